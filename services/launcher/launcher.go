@@ -37,7 +37,7 @@ const TemplateAge = time.Hour
 type Service struct {
 	EC2 cloud.Launcher
 	// DryRun makes dry runs; nil disables them.
-	DryRun cloud.Rehearsal
+	DryRun cloud.DryRunner
 	// Profiles is nil if the launcher has no permissions for IAM.
 	Profiles cloud.Profiles
 	Blobs    blob.Store

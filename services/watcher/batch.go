@@ -96,7 +96,7 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 			return fault.E("building a batch", fault.Retry, err).
 				WithHint("the snapshot of the cluster alone is too large: find the namespace with many pods with large affinities, or the nodes with many labels")
 		}
-		next.Hunt, selection = storedBisection(h), bisect.SelectClasses(h, view.Pending)
+		next.Bisection, selection = storedBisection(h), bisect.SelectClasses(h, view.Pending)
 		part, ref, err = s.storeBatch(ctx, held.UID(), next, view, selection)
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Service) closeBatch(ctx context.Context, held outbox.Stored) error {
 	next := held.Outbox
 	next.Seq++
 	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, s.Now().UTC()
-	next.Hunt = storedBisection(outbox.Hunt{Parked: bisectionOf(held.Outbox).Parked})
+	next.Bisection = storedBisection(outbox.Bisection{Parked: bisectionOf(held.Outbox).Parked})
 	_, err := held.Swap(ctx, s.Client, next)
 	return err
 }

@@ -72,8 +72,8 @@ func TestPoisonousPods(t *testing.T) {
 				t.Errorf("restarts %v: %s was planned %d times", restarts, name, planned[name])
 			}
 		}
-		if held := s.readOutbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || bisect.IsActive(*held.Hunt) {
-			t.Fatalf("restarts %v: the bisection is %+v", restarts, held.Hunt)
+		if held := s.readOutbox(); held.Bisection == nil || len(held.Bisection.Parked) != 1 || bisect.IsActive(*held.Bisection) {
+			t.Fatalf("restarts %v: the bisection is %+v", restarts, held.Bisection)
 		}
 		told := map[string]int{}
 		for _, e := range s.Events() {
@@ -154,8 +154,8 @@ func TestPodsWithoutClaims(t *testing.T) {
 			}
 		}
 		held := s.readOutbox()
-		if held.Hunt == nil || len(held.Hunt.Parked) != 1 || held.Hunt.Parked[0].Times == 0 {
-			t.Fatalf("drops %v: the bisection is %+v", drops, held.Hunt)
+		if held.Bisection == nil || len(held.Bisection.Parked) != 1 || held.Bisection.Parked[0].Times == 0 {
+			t.Fatalf("drops %v: the bisection is %+v", drops, held.Bisection)
 		}
 		told := map[string]bool{}
 		for _, e := range s.Events() {
@@ -176,8 +176,8 @@ func TestNoClaimsAreCreated(t *testing.T) {
 		s.addPodIn(fmt.Sprint("team-", i))
 	}
 	s.runLifecycle(40*time.Minute, "everything", false, map[string]int{})
-	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the bisection is %+v, and the Events %v", held.Hunt, s.Events())
+	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 || len(s.Events()) > 0 {
+		t.Errorf("the bisection is %+v, and the Events %v", held.Bisection, s.Events())
 	}
 }
 
@@ -193,8 +193,8 @@ func TestPlannerIsDown(t *testing.T) {
 	if len(planned) != 3 || len(s.Events()) > 0 {
 		t.Errorf("planned %v, with the Events %v", planned, s.Events())
 	}
-	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
-		t.Errorf("the bisection is %+v", held.Hunt)
+	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 {
+		t.Errorf("the bisection is %+v", held.Bisection)
 	}
 }
 

@@ -97,8 +97,8 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 	if len(planned) != teams {
 		t.Errorf("planned were %v", planned)
 	}
-	if held := s.readOutbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the bisection is %+v, and the Events %v", held.Hunt, s.Events())
+	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 || len(s.Events()) > 0 {
+		t.Errorf("the bisection is %+v, and the Events %v", held.Bisection, s.Events())
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	if last == nil || !strings.Contains(last.Error(), "the snapshot of the cluster alone is too large") {
 		t.Errorf("the error is %v", last)
 	}
-	if held := s.readOutbox(); held.State != outbox.Idle || held.Hunt != nil {
+	if held := s.readOutbox(); held.State != outbox.Idle || held.Bisection != nil {
 		t.Errorf("the outbox is %+v", held.Outbox)
 	}
 }

@@ -28,17 +28,17 @@ const (
 )
 
 // bisectionOf returns the bisection that the outbox stores, or an empty one.
-func bisectionOf(o outbox.Outbox) outbox.Hunt {
-	if o.Hunt == nil {
-		return outbox.Hunt{}
+func bisectionOf(o outbox.Outbox) outbox.Bisection {
+	if o.Bisection == nil {
+		return outbox.Bisection{}
 	}
-	return *o.Hunt
+	return *o.Bisection
 }
 
 // storedBisection returns the bisection for the outbox, or nil if none is active, no batch has
 // failed and no class is parked.
-func storedBisection(h outbox.Hunt) *outbox.Hunt {
-	if !bisect.IsActive(h) && h.Dead == 0 && len(h.Parked) == 0 {
+func storedBisection(h outbox.Bisection) *outbox.Bisection {
+	if !bisect.IsActive(h) && h.Unanswered == 0 && len(h.Parked) == 0 {
 		return nil
 	}
 	return &h
@@ -60,7 +60,7 @@ func (s *Service) advanceBisection(next *outbox.Outbox, pending []planning.PodCl
 		h = bisect.AfterAnswer(h, len(next.Claims) > 0)
 	}
 	h = bisect.PrepareNext(h, classes, now)
-	next.Hunt = storedBisection(h)
+	next.Bisection = storedBisection(h)
 	return bisect.SelectClasses(h, pending), allFailed
 }
 
@@ -91,7 +91,7 @@ func (s *Service) reportParked(ctx context.Context, selection bisect.Selection) 
 func (s *Service) reportIgnored(ctx context.Context, ignored []planning.IgnoredPods) error {
 	var events []cluster.Event
 	for _, group := range ignored {
-		if !podspec.Tell(group.Reason) {
+		if !podspec.NeedsEvent(group.Reason) {
 			continue
 		}
 		for _, pod := range group.Pods {

@@ -11,32 +11,32 @@ import (
 
 func TestChanges(t *testing.T) {
 	var c cluster.Changes
-	c.RecordChange(cluster.Key{Name: "before anybody asked"})
+	c.RecordChange(cluster.Key{Name: "before the first TakeChanges"})
 	expect := func(what string, want cluster.Changed) {
 		t.Helper()
 		if diff := cmp.Diff(want, c.TakeChanges()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	expect("the first time", cluster.Changed{All: true})
+	expect("first TakeChanges", cluster.Changed{All: true})
 	expect("nothing", cluster.Changed{})
 	for _, name := range []string{"b", "a", "b"} {
 		c.RecordChange(cluster.Key{Name: name})
 	}
 	c.RecordChange(cluster.Key{Namespace: "x", Name: "a"})
 	expect("three", cluster.Changed{Keys: []cluster.Key{{Name: "a"}, {Name: "b"}, {Namespace: "x", Name: "a"}}})
-	expect("told once", cluster.Changed{})
+	expect("TakeChanges without a new change", cluster.Changed{})
 	for i := range cluster.MaxNamed {
 		c.RecordChange(cluster.Key{Name: strconv.Itoa(i)})
 	}
 	if got := c.TakeChanges(); got.All || len(got.Keys) != cluster.MaxNamed {
-		t.Errorf("as many as are named: all is %t, %d keys", got.All, len(got.Keys))
+		t.Errorf("at the limit of keys: All %t, %d keys", got.All, len(got.Keys))
 	}
 	for i := range cluster.MaxNamed + 1 {
 		c.RecordChange(cluster.Key{Name: strconv.Itoa(i)})
 	}
-	expect("one more than are named", cluster.Changed{All: true})
-	expect("after too many", cluster.Changed{})
+	expect("beyond the limit of keys", cluster.Changed{All: true})
+	expect("TakeChanges after the limit", cluster.Changed{})
 }
 
 func TestChangedEmpty(t *testing.T) {
@@ -47,7 +47,7 @@ func TestChangedEmpty(t *testing.T) {
 		{cluster.Changed{}, true}, {cluster.Changed{All: true}, false}, {cluster.Changed{Keys: []cluster.Key{{}}}, false},
 	} {
 		if got := test.changed.Empty(); got != test.want {
-			t.Errorf("%+v is empty: %t", test.changed, got)
+			t.Errorf("Empty of %+v = %t", test.changed, got)
 		}
 	}
 }

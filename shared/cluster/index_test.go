@@ -17,21 +17,21 @@ func TestIndexes(t *testing.T) {
 		kept   bool
 	}{
 		{"a bound pod", &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}, "n", true},
-		{"a pod on no node", &corev1.Pod{}, "", true},
+		{"an unbound pod", &corev1.Pod{}, "", true},
 		{"an attachment", &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: "m"}}, "m", true},
-		{"what has no node", &corev1.Node{}, "", false},
+		{"a kind without an index", &corev1.Node{}, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kind, _ := cluster.KindOf(test.object)
 			if got := cluster.ByNode.Value(test.object); got != test.want {
-				t.Errorf("the value is %q, want %q", got, test.want)
+				t.Errorf("Value = %q, want %q", got, test.want)
 			}
 			if got := len(cluster.Indexes(kind)) == 1; got != test.kept {
-				t.Errorf("an index is kept: %t, want %t", got, test.kept)
+				t.Errorf("index exists: %t, want %t", got, test.kept)
 			}
 		})
 	}
 	if got := cluster.Index("spec.other").Value(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}); got != "" {
-		t.Errorf("an index that nobody knows has the value %q", got)
+		t.Errorf("value of an unknown index = %q, want none", got)
 	}
 }

@@ -9,20 +9,20 @@ import (
 
 func TestKinds(t *testing.T) {
 	if len(cluster.Kinds) != 22 {
-		t.Errorf("there are %d kinds", len(cluster.Kinds))
+		t.Errorf("%d kinds", len(cluster.Kinds))
 	}
 	types := map[reflect.Type]bool{}
 	for _, kind := range cluster.Kinds {
 		object := kind.New()
 		if object == nil {
-			t.Errorf("%s: nothing is made", kind.Kind)
+			t.Errorf("%s: New returned nil", kind.Kind)
 			continue
 		}
 		if got := reflect.TypeOf(object).Elem().Name(); got != kind.Kind {
-			t.Errorf("%s makes a %s", kind.Kind, got)
+			t.Errorf("%s: New returned a %s", kind.Kind, got)
 		}
 		if back, ok := cluster.KindOf(object); !ok || back != kind {
-			t.Errorf("%s is found as %+v", kind.Kind, back)
+			t.Errorf("%s: KindOf = %+v", kind.Kind, back)
 		}
 		types[reflect.TypeOf(object)] = true
 	}
@@ -30,18 +30,18 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%d Go types for %d kinds", len(types), len(cluster.Kinds))
 	}
 	if (cluster.Kind{Kind: "Coffee"}).New() != nil {
-		t.Error("an object of an unknown kind was made")
+		t.Error("New of an unknown kind returned an object")
 	}
 	if _, ok := cluster.KindOf(nil); ok {
-		t.Error("nothing has a kind")
+		t.Error("KindOf(nil) found a kind")
 	}
 }
 
 func TestAPIVersion(t *testing.T) {
 	if got := cluster.Pods.APIVersion(); got != "v1" {
-		t.Errorf("pods are %q", got)
+		t.Errorf("APIVersion of pods = %q", got)
 	}
 	if got := cluster.NodeClaims.APIVersion(); got != "karpenter.sh/v1" {
-		t.Errorf("claims are %q", got)
+		t.Errorf("APIVersion of NodeClaims = %q", got)
 	}
 }

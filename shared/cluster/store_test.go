@@ -101,23 +101,23 @@ func same(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod, h
 	for _, key := range slices.SortedFunc(maps.Keys(plain), cluster.Key.Compare) {
 		pod := plain[key]
 		if pod.ManagedFields != nil {
-			t.Fatal("managed fields were kept")
+			t.Fatal("managedFields were kept")
 		}
 		all = append(all, pod)
 		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod)
 		if !equality.Semantic.DeepEqual(held[key], cluster.Object(pod)) {
-			t.Fatalf("who follows what is told holds %v of %s", held[key], key)
+			t.Fatalf("the copy built from TakeChanges has %v of %s", held[key], key)
 		}
 	}
 	if len(held) != len(plain) {
-		t.Fatalf("who follows what is told holds %d objects of %d", len(held), len(plain))
+		t.Fatalf("the copy built from TakeChanges has %d of %d objects", len(held), len(plain))
 	}
 	if diff := cmp.Diff(all, slices.Concat(store.List(), nil)); diff != "" {
-		t.Fatalf("the list (-want +got):\n%s", diff)
+		t.Fatalf("List (-want +got):\n%s", diff)
 	}
 	for _, node := range []string{"", "m", "n", "absent"} {
 		if diff := cmp.Diff(byNode[node], slices.Concat(store.ListBy(cluster.ByNode, node), nil)); diff != "" {
-			t.Fatalf("the pods of %q (-want +got):\n%s", node, diff)
+			t.Fatalf("pods on node %q (-want +got):\n%s", node, diff)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	}
 	store := cluster.NewStore(cluster.Pods, nil)
 	if store.Synced() {
-		t.Error("the store is synced before any list")
+		t.Error("the store is synced before its first list")
 	}
 	first := pod("1", "u")
 	if store.Replace([]cluster.Object{first}); !store.Synced() {
@@ -138,15 +138,15 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	store.TakeChanges()
 	store.Replace([]cluster.Object{pod("1", "u")})
 	if changed := store.TakeChanges(); !changed.Empty() {
-		t.Errorf("the same list changed %+v", changed)
+		t.Errorf("the same list is reported as a change: %+v", changed)
 	}
 	if got, _ := store.Get(cluster.KeyOf(first)); got != cluster.Object(first) {
-		t.Error("an object that did not change was replaced")
+		t.Error("an unchanged object was replaced")
 	}
 	for _, next := range []*corev1.Pod{pod("2", "u"), pod("2", "v")} {
 		store.Replace([]cluster.Object{next})
 		if changed := store.TakeChanges(); len(changed.Keys) != 1 {
-			t.Errorf("the list with version %s of %s changed %+v", next.ResourceVersion, next.UID, changed)
+			t.Errorf("list with version %s of %s: TakeChanges = %+v", next.ResourceVersion, next.UID, changed)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestStoreTrims(t *testing.T) {
 		"an event": event,
 		"a list":   list,
 		// An adapter trims the objects of a page before the store gets the list.
-		"a list that is trimmed already": func(s *cluster.Store, pod cluster.Object) { s.Trim(pod); list(s, pod) },
+		"a trimmed list": func(s *cluster.Store, pod cluster.Object) { s.Trim(pod); list(s, pod) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := cluster.NewStore(cluster.Pods, trim)
@@ -175,11 +175,11 @@ func TestStoreTrims(t *testing.T) {
 					Status: corev1.PodStatus{Message: step.message},
 				})
 				if changed := store.TakeChanges(); changed.Empty() == step.changes {
-					t.Errorf("version %s: changed %+v, want a change: %t", step.version, changed, step.changes)
+					t.Errorf("version %s: TakeChanges = %+v, want a change: %t", step.version, changed, step.changes)
 				}
 				held, _ := store.Get(cluster.Key{Name: "a"})
 				if got := held.(*corev1.Pod); got.Status.Message != "" || got.ResourceVersion != "" || got.Spec.NodeName != step.node {
-					t.Errorf("version %s: the store holds %+v", step.version, got)
+					t.Errorf("version %s: stored object %+v", step.version, got)
 				}
 			}
 		})

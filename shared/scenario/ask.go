@@ -12,7 +12,7 @@ import (
 // such a cluster, and the instance types. It also groups equal pods, which is part of planning, so
 // benchmarks of planners include it.
 func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.InstanceTypes) {
-	named := podspec.Named{}
+	named := podspec.SelectorKeys{}
 	for _, pod := range pods {
 		named.Add(pod)
 	}

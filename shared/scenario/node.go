@@ -59,8 +59,8 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 }
 
 // filled returns the node with the resources of its pods.
-func (n *Node) filled(named podspec.Named) planning.Node {
+func (n *Node) filled(named podspec.SelectorKeys) planning.Node {
 	out := n.bare
-	podspec.Settle(&out, n.Pods, named, nil)
+	podspec.SetBoundPods(&out, n.Pods, named, nil)
 	return out
 }

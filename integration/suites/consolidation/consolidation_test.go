@@ -152,7 +152,7 @@ func (s *scene) fresh() float64 {
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		batch.Snapshot.NodeClasses = append(batch.Snapshot.NodeClasses, *class)
 	}
-	batch.Pending = podspec.Group(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), podspec.Named{}, nil)
+	batch.Pending = podspec.Group(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), podspec.SelectorKeys{}, nil)
 	plan := solver.Solve(batch, s.Catalogue)
 	if len(plan.Unplaced) > 0 {
 		s.Fatalf("a fresh plan leaves pods out: %v", plan.Unplaced[0].Rejections)

@@ -198,7 +198,7 @@ type EC2 interface {
 	cloud.Launcher
 	cloud.Network
 	cloud.Placements
-	cloud.Rehearsal
+	cloud.DryRunner
 	cloud.Images
 	cloud.Clusters
 	cloud.Profiles

@@ -23,7 +23,7 @@ type Cloud interface {
 	cloud.Clusters
 	cloud.Profiles
 	cloud.Statuses
-	cloud.Rehearsal
+	cloud.DryRunner
 	cloud.Market
 	cloud.Prices
 	cloud.ZonalShifts

@@ -14,7 +14,7 @@ import (
 // allowed is EC2's error code for a dry run that would have succeeded.
 const allowed = "DryRunOperation"
 
-var _ cloud.Rehearsal = Cloud{}
+var _ cloud.DryRunner = Cloud{}
 
 // TryTemplate is ec2:CreateLaunchTemplate with DryRun.
 func (c Cloud) TryTemplate(ctx context.Context, t cloud.Template) error {

@@ -64,7 +64,7 @@ var (
 	_ cloud.Profiles = (*Cloud)(nil)
 	_ cloud.Statuses = (*Cloud)(nil)
 
-	_ cloud.Rehearsal = (*Cloud)(nil)
+	_ cloud.DryRunner = (*Cloud)(nil)
 )
 
 // New returns an account that contains only the catalogue's offerings; see Furnish for a network, images and a

@@ -16,7 +16,7 @@ func alphaKinds(s *suite) {
 	}})
 	read := get[*karpenter.NodeOverlay](s, cluster.NodeOverlays, cluster.KeyOf(overlay))
 	if fpga := read.Spec.Capacity["example.com/fpga"]; read.Weight() != 7 || *read.Spec.Price != "1.5" || fpga.Value() != 2 {
-		s.Errorf("the overlay is %+v", read.Spec)
+		s.Errorf("overlay spec = %+v", read.Spec)
 	}
 
 	template := create(s, &corev1.PodTemplate{ObjectMeta: s.meta("a"), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -25,16 +25,16 @@ func alphaKinds(s *suite) {
 		}}},
 	}}})
 	if cpu := get[*corev1.PodTemplate](s, cluster.PodTemplates, s.key("a")).Template.Spec.Containers[0].Resources.Requests.Cpu(); cpu.Value() != 2 {
-		s.Errorf("the template asks for %s cpu", cpu)
+		s.Errorf("template cpu request = %s, want 2", cpu)
 	}
 	buffer := create(s, &karpenter.CapacityBuffer{ObjectMeta: s.meta("a"), Spec: karpenter.CapacityBufferSpec{
 		PodTemplateRef: &karpenter.LocalObjectRef{Name: template.Name}, Replicas: new(int32(3)),
 	}})
 	if buffer.Generation != 1 || !buffer.IsActive() {
-		s.Errorf("the buffer was born with generation %d and the strategy %v", buffer.Generation, buffer.Spec.ProvisioningStrategy)
+		s.Errorf("created buffer: generation %d, strategy %v, want generation 1 and an active strategy", buffer.Generation, buffer.Spec.ProvisioningStrategy)
 	}
 	buffer.Status.Replicas = new(int32(3))
 	if told := updateStatus(s, buffer); *told.Status.Replicas != 3 || *told.Spec.Replicas != 3 || told.Spec.PodTemplateRef.Name != "a" {
-		s.Errorf("the buffer is %+v", told)
+		s.Errorf("buffer after a status update: %+v", told)
 	}
 }

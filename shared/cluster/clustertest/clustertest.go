@@ -54,45 +54,45 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		prove  func(*suite)
 		custom bool
 	}{
-		{"creating gives identity", identity, false},
-		{"names are taken once", takenNames, false},
-		{"names are given by the writer", badNames, false},
-		{"namespaces come first", absentNamespace, false},
+		{"create sets UID, version and time", createSetsIdentity, false},
+		{"create conflicts with an existing name", takenNames, false},
+		{"create requires a name", badNames, false},
+		{"create requires an existing namespace", absentNamespace, false},
 		{"metadata is validated", badMetadata, false},
 		{"requirements are validated", badRequirements, true},
-		{"updating is a compare-and-swap", swap, false},
-		{"updating what did not change writes nothing", idle, false},
-		{"updating a successor is a conflict", successor, false},
-		{"the server's own fields stay", ownFields, false},
-		{"the status is apart", status, true},
-		{"the status of a kind without one is missing", noStatus, false},
-		{"finalizers hold", finalizers, false},
-		{"deleting minds the UID", deleteUID, false},
-		{"deleting what was read minds its version", deleteAsRead, false},
-		{"lists are ordered", lists, false},
-		{"pods are found by their node", listsBy, false},
-		{"nothing is shared", isolation, false},
+		{"update is a compare-and-swap", updateConflict, false},
+		{"update without a change writes nothing", updateUnchanged, false},
+		{"update of a recreated object conflicts", updateSuccessor, false},
+		{"update keeps the server's fields", ownFields, false},
+		{"spec and status are written separately", status, true},
+		{"status update of a kind without status fails", noStatus, false},
+		{"finalizers delay deletion", finalizers, false},
+		{"delete checks the UID", deleteUID, false},
+		{"DeleteAsRead checks the version", deleteAsRead, false},
+		{"lists are sorted", listsAreOrdered, false},
+		{"ListBy returns the pods of a node", listsByNode, false},
+		{"objects share no memory", sharesNoMemory, false},
 		{"kinds keep their content", kinds, false},
 		{"custom kinds keep their content", customKinds, true},
 		{"overlays and buffers keep their content", alphaKinds, true},
-		{"a pod on no node goes at once", unboundPod, false},
-		{"a pod on a node has its grace", gracePeriod, false},
-		{"no grace is none", noGrace, false},
-		{"deleting a pod minds the UID", deletePodUID, false},
+		{"an unbound pod is deleted at once", unboundPod, false},
+		{"a bound pod is deleted after its grace period", gracePeriod, false},
+		{"a grace period of 0 deletes at once", noGrace, false},
+		{"DeletePod checks the UID", deletePodUID, false},
 		{"eviction without a budget", evict, false},
 		{"eviction within a budget", evictWithin, false},
-		{"eviction under two budgets", evictTwo, false},
-		{"eviction of what is not healthy", evictUnhealthy, false},
-		{"eviction of what has not started", evictPending, false},
-		{"caches learn", cacheLearns, false},
-		{"caches hold what was there", cacheLists, false},
-		{"caches are apart", cachesApart, false},
-		{"caches find by node", cacheFinds, false},
-		{"caches learn of nodes", cacheLearnsNodes, false},
-		{"caches learn from a list what a broken watch lost", cacheRelists, false},
-		{"caches tell what changed, once", cacheTells, false},
-		{"what a cache tells is what it shows", cacheTellsAll, false},
-		{"events are taken", events, false},
+		{"eviction with two budgets", evictTwo, false},
+		{"eviction of an unhealthy pod", evictUnhealthy, false},
+		{"eviction of a pending pod", evictPending, false},
+		{"caches follow writes", cacheFollowsWrites, false},
+		{"caches list existing objects", cacheListsExisting, false},
+		{"caches share no memory", cachesShareNothing, false},
+		{"caches find by node", cacheFindsByNode, false},
+		{"caches follow nodes", cacheFollowsNodes, false},
+		{"caches list again after a broken watch", cacheRelistsAfterBreak, false},
+		{"caches return each change once", cacheReturnsChangesOnce, false},
+		{"TakeChanges names every change of the cache", changesMatchCache, false},
+		{"events are accepted", events, false},
 		{"a cancelled call does nothing", cancelled, false},
 	}
 	for _, b := range behaviours {
@@ -184,21 +184,21 @@ func get[T cluster.Object](s *suite, kind cluster.Kind, key cluster.Key) T {
 	return object
 }
 
-// fails checks the kind of an error.
-func (s *suite) fails(err error, kind fault.Kind, what string) {
+// wantKind checks the kind of an error.
+func (s *suite) wantKind(err error, kind fault.Kind, what string) {
 	s.Helper()
 	if err == nil {
-		s.Fatalf("%s succeeded, want it to be %s", what, kind)
+		s.Fatalf("%s succeeded, want a %s error", what, kind)
 	}
 	if !fault.Is(err, kind) {
-		s.Fatalf("%s is %q, want %q: %v", what, fault.KindOf(err), kind, err)
+		s.Fatalf("%s: error kind %q, want %q: %v", what, fault.KindOf(err), kind, err)
 	}
 }
 
-// gone waits until an object is deleted.
-func (s *suite) gone(kind cluster.Kind, key cluster.Key) {
+// waitForDeletion waits until an object is deleted.
+func (s *suite) waitForDeletion(kind cluster.Kind, key cluster.Key) {
 	s.Helper()
-	s.eventually(kind.Kind+" "+key.String()+" is gone", func() bool {
+	s.eventually(kind.Kind+" "+key.String()+" is deleted", func() bool {
 		_, err := s.Client.Get(s.ctx(), kind, key)
 		return fault.Is(err, fault.Missing)
 	})
@@ -213,11 +213,11 @@ func (s *suite) eventually(what string, holds func() bool) {
 		}
 		s.Wait()
 	}
-	s.Fatalf("it never came true that %s", what)
+	s.Fatalf("timed out waiting until %s", what)
 }
 
-// near tolerates the server's clock and its precision of seconds.
-func near(got, want time.Time) bool {
+// areNear tolerates the server's clock and its precision of seconds.
+func areNear(got, want time.Time) bool {
 	gap := got.Sub(want)
 	return -10*time.Second < gap && gap < 10*time.Second
 }

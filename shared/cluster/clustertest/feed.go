@@ -8,40 +8,40 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// cacheTells changes objects one after the other and checks that TakeChanges returns each
+// cacheReturnsChangesOnce changes objects one after the other and checks that TakeChanges returns each
 // change once. It ignores other namespaces, which others may change.
-func cacheTells(s *suite) {
+func cacheReturnsChangesOnce(s *suite) {
 	create(s, s.configMap("old"))
 	cache := s.newCache()
 	if first := cache.TakeChanges(cluster.ConfigMaps); !first.All || len(first.Keys) != 0 {
-		s.Errorf("who asks for the first time hears %+v, want that all is new", first)
+		s.Errorf("first TakeChanges = %+v, want All without keys", first)
 	}
-	s.told(cache, nil)
+	s.wantChanges(cache, nil)
 	made := create(s, s.configMap("a"))
-	s.cached(cache, cluster.ConfigMaps, s.key("a"), anything)
-	s.told(cache, []string{"a"})
-	s.told(cache, nil)
+	s.waitForCache(cache, cluster.ConfigMaps, s.key("a"), anyObject)
+	s.wantChanges(cache, []string{"a"})
+	s.wantChanges(cache, nil)
 
 	made.Data["a"] = "2"
 	made = update(s, made)
 	create(s, s.configMap("b"))
-	s.cached(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool { return o.GetResourceVersion() == made.ResourceVersion })
-	s.cached(cache, cluster.ConfigMaps, s.key("b"), anything)
-	s.told(cache, []string{"a", "b"})
+	s.waitForCache(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool { return o.GetResourceVersion() == made.ResourceVersion })
+	s.waitForCache(cache, cluster.ConfigMaps, s.key("b"), anyObject)
+	s.wantChanges(cache, []string{"a", "b"})
 
 	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
 		s.Fatal(err)
 	}
-	s.eventually("the cache has seen the removal", func() bool {
+	s.eventually("the cache has removed the object", func() bool {
 		_, ok := cache.Get(cluster.ConfigMaps, s.key("a"))
 		return !ok
 	})
-	s.told(cache, []string{"a"})
-	s.told(cache, nil)
+	s.wantChanges(cache, []string{"a"})
+	s.wantChanges(cache, nil)
 }
 
-// told checks the keys that TakeChanges returns now.
-func (s *suite) told(cache cluster.Feed, want []string) {
+// wantChanges checks the keys that TakeChanges returns now.
+func (s *suite) wantChanges(cache cluster.Feed, want []string) {
 	s.Helper()
 	changed := cache.TakeChanges(cluster.ConfigMaps)
 	var got []string
@@ -51,13 +51,13 @@ func (s *suite) told(cache cluster.Feed, want []string) {
 		}
 	}
 	if changed.All || !slices.Equal(got, want) {
-		s.Errorf("told of %v (all: %t), want %v", got, changed.All, want)
+		s.Errorf("TakeChanges = %v (all: %t), want %v", got, changed.All, want)
 	}
 }
 
-// cacheTellsAll maintains a copy by reading only the keys from TakeChanges, while objects
+// changesMatchCache maintains a copy by reading only the keys from TakeChanges, while objects
 // are created, changed and deleted.
-func cacheTellsAll(s *suite) {
+func changesMatchCache(s *suite) {
 	cache := s.newCache()
 	cache.TakeChanges(cluster.ConfigMaps)
 	held := map[string]string{}
@@ -100,10 +100,10 @@ func cacheTellsAll(s *suite) {
 		follow()
 	}
 	last := create(s, s.configMap("last"))
-	s.cached(cache, cluster.ConfigMaps, s.key("last"), func(o cluster.Object) bool { return o.GetUID() == last.UID })
+	s.waitForCache(cache, cluster.ConfigMaps, s.key("last"), func(o cluster.Object) bool { return o.GetUID() == last.UID })
 	follow()
 	if got, want := held, shown(); fmt.Sprint(got) != fmt.Sprint(want) {
-		s.Errorf("who follows what is told holds %v, the cache shows %v", got, want)
+		s.Errorf("copy built from TakeChanges: %v, cache: %v", got, want)
 	}
 }
 

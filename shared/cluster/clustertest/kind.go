@@ -31,22 +31,22 @@ func (s *suite) claim(name string) *karpenter.NodeClaim {
 func kinds(s *suite) {
 	create(s, s.lease("a"))
 	if got := get[*coordinationv1.Lease](s, cluster.Leases, s.key("a")); *got.Spec.HolderIdentity != "me" {
-		s.Errorf("the lease is held by %q", *got.Spec.HolderIdentity)
+		s.Errorf("lease holder = %q", *got.Spec.HolderIdentity)
 	}
 	node := create(s, &corev1.Node{ObjectMeta: s.global("a"), Spec: corev1.NodeSpec{ProviderID: "aws:///zone/i-1"}})
 	if got := get[*corev1.Node](s, cluster.Nodes, cluster.KeyOf(node)); got.Spec.ProviderID != "aws:///zone/i-1" {
-		s.Errorf("the node has the provider id %q", got.Spec.ProviderID)
+		s.Errorf("provider ID of the node = %q", got.Spec.ProviderID)
 	}
 	class := create(s, &storagev1.StorageClass{ObjectMeta: s.global("a"), Provisioner: "ebs.csi.aws.com"})
 	if got := get[*storagev1.StorageClass](s, cluster.StorageClasses, cluster.KeyOf(class)); got.Provisioner != "ebs.csi.aws.com" {
-		s.Errorf("the storage class is provisioned by %q", got.Provisioner)
+		s.Errorf("provisioner of the storage class = %q", got.Provisioner)
 	}
 	priority := create(s, &schedulingv1.PriorityClass{ObjectMeta: s.global("a"), Value: 7})
 	pod := s.pod("a")
 	pod.Spec.PriorityClassName = priority.Name
 	create(s, pod)
 	if got := get[*corev1.Pod](s, cluster.Pods, s.key("a")); got.Spec.Priority == nil || *got.Spec.Priority != 7 {
-		s.Errorf("the pod's priority is %v", got.Spec.Priority)
+		s.Errorf("priority of the pod = %v", got.Spec.Priority)
 	}
 	system := get[*corev1.Namespace](s, cluster.Namespaces, cluster.Key{Name: metav1.NamespaceSystem})
 	if system.UID == "" {
@@ -57,7 +57,7 @@ func kinds(s *suite) {
 func customKinds(s *suite) {
 	claim := create(s, s.claim("a"))
 	if got := get[*karpenter.NodeClaim](s, cluster.NodeClaims, cluster.KeyOf(claim)); got.Spec.NodeClassRef.Name != "default" {
-		s.Errorf("the claim's node class is %+v", got.Spec.NodeClassRef)
+		s.Errorf("node class of the claim = %+v", got.Spec.NodeClassRef)
 	}
 	pool := create(s, &karpenter.NodePool{ObjectMeta: s.global("a"), Spec: karpenter.NodePoolSpec{
 		Template: karpenter.NodeClaimTemplate{Spec: karpenter.NodeClaimTemplateSpec{
@@ -67,11 +67,11 @@ func customKinds(s *suite) {
 	}})
 	got := get[*karpenter.NodePool](s, cluster.NodePools, cluster.KeyOf(pool))
 	if limit := got.Spec.Limits[corev1.ResourceCPU]; limit.Value() != 100 {
-		s.Errorf("the pool's limits are %v", got.Spec.Limits)
+		s.Errorf("limits of the pool = %v", got.Spec.Limits)
 	}
 	got.Spec.Weight = new(int32(5))
 	if stored := update(s, got); stored.Generation != pool.Generation+1 {
-		s.Errorf("a change of the spec took the generation from %d to %d", pool.Generation, stored.Generation)
+		s.Errorf("a spec update changed the generation from %d to %d", pool.Generation, stored.Generation)
 	}
 	class := create(s, &karpenter.EC2NodeClass{ObjectMeta: s.global("a"), Spec: karpenter.EC2NodeClassSpec{
 		AMISelectorTerms:           []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
@@ -80,11 +80,11 @@ func customKinds(s *suite) {
 		Role:                       "nodes",
 	}})
 	if read := get[*karpenter.EC2NodeClass](s, cluster.NodeClasses, cluster.KeyOf(class)); read.Spec.AMISelectorTerms[0].Alias != "al2023@latest" {
-		s.Errorf("the node class has the images %+v", read.Spec.AMISelectorTerms)
+		s.Errorf("images of the node class = %+v", read.Spec.AMISelectorTerms)
 	}
 	listed, err := cluster.List[*karpenter.NodeClaim](s.ctx(), s.Client, cluster.NodeClaims)
 	if err != nil || len(listed) == 0 {
-		s.Errorf("%d claims are listed: %v", len(listed), err)
+		s.Errorf("%d claims listed: %v", len(listed), err)
 	}
 }
 
@@ -92,10 +92,10 @@ func customKinds(s *suite) {
 // generation counts only changes of the spec.
 func status(s *suite) {
 	object := s.claim("a")
-	object.Status.NodeName = "born with it"
+	object.Status.NodeName = "set on create"
 	made := create(s, object)
 	if made.Status.NodeName != "" || made.Generation != 1 {
-		s.Fatalf("the claim was born with the status %+v and generation %d", made.Status, made.Generation)
+		s.Fatalf("created claim: status %+v, generation %d, want an empty status and generation 1", made.Status, made.Generation)
 	}
 
 	change := made.DeepCopy()
@@ -104,19 +104,19 @@ func status(s *suite) {
 	change.Labels = map[string]string{"joist.example/a": "b"}
 	told := updateStatus(s, change)
 	if told.Status.NodeName != "n" || told.Labels["joist.example/a"] != "" || len(told.Spec.Taints) != 0 || told.Generation != 1 {
-		s.Errorf("writing the status made %+v", told)
+		s.Errorf("object after a status update: %+v", told)
 	}
 	if told.ResourceVersion == made.ResourceVersion {
-		s.Error("a new status kept its version")
+		s.Error("a status update did not change the version")
 	}
 	change.Status.NodeName = "lost"
 	_, err := s.Client.UpdateStatus(s.ctx(), change)
-	s.fails(err, "conflict", "writing the status of an old version")
+	s.wantKind(err, "conflict", "status update of an old version")
 
 	told.Status.NodeName = "no"
 	told.Annotations = map[string]string{"joist.example/a": "b"}
 	noted := update(s, told)
 	if noted.Status.NodeName != "n" || noted.Annotations["joist.example/a"] != "b" || noted.Generation != 1 {
-		s.Errorf("writing an annotation made %+v, %v, generation %d", noted.Status, noted.Annotations, noted.Generation)
+		s.Errorf("after an annotation update: status %+v, annotations %v, generation %d", noted.Status, noted.Annotations, noted.Generation)
 	}
 }

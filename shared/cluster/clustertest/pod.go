@@ -44,26 +44,26 @@ func unboundPod(s *suite) {
 		s.Fatal(err)
 	}
 	_, err := s.Client.Get(s.ctx(), cluster.Pods, s.key("a"))
-	s.fails(err, fault.Missing, "reading a deleted pod that was on no node")
+	s.wantKind(err, fault.Missing, "get of a deleted unbound pod")
 	err = s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, 30)
-	s.fails(err, fault.Missing, "deleting it again")
+	s.wantKind(err, fault.Missing, "second delete")
 }
 
 func gracePeriod(s *suite) {
 	made := s.running("a", true)
 	if got := *made.Spec.TerminationGracePeriodSeconds; got != 30 {
-		s.Errorf("a pod's own grace period is %d s", got)
+		s.Errorf("grace period of the pod = %d s", got)
 	}
 	before := time.Time{}
 	expect := func(grace int64) {
 		s.Helper()
 		dying := get[*corev1.Pod](s, cluster.Pods, s.key("a"))
 		if dying.DeletionTimestamp == nil || *dying.DeletionGracePeriodSeconds != grace {
-			s.Fatalf("the pod has the deletion timestamp %v and grace %v, want %d s", dying.DeletionTimestamp, dying.DeletionGracePeriodSeconds, grace)
+			s.Fatalf("terminating pod: deletion timestamp %v, grace period %v, want %d s", dying.DeletionTimestamp, dying.DeletionGracePeriodSeconds, grace)
 		}
 		began := dying.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
-		if !before.IsZero() && !near(began, before) {
-			s.Errorf("the grace period began at %s, and at %s before", began, before)
+		if !before.IsZero() && !areNear(began, before) {
+			s.Errorf("the grace period began at %s, before at %s", began, before)
 		}
 		before = began
 	}
@@ -71,7 +71,7 @@ func gracePeriod(s *suite) {
 		s.Fatal(err)
 	}
 	expect(30)
-	if !near(before, get[*corev1.Pod](s, cluster.Pods, s.key("a")).CreationTimestamp.Time) {
+	if !areNear(before, get[*corev1.Pod](s, cluster.Pods, s.key("a")).CreationTimestamp.Time) {
 		s.Errorf("the deletion timestamp is not the end of the grace period")
 	}
 	for _, step := range []struct{ ask, get int64 }{{300, 30}, {20, 20}, {25, 20}} {
@@ -88,29 +88,29 @@ func noGrace(s *suite) {
 		s.Fatal(err)
 	}
 	_, err := s.Client.Get(s.ctx(), cluster.Pods, s.key("a"))
-	s.fails(err, fault.Missing, "reading a pod that was deleted without grace")
+	s.wantKind(err, fault.Missing, "get of a pod deleted with grace period 0")
 }
 
 func deletePodUID(s *suite) {
 	s.running("a", true)
 	err := s.Client.DeletePod(s.ctx(), s.key("a"), otherUID, 0)
-	s.fails(err, fault.Conflict, "deleting a pod of another UID")
+	s.wantKind(err, fault.Conflict, "DeletePod with another UID")
 	get[*corev1.Pod](s, cluster.Pods, s.key("a"))
 }
 
 func evict(s *suite) {
 	made := s.running("a", true)
-	s.fails(s.Client.Evict(s.ctx(), s.key("b"), ""), fault.Missing, "evicting what is not there")
-	s.fails(s.Client.Evict(s.ctx(), s.key("a"), otherUID), fault.Conflict, "evicting a pod of another UID")
+	s.wantKind(s.Client.Evict(s.ctx(), s.key("b"), ""), fault.Missing, "eviction of a missing pod")
+	s.wantKind(s.Client.Evict(s.ctx(), s.key("a"), otherUID), fault.Conflict, "eviction with another UID")
 	if err := s.Client.Evict(s.ctx(), s.key("a"), made.UID); err != nil {
 		s.Fatal(err)
 	}
 	dying := get[*corev1.Pod](s, cluster.Pods, s.key("a"))
 	if dying.DeletionTimestamp == nil || *dying.DeletionGracePeriodSeconds != 30 {
-		s.Errorf("the evicted pod reads as %+v", dying.ObjectMeta)
+		s.Errorf("metadata of the evicted pod: %+v", dying.ObjectMeta)
 	}
 	if err := s.Client.Evict(s.ctx(), s.key("a"), made.UID); err != nil {
-		s.Errorf("evicting a pod that goes already: %v", err)
+		s.Errorf("eviction of a terminating pod: %v", err)
 	}
 }
 
@@ -139,14 +139,14 @@ func evictWithin(s *suite) {
 	a, b := s.running("a", true), s.running("b", true)
 	s.budget("web", 1, nil, 2, 1)
 	if err := s.Client.Evict(s.ctx(), s.key("a"), a.UID); err != nil {
-		s.Fatalf("evicting what the budget allows: %v", err)
+		s.Fatalf("eviction that the budget allows: %v", err)
 	}
-	s.fails(s.Client.Evict(s.ctx(), s.key("b"), b.UID), fault.Throttled, "evicting one more than the budget allows")
+	s.wantKind(s.Client.Evict(s.ctx(), s.key("b"), b.UID), fault.Throttled, "eviction beyond the budget")
 	if get[*corev1.Pod](s, cluster.Pods, s.key("b")).DeletionTimestamp != nil {
-		s.Error("a refused eviction deleted the pod")
+		s.Error("a rejected eviction deleted the pod")
 	}
 	if err := s.Client.DeletePod(s.ctx(), s.key("b"), b.UID, 5); err != nil {
-		s.Errorf("deleting past the budget: %v", err)
+		s.Errorf("delete that ignores the budget: %v", err)
 	}
 }
 
@@ -154,20 +154,20 @@ func evictTwo(s *suite) {
 	s.running("a", true)
 	s.budget("web", 0, nil, 1, 1)
 	s.budget("more", 0, nil, 1, 1)
-	s.fails(s.Client.Evict(s.ctx(), s.key("a"), ""), fault.Invalid, "evicting under two budgets")
+	s.wantKind(s.Client.Evict(s.ctx(), s.key("a"), ""), fault.Invalid, "eviction with two budgets")
 }
 
 func evictUnhealthy(s *suite) {
 	sick := s.running("a", false)
 	s.budget("web", 1, nil, 0, 0)
-	s.fails(s.Client.Evict(s.ctx(), s.key("a"), sick.UID), fault.Throttled, "evicting a sick pod while too few are healthy")
+	s.wantKind(s.Client.Evict(s.ctx(), s.key("a"), sick.UID), fault.Throttled, "eviction of an unhealthy pod while too few are healthy")
 	if err := s.Client.Delete(s.ctx(), cluster.DisruptionBudgets, s.key("web"), ""); err != nil {
 		s.Fatal(err)
 	}
-	s.gone(cluster.DisruptionBudgets, s.key("web"))
+	s.waitForDeletion(cluster.DisruptionBudgets, s.key("web"))
 	s.budget("lenient", 1, new(policyv1.AlwaysAllow), 0, 0)
 	if err := s.Client.Evict(s.ctx(), s.key("a"), sick.UID); err != nil {
-		s.Errorf("evicting a sick pod under a lenient budget: %v", err)
+		s.Errorf("eviction of an unhealthy pod with AlwaysAllow: %v", err)
 	}
 }
 
@@ -175,7 +175,7 @@ func evictPending(s *suite) {
 	create(s, s.pod("a"))
 	s.budget("web", 5, nil, 0, 0)
 	if err := s.Client.Evict(s.ctx(), s.key("a"), ""); err != nil {
-		s.Errorf("evicting a pod that has not started: %v", err)
+		s.Errorf("eviction of a pending pod: %v", err)
 	}
-	s.gone(cluster.Pods, s.key("a"))
+	s.waitForDeletion(cluster.Pods, s.key("a"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-func lists(s *suite) {
+func listsAreOrdered(s *suite) {
 	other := s.Namespace + "-b"
 	create(s, &corev1.Namespace{ObjectMeta: s.global("b")})
 	for _, name := range []string{"c", "a", "b"} {
@@ -21,7 +21,7 @@ func lists(s *suite) {
 	elsewhere.Namespace = other
 	create(s, elsewhere)
 	if got := s.names(s.listOf(s.Namespace)); !slices.Equal(got, []string{"a", "b", "c"}) {
-		s.Errorf("the namespace lists %v", got)
+		s.Errorf("list of the namespace = %v", got)
 	}
 	everywhere := s.listOf("")
 	var ours []string
@@ -32,15 +32,15 @@ func lists(s *suite) {
 	}
 	want := []string{s.Namespace + "/a", s.Namespace + "/b", s.Namespace + "/c", other + "/a"}
 	if !slices.Equal(ours, want) {
-		s.Errorf("everything lists %v, want %v", ours, want)
+		s.Errorf("list of all namespaces = %v, want %v", ours, want)
 	}
 	if got := s.listOf(s.Namespace + "-absent"); len(got) != 0 {
-		s.Errorf("a namespace that does not exist lists %v", s.names(got))
+		s.Errorf("list of a missing namespace = %v", s.names(got))
 	}
 }
 
-// listsBy checks that ListBy returns exactly the pods of a node.
-func listsBy(s *suite) {
+// listsByNode checks that ListBy returns exactly the pods of a node.
+func listsByNode(s *suite) {
 	for _, name := range []string{"c", "a", "b"} {
 		s.running(name, true)
 	}
@@ -53,10 +53,10 @@ func listsBy(s *suite) {
 		return s.names(s.own(objects))
 	}
 	if got := found(s.Namespace + "-nowhere"); !slices.Equal(got, []string{"a", "b", "c"}) {
-		s.Errorf("the pods on the node are %v", got)
+		s.Errorf("pods on the node = %v", got)
 	}
 	if got := found(s.Namespace + "-nowhere-2"); len(got) != 0 {
-		s.Errorf("the pods on a node that does not exist are %v", got)
+		s.Errorf("pods on a missing node = %v", got)
 	}
 }
 
@@ -76,32 +76,32 @@ func (s *suite) names(objects []cluster.Object) (out []string) {
 	return out
 }
 
-func isolation(s *suite) {
+func sharesNoMemory(s *suite) {
 	given := s.configMap("a")
 	made := create(s, given)
-	given.Data["a"] = "changed in what was given"
-	made.Data["a"] = "changed in what was answered"
+	given.Data["a"] = "changed in the argument"
+	made.Data["a"] = "changed in the result of Create"
 	read := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 	if read.Data["a"] != "1" {
-		s.Fatalf("the stored object was %s", read.Data["a"])
+		s.Fatalf("a caller changed the stored object to %s", read.Data["a"])
 	}
-	read.Data["a"] = "changed in what was read"
+	read.Data["a"] = "changed in the result of Get"
 	listed, err := s.Client.List(s.ctx(), cluster.ConfigMaps, s.Namespace)
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, o := range listed {
 		if o := o.(*corev1.ConfigMap); o.Name == "a" && o.Data["a"] != "1" {
-			s.Fatalf("the stored object was %s", o.Data["a"])
+			s.Fatalf("a caller changed the stored object to %s", o.Data["a"])
 		}
 	}
 }
 
-// cached waits until a cache has an object that meets the condition, and returns it.
-func (s *suite) cached(cache cluster.Cache, kind cluster.Kind, key cluster.Key, holds func(cluster.Object) bool) cluster.Object {
+// waitForCache waits until a cache has an object that meets the condition, and returns it.
+func (s *suite) waitForCache(cache cluster.Cache, kind cluster.Kind, key cluster.Key, holds func(cluster.Object) bool) cluster.Object {
 	s.Helper()
 	var found cluster.Object
-	s.eventually(kind.Kind+" "+key.String()+" is in the cache as it should be", func() bool {
+	s.eventually(kind.Kind+" "+key.String()+" is in the cache with the expected content", func() bool {
 		object, ok := cache.Get(kind, key)
 		found = object
 		return ok && holds(object)
@@ -109,7 +109,7 @@ func (s *suite) cached(cache cluster.Cache, kind cluster.Kind, key cluster.Key, 
 	return found
 }
 
-func anything(cluster.Object) bool { return true }
+func anyObject(cluster.Object) bool { return true }
 
 func (s *suite) newCache() cluster.Feed {
 	s.Helper()
@@ -118,7 +118,7 @@ func (s *suite) newCache() cluster.Feed {
 	return cache
 }
 
-func cacheLists(s *suite) {
+func cacheListsExisting(s *suite) {
 	for _, name := range []string{"c", "a", "b"} {
 		create(s, s.lease(name))
 	}
@@ -130,37 +130,37 @@ func cacheLists(s *suite) {
 		}
 	}
 	if !slices.Equal(got, []string{"a", "b", "c"}) {
-		s.Errorf("a synced cache lists %v, want what was there, ordered", got)
+		s.Errorf("list of a synced cache = %v, want [a b c]", got)
 	}
 	if !slices.IsSortedFunc(cache.List(cluster.Leases), func(a, b cluster.Object) int {
 		return slices.Compare([]string{a.GetNamespace(), a.GetName()}, []string{b.GetNamespace(), b.GetName()})
 	}) {
-		s.Error("the list is not ordered by namespace and name")
+		s.Error("the list is not sorted by namespace and name")
 	}
 }
 
-func cacheLearns(s *suite) {
+func cacheFollowsWrites(s *suite) {
 	cache := s.newCache()
 	if _, ok := cache.Get(cluster.ConfigMaps, s.key("a")); ok {
-		s.Fatal("the cache holds what does not exist")
+		s.Fatal("the cache has an object that was not created")
 	}
 	made := create(s, s.configMap("a"))
-	seen := s.cached(cache, cluster.ConfigMaps, s.key("a"), anything)
+	seen := s.waitForCache(cache, cluster.ConfigMaps, s.key("a"), anyObject)
 	if seen.GetUID() != made.UID || seen.GetResourceVersion() != made.ResourceVersion {
-		s.Errorf("the cache holds %+v", seen)
+		s.Errorf("cached object = %+v", seen)
 	}
 	made.Data["a"] = "2"
 	made = update(s, made)
-	s.cached(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool {
+	s.waitForCache(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool {
 		return o.(*corev1.ConfigMap).Data["a"] == "2" && o.GetResourceVersion() == made.ResourceVersion
 	})
 	if seen.(*corev1.ConfigMap).Data["a"] != "1" {
-		s.Error("an object that the cache gave changed later")
+		s.Error("the cache changed an object that it had returned")
 	}
 	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
 		s.Fatal(err)
 	}
-	s.eventually("the cache has seen the removal", func() bool {
+	s.eventually("the cache has removed the object", func() bool {
 		_, ok := cache.Get(cluster.ConfigMaps, s.key("a"))
 		return !ok
 	})
@@ -185,10 +185,10 @@ func (s *suite) changeNode(node *corev1.Node, change func(*corev1.Node), write f
 		if _, err := write(s.ctx(), live); err == nil {
 			return
 		} else if !fault.Is(err, fault.Conflict) {
-			s.Fatalf("writing node %s: %v", node.Name, err)
+			s.Fatalf("updating node %s: %v", node.Name, err)
 		}
 	}
-	s.Fatalf("node %s was written by others %d times", node.Name, nodeWrites)
+	s.Fatalf("updating node %s: %d conflicts", node.Name, nodeWrites)
 }
 
 // taint sets a node's only taint.
@@ -205,42 +205,42 @@ func tainted(key string) func(cluster.Object) bool {
 	}
 }
 
-func cacheLearnsNodes(s *suite) {
+func cacheFollowsNodes(s *suite) {
 	cache := s.newCache()
 	node := s.node()
 	key := cluster.KeyOf(node)
-	s.cached(cache, cluster.Nodes, key, anything)
+	s.waitForCache(cache, cluster.Nodes, key, anyObject)
 	s.taint(node, "example.com/a")
-	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
+	s.waitForCache(cache, cluster.Nodes, key, tainted("example.com/a"))
 	s.changeNode(node, func(live *corev1.Node) {
 		live.Status.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
 	}, s.Client.UpdateStatus)
-	s.cached(cache, cluster.Nodes, key, func(o cluster.Object) bool {
+	s.waitForCache(cache, cluster.Nodes, key, func(o cluster.Object) bool {
 		pods := o.(*corev1.Node).Status.Capacity[corev1.ResourcePods]
 		return pods.Value() == 7
 	})
 }
 
-// cacheRelists changes a node, breaks the watch before the change arrives, and checks
+// cacheRelistsAfterBreak changes a node, breaks the watch before the change arrives, and checks
 // that the next list has the change.
-func cacheRelists(s *suite) {
+func cacheRelistsAfterBreak(s *suite) {
 	if s.Break == nil {
 		s.Skip("the subject cannot break a watch")
 	}
 	cache := s.newCache()
 	node := s.node()
 	key := cluster.KeyOf(node)
-	s.cached(cache, cluster.Nodes, key, anything)
+	s.waitForCache(cache, cluster.Nodes, key, anyObject)
 	cache.TakeChanges(cluster.Nodes)
 	s.taint(node, "example.com/a")
 	s.Break(cache, cluster.Nodes)
-	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
+	s.waitForCache(cache, cluster.Nodes, key, tainted("example.com/a"))
 	if changed := cache.TakeChanges(cluster.Nodes); !changed.All && !slices.Contains(changed.Keys, key) {
-		s.Errorf("the change of the node is not among %+v", changed)
+		s.Errorf("TakeChanges = %+v, want the node", changed)
 	}
 }
 
-func cachesApart(s *suite) {
+func cachesShareNothing(s *suite) {
 	create(s, s.configMap("a"))
 	one, two := s.newCache(), s.newCache()
 	first, _ := one.Get(cluster.ConfigMaps, s.key("a"))
@@ -254,11 +254,11 @@ func cachesApart(s *suite) {
 	slices.Reverse(list)
 	clear(list)
 	if again := one.List(cluster.ConfigMaps); len(again) == 0 || again[0] == nil {
-		s.Error("a list that was given is the cache's own")
+		s.Error("the caller changed the cache's list")
 	}
 }
 
-func cacheFinds(s *suite) {
+func cacheFindsByNode(s *suite) {
 	for _, name := range []string{"c", "a", "b"} {
 		s.running(name, true)
 	}
@@ -266,24 +266,24 @@ func cacheFinds(s *suite) {
 	cache := s.newCache()
 	node := s.Namespace + "-nowhere"
 	found := func(value string) []string { return s.names(s.own(cache.ListBy(cluster.Pods, cluster.ByNode, value))) }
-	s.eventually("the pods are found by their node", func() bool { return slices.Equal(found(node), []string{"a", "b", "c"}) })
+	s.eventually("ListBy returns the pods of the node", func() bool { return slices.Equal(found(node), []string{"a", "b", "c"}) })
 	if got := found(""); !slices.Equal(got, []string{loose.Name}) {
-		s.Errorf("the pods on no node are %v", got)
+		s.Errorf("pods on no node = %v", got)
 	}
 	if got := found(node + "-2"); len(got) != 0 {
-		s.Errorf("the pods on a node that does not exist are %v", got)
+		s.Errorf("pods on a missing node = %v", got)
 	}
 	if err := s.Client.DeletePod(s.ctx(), s.key("b"), "", 0); err != nil {
 		s.Fatal(err)
 	}
-	s.eventually("a pod that is gone is found no more", func() bool { return slices.Equal(found(node), []string{"a", "c"}) })
+	s.eventually("ListBy omits the deleted pod", func() bool { return slices.Equal(found(node), []string{"a", "c"}) })
 	if got := cache.ListBy(cluster.ConfigMaps, cluster.ByNode, ""); len(got) != 0 {
-		s.Errorf("an index that is not kept gives %d objects", len(got))
+		s.Errorf("an unknown index returned %d objects", len(got))
 	}
 	list := cache.ListBy(cluster.Pods, cluster.ByNode, node)
 	clear(list)
 	if again := cache.ListBy(cluster.Pods, cluster.ByNode, node); len(again) == 0 || again[0] == nil {
-		s.Error("a list that was given is the cache's own")
+		s.Error("the caller changed the cache's list")
 	}
 }
 

@@ -20,7 +20,7 @@ func badMetadata(s *suite) {
 		change func(*corev1.ConfigMap)
 	}{
 		{"a label value with a space", func(o *corev1.ConfigMap) { o.Labels = map[string]string{"joist.example/a": "no label"} }},
-		{"a label value of 64 letters", func(o *corev1.ConfigMap) { o.Labels = map[string]string{"joist.example/a": strings.Repeat("a", 64)} }},
+		{"a label value of 64 characters", func(o *corev1.ConfigMap) { o.Labels = map[string]string{"joist.example/a": strings.Repeat("a", 64)} }},
 		{"a label key without a name", func(o *corev1.ConfigMap) { o.Labels = map[string]string{"joist.example/": "a"} }},
 		{"an annotation key with a space", func(o *corev1.ConfigMap) { o.Annotations = map[string]string{"no key": "a"} }},
 		{"annotations of 256 KiB", func(o *corev1.ConfigMap) {
@@ -33,14 +33,14 @@ func badMetadata(s *suite) {
 		object := s.configMap("bad")
 		bad.change(object)
 		_, err := s.Client.Create(s.ctx(), object)
-		s.fails(err, fault.Invalid, "creating something with "+bad.what)
+		s.wantKind(err, fault.Invalid, "creating an object with "+bad.what)
 		changed := made.DeepCopy()
 		bad.change(changed)
 		_, err = s.Client.Update(s.ctx(), changed)
-		s.fails(err, fault.Invalid, "giving something "+bad.what)
+		s.wantKind(err, fault.Invalid, "updating an object to "+bad.what)
 	}
 	_, err := s.Client.Create(s.ctx(), s.configMap("Bad_Name"))
-	s.fails(err, fault.Invalid, "creating something with a name that is none")
+	s.wantKind(err, fault.Invalid, "creating an object with an invalid name")
 	good := s.configMap("fine")
 	good.Labels = map[string]string{"joist.example/a": "", "b": "A.b_c-9"}
 	good.Annotations = map[string]string{"joist.example/a": "anything, --v=9"}
@@ -62,7 +62,7 @@ func badRequirements(s *suite) {
 	}{
 		{"a label of a restricted domain", []requirement{{Key: "karpenter.sh/initialized", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"true"}}}},
 		{"a host name", []requirement{{Key: corev1.LabelHostname, Operator: in, Values: []string{"a"}}}},
-		{"a key that is none", []requirement{{Key: "joist.example/", Operator: in, Values: []string{"a"}}}},
+		{"an invalid key", []requirement{{Key: "joist.example/", Operator: in, Values: []string{"a"}}}},
 		{"no value", []requirement{{Key: "joist.example/a", Operator: in}}},
 		{"a negative bound", []requirement{{Key: "joist.example/a", Operator: gt, Values: []string{"-1"}}}},
 		{"101 requirements", many},
@@ -70,16 +70,16 @@ func badRequirements(s *suite) {
 		claim := s.claim("bad")
 		claim.Spec.Requirements = bad.list
 		_, err := s.Client.Create(s.ctx(), claim)
-		s.fails(err, fault.Invalid, "creating a NodeClaim with "+bad.what)
+		s.wantKind(err, fault.Invalid, "creating a NodeClaim with "+bad.what)
 	}
 	claim := s.claim("good")
 	claim.Labels = map[string]string{"joist.example/team": "no label"}
 	_, err := s.Client.Create(s.ctx(), claim)
-	s.fails(err, fault.Invalid, "creating a NodeClaim with a label value that is none")
+	s.wantKind(err, fault.Invalid, "creating a NodeClaim with an invalid label value")
 	claim.Labels, claim.Spec.Requirements = nil, append(many[:karpenter.RequirementsMax-1:karpenter.RequirementsMax-1], requirement{
 		Key: karpenter.NodePoolLabelKey, Operator: in, Values: []string{"default"},
 	})
 	if got := create(s, claim); cluster.KeyOf(got).Name != claim.Name {
-		s.Errorf("the claim is %s", got.Name)
+		s.Errorf("created claim %s", got.Name)
 	}
 }

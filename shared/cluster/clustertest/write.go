@@ -11,96 +11,96 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-func identity(s *suite) {
+func createSetsIdentity(s *suite) {
 	object := s.configMap("a")
 	object.UID = "mine"
 	made := create(s, object)
 	if made.UID == "" || made.UID == "mine" || made.ResourceVersion == "" || made.CreationTimestamp.IsZero() {
-		s.Errorf("the server gave UID %q, version %q and time %s", made.UID, made.ResourceVersion, made.CreationTimestamp)
+		s.Errorf("created object: UID %q, version %q, time %s, want all set", made.UID, made.ResourceVersion, made.CreationTimestamp)
 	}
 	read := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 	if read.UID != made.UID || read.ResourceVersion != made.ResourceVersion || read.Data["a"] != "1" {
-		s.Errorf("what was created reads as %+v", read)
+		s.Errorf("Get after Create = %+v", read)
 	}
 	_, err := s.Client.Get(s.ctx(), cluster.ConfigMaps, s.key("b"))
-	s.fails(err, fault.Missing, "reading what is not there")
+	s.wantKind(err, fault.Missing, "get of a missing object")
 }
 
 func takenNames(s *suite) {
 	create(s, s.configMap("a"))
 	_, err := s.Client.Create(s.ctx(), s.configMap("a"))
-	s.fails(err, fault.Conflict, "creating a name that is taken")
+	s.wantKind(err, fault.Conflict, "create with an existing name")
 }
 
 func badNames(s *suite) {
 	nameless := s.configMap("")
 	_, err := s.Client.Create(s.ctx(), nameless)
-	s.fails(err, fault.Invalid, "creating something without a name")
+	s.wantKind(err, fault.Invalid, "create without a name")
 	nameless.GenerateName = "a-"
 	_, err = s.Client.Create(s.ctx(), nameless)
-	s.fails(err, fault.Invalid, "letting the server choose a name")
+	s.wantKind(err, fault.Invalid, "create with generateName")
 	homeless := s.configMap("a")
 	homeless.Namespace = ""
 	_, err = s.Client.Create(s.ctx(), homeless)
-	s.fails(err, fault.Invalid, "creating something in no namespace")
+	s.wantKind(err, fault.Invalid, "create without a namespace")
 	versioned := s.configMap("a")
 	versioned.ResourceVersion = "1"
 	_, err = s.Client.Create(s.ctx(), versioned)
-	s.fails(err, fault.Invalid, "creating something with a version")
+	s.wantKind(err, fault.Invalid, "create with a resourceVersion")
 }
 
 func absentNamespace(s *suite) {
 	object := s.configMap("a")
 	object.Namespace += "-absent"
 	_, err := s.Client.Create(s.ctx(), object)
-	s.fails(err, fault.Missing, "creating something in a namespace that does not exist")
+	s.wantKind(err, fault.Missing, "create in a missing namespace")
 }
 
-func swap(s *suite) {
+func updateConflict(s *suite) {
 	first := create(s, s.configMap("a"))
 	second := first.DeepCopy()
 	first.Data["a"] = "2"
 	stored := update(s, first)
 	if stored.ResourceVersion == second.ResourceVersion {
-		s.Error("a change kept its version")
+		s.Error("an update did not change the version")
 	}
 	second.Data["a"] = "3"
 	_, err := s.Client.Update(s.ctx(), second)
-	s.fails(err, fault.Conflict, "a swap of an old version")
+	s.wantKind(err, fault.Conflict, "update of an old version")
 	if got := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a")); got.Data["a"] != "2" {
-		s.Errorf("the lost swap left %q", got.Data["a"])
+		s.Errorf("data after a rejected update = %q", got.Data["a"])
 	}
 	stored.ResourceVersion = ""
 	_, err = s.Client.Update(s.ctx(), stored)
-	s.fails(err, fault.Invalid, "a swap without a version")
+	s.wantKind(err, fault.Invalid, "update without a resourceVersion")
 	absent := s.configMap("absent")
 	absent.ResourceVersion = "1"
 	_, err = s.Client.Update(s.ctx(), absent)
-	s.fails(err, fault.Missing, "a swap of what is not there")
+	s.wantKind(err, fault.Missing, "update of a missing object")
 }
 
-func idle(s *suite) {
+func updateUnchanged(s *suite) {
 	made := create(s, s.configMap("a"))
 	if again := update(s, made.DeepCopy()); again.ResourceVersion != made.ResourceVersion {
-		s.Errorf("the version went from %s to %s although nothing changed", made.ResourceVersion, again.ResourceVersion)
+		s.Errorf("an update without a change changed the version from %s to %s", made.ResourceVersion, again.ResourceVersion)
 	}
 }
 
-func successor(s *suite) {
+func updateSuccessor(s *suite) {
 	old := create(s, s.configMap("a"))
 	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
 		s.Fatal(err)
 	}
-	s.gone(cluster.ConfigMaps, s.key("a"))
+	s.waitForDeletion(cluster.ConfigMaps, s.key("a"))
 	next := create(s, s.configMap("a"))
 	if next.UID == old.UID {
-		s.Fatal("another object has the same UID")
+		s.Fatal("the recreated object has the same UID")
 	}
 	old.Data["a"] = "2"
 	_, err := s.Client.Update(s.ctx(), old)
-	s.fails(err, fault.Conflict, "updating an object under whose name another one stands")
+	s.wantKind(err, fault.Conflict, "update of a recreated object")
 	err = s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), old.UID)
-	s.fails(err, fault.Conflict, "deleting it")
+	s.wantKind(err, fault.Conflict, "delete of a recreated object")
 }
 
 func ownFields(s *suite) {
@@ -110,7 +110,7 @@ func ownFields(s *suite) {
 	change.Data["a"] = "2"
 	stored := update(s, change)
 	if stored.UID != made.UID || !stored.CreationTimestamp.Equal(&made.CreationTimestamp) || stored.Data["a"] != "2" {
-		s.Errorf("the object became %+v", stored)
+		s.Errorf("object after the update: %+v", stored)
 	}
 }
 
@@ -132,31 +132,31 @@ func finalizers(s *suite) {
 	}
 	dying := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 	if dying.DeletionTimestamp == nil || dying.UID != made.UID {
-		s.Fatalf("the object that was deleted reads as %+v", dying.ObjectMeta)
+		s.Fatalf("metadata of the deleted object: %+v", dying.ObjectMeta)
 	}
 	more := dying.DeepCopy()
 	more.Finalizers = append(more.Finalizers, "joist.example/late")
 	_, err := s.Client.Update(s.ctx(), more)
-	s.fails(err, fault.Invalid, "adding a finalizer to what is being deleted")
+	s.wantKind(err, fault.Invalid, "adding a finalizer to an object that is being deleted")
 	dying.Data["a"] = "2"
 	dying = update(s, dying)
 	dying.Finalizers = nil
 	update(s, dying)
 	_, err = s.Client.Get(s.ctx(), cluster.ConfigMaps, s.key("a"))
-	s.fails(err, fault.Missing, "reading what its last finalizer let go")
+	s.wantKind(err, fault.Missing, "get after the last finalizer was removed")
 	create(s, s.configMap("a"))
 }
 
 func deleteUID(s *suite) {
 	made := create(s, s.configMap("a"))
 	err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), "00000000-0000-0000-0000-000000000000")
-	s.fails(err, fault.Conflict, "deleting another UID")
+	s.wantKind(err, fault.Conflict, "delete with another UID")
 	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), made.UID); err != nil {
 		s.Fatal(err)
 	}
 	err = s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), made.UID)
-	s.fails(err, fault.Missing, "deleting what is gone")
+	s.wantKind(err, fault.Missing, "delete of a deleted object")
 }
 
 func deleteAsRead(s *suite) {
@@ -165,22 +165,22 @@ func deleteAsRead(s *suite) {
 	change.Data["a"] = "2"
 	now := update(s, change)
 	err := s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, old)
-	s.fails(err, fault.Conflict, "deleting what has changed since")
+	s.wantKind(err, fault.Conflict, "DeleteAsRead of a changed object")
 	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 	if err := s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now); err != nil {
 		s.Fatal(err)
 	}
 	err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now)
-	s.fails(err, fault.Missing, "deleting what is gone")
+	s.wantKind(err, fault.Missing, "delete of a deleted object")
 	create(s, s.configMap("a"))
 	err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now)
-	s.fails(err, fault.Conflict, "deleting what stands under its name now")
+	s.wantKind(err, fault.Conflict, "DeleteAsRead of a recreated object")
 	for _, name := range []string{"a", "absent"} {
 		versioned, known := s.configMap(name), s.configMap(name)
 		versioned.ResourceVersion, known.UID = now.ResourceVersion, now.UID
 		for _, unread := range []*corev1.ConfigMap{s.configMap(name), versioned, known} {
 			err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, unread)
-			s.fails(err, fault.Invalid, "deleting what was not read")
+			s.wantKind(err, fault.Invalid, "DeleteAsRead of an object without UID")
 		}
 	}
 	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
@@ -189,7 +189,7 @@ func deleteAsRead(s *suite) {
 func noStatus(s *suite) {
 	made := create(s, s.configMap("a"))
 	_, err := s.Client.UpdateStatus(s.ctx(), made)
-	s.fails(err, fault.Missing, "updating a status that the kind does not have")
+	s.wantKind(err, fault.Missing, "status update of a kind without status")
 }
 
 func cancelled(s *suite) {
@@ -199,7 +199,7 @@ func cancelled(s *suite) {
 		s.Errorf("the error is %v, want one that wraps context.Canceled", err)
 	}
 	_, err := s.Client.Get(s.ctx(), cluster.ConfigMaps, s.key("a"))
-	s.fails(err, fault.Missing, "reading what was never created")
+	s.wantKind(err, fault.Missing, "get of an object whose creation was cancelled")
 }
 
 func events(s *suite) {

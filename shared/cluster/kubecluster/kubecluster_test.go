@@ -43,8 +43,8 @@ func serve(t *testing.T, handler http.HandlerFunc) *kubecluster.Client {
 	return client
 }
 
-// say returns a handler that responds with an error in the API server's encoding.
-func say(err *apierrors.StatusError) http.HandlerFunc {
+// respondWith returns a handler that responds with an error in the API server's encoding.
+func respondWith(err *apierrors.StatusError) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if details := err.ErrStatus.Details; details != nil && details.RetryAfterSeconds > 0 {
@@ -74,22 +74,22 @@ func TestErrors(t *testing.T) {
 		read, write fault.Kind
 		hint        string
 	}{
-		{"missing", say(apierrors.NewNotFound(podName, "p")), fault.Missing, fault.Missing, ""},
-		{"conflict", say(apierrors.NewConflict(podName, "p", errors.New("changed"))), fault.Conflict, fault.Conflict, ""},
-		{"taken", say(apierrors.NewAlreadyExists(podName, "p")), fault.Conflict, fault.Conflict, ""},
-		{"forbidden", say(forbidden), fault.Denied, fault.Denied, `on the resource "pods`},
-		{"forbidden by admission", say(apierrors.NewForbidden(podName, "p", errors.New("exceeded quota"))), fault.Denied, fault.Denied, ""},
-		{"unauthorized", say(apierrors.NewUnauthorized("who")), fault.Denied, fault.Denied, "credentials"},
-		{"too many requests", say(apierrors.NewTooManyRequests("slow down", 5)), fault.Throttled, fault.Throttled, ""},
-		{"invalid", say(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil)), fault.Invalid, fault.Invalid, ""},
-		{"bad request", say(apierrors.NewBadRequest("what")), fault.Invalid, fault.Invalid, ""},
-		{"two budgets", say(budgets), fault.Invalid, fault.Invalid, "selectors"},
-		{"timeout", say(apierrors.NewTimeoutError("late", 0)), fault.Retry, fault.Unknown, ""},
-		{"inner error", say(apierrors.NewInternalError(errors.New("etcd"))), fault.Retry, fault.Unknown, ""},
-		{"unavailable", say(apierrors.NewServiceUnavailable("later")), fault.Retry, fault.Unknown, ""},
+		{"missing", respondWith(apierrors.NewNotFound(podName, "p")), fault.Missing, fault.Missing, ""},
+		{"conflict", respondWith(apierrors.NewConflict(podName, "p", errors.New("changed"))), fault.Conflict, fault.Conflict, ""},
+		{"taken", respondWith(apierrors.NewAlreadyExists(podName, "p")), fault.Conflict, fault.Conflict, ""},
+		{"forbidden", respondWith(forbidden), fault.Denied, fault.Denied, `on the resource "pods`},
+		{"forbidden by admission", respondWith(apierrors.NewForbidden(podName, "p", errors.New("exceeded quota"))), fault.Denied, fault.Denied, ""},
+		{"unauthorized", respondWith(apierrors.NewUnauthorized("who")), fault.Denied, fault.Denied, "credentials"},
+		{"too many requests", respondWith(apierrors.NewTooManyRequests("slow down", 5)), fault.Throttled, fault.Throttled, ""},
+		{"invalid", respondWith(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil)), fault.Invalid, fault.Invalid, ""},
+		{"bad request", respondWith(apierrors.NewBadRequest("what")), fault.Invalid, fault.Invalid, ""},
+		{"two budgets", respondWith(budgets), fault.Invalid, fault.Invalid, "selectors"},
+		{"timeout", respondWith(apierrors.NewTimeoutError("late", 0)), fault.Retry, fault.Unknown, ""},
+		{"internal error", respondWith(apierrors.NewInternalError(errors.New("etcd"))), fault.Retry, fault.Unknown, ""},
+		{"unavailable", respondWith(apierrors.NewServiceUnavailable("later")), fault.Retry, fault.Unknown, ""},
 		{"no such path", plain(http.StatusNotFound, "404 page not found"), fault.Retry, fault.Retry, "install"},
-		{"a gateway", plain(http.StatusBadGateway, "bad gateway"), fault.Retry, fault.Unknown, ""},
-		{"no answer", hangUp, fault.Retry, fault.Unknown, ""},
+		{"bad gateway", plain(http.StatusBadGateway, "bad gateway"), fault.Retry, fault.Unknown, ""},
+		{"no response", hangUp, fault.Retry, fault.Unknown, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestErrors(t *testing.T) {
 			err = client.Evict(t.Context(), pod, "")
 			check(t, "writing", err, test.write, test.hint)
 			if calls := calls.Load(); calls != 2 {
-				t.Errorf("two calls became %d requests", calls)
+				t.Errorf("two calls sent %d requests", calls)
 			}
 		})
 	}
@@ -112,22 +112,22 @@ func TestErrors(t *testing.T) {
 func check(t *testing.T, what string, err error, kind fault.Kind, hint string) {
 	t.Helper()
 	if !fault.Is(err, kind) {
-		t.Errorf("%s is %q, want %q: %v", what, fault.KindOf(err), kind, err)
+		t.Errorf("%s: error kind %q, want %q: %v", what, fault.KindOf(err), kind, err)
 	}
 	if got := fault.FindHint(err); !strings.Contains(got, hint) || hint == "" && got != "" {
-		t.Errorf("%s hints %q, want %q", what, got, hint)
+		t.Errorf("%s: hint %q, want %q", what, got, hint)
 	}
 }
 
-func TestDeniedNamesTheRight(t *testing.T) {
-	client := serve(t, say(apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot create resource "pods/eviction"`))))
+func TestDeniedHintNamesPermission(t *testing.T) {
+	client := serve(t, respondWith(apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot create resource "pods/eviction"`))))
 	err := client.Evict(t.Context(), pod, "")
 	if got, want := fault.FindHint(err), `grant the verb "create" on the resource "pods/eviction" of the API group "" to this service account`; got != want {
-		t.Errorf("the hint is %q, want %q", got, want)
+		t.Errorf("hint = %q, want %q", got, want)
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	client, err := kubecluster.New(&rest.Config{Host: server.URL}, "joist-test")
@@ -138,7 +138,7 @@ func TestNobodyThere(t *testing.T) {
 	check(t, "writing", client.Evict(t.Context(), pod, ""), fault.Retry, "can be reached")
 }
 
-func TestCancelledInFlight(t *testing.T) {
+func TestWriteCancelledInFlight(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -147,7 +147,7 @@ func TestCancelledInFlight(t *testing.T) {
 	})
 	err := client.Evict(ctx, pod, "")
 	if !fault.Is(err, fault.Unknown) || !errors.Is(err, context.Canceled) {
-		t.Errorf("a write that was cancelled on its way is %q: %v", fault.KindOf(err), err)
+		t.Errorf("cancelled write: error kind %q: %v", fault.KindOf(err), err)
 	}
 }
 
@@ -191,40 +191,40 @@ func TestRequests(t *testing.T) {
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				text, _ := io.ReadAll(r.Body)
 				got, body = r.Method+" "+r.URL.Path, string(text)
-				say(apierrors.NewBadRequest("enough"))(w, r)
+				respondWith(apierrors.NewBadRequest("enough"))(w, r)
 			})
 			check(t, "the call", test.do(t.Context(), client), fault.Invalid, "")
 			if got != test.want || !strings.Contains(body, test.body) {
-				t.Errorf("the request is %s with the body %s, want %s with %s", got, body, test.want, test.body)
+				t.Errorf("request %s with body %s, want %s with %s", got, body, test.want, test.body)
 			}
 		})
 	}
 }
 
 // Requests that the port forbids never reach the server.
-func TestRefusedBeforeTheServer(t *testing.T) {
+func TestInvalidCallsAreNotSent(t *testing.T) {
 	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the request %s %s was sent", r.Method, r.URL)
+		t.Errorf("an invalid request was sent: %s %s", r.Method, r.URL)
 	})
-	check(t, "deleting no name", client.Delete(t.Context(), cluster.Nodes, cluster.Key{}, ""), fault.Invalid, "")
+	check(t, "delete without a name", client.Delete(t.Context(), cluster.Nodes, cluster.Key{}, ""), fault.Invalid, "")
 	_, err := client.Get(t.Context(), cluster.Nodes, cluster.Key{})
-	check(t, "reading no name", err, fault.Invalid, "")
+	check(t, "get without a name", err, fault.Invalid, "")
 	_, err = client.Get(t.Context(), cluster.Kind{Kind: "Secret", Resource: "secrets", Version: "v1"}, pod)
-	check(t, "reading another kind", err, fault.Bug, "")
+	check(t, "get of an unknown kind", err, fault.Bug, "")
 	_, err = client.Create(t.Context(), &policyv1.Eviction{})
-	check(t, "creating another kind", err, fault.Bug, "")
+	check(t, "create of an unknown kind", err, fault.Bug, "")
 	unread := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "u"}}
-	check(t, "deleting what was not read", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "read the object before you delete it")
+	check(t, "delete of an object without UID", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "read the object before you delete it")
 }
 
-func TestEventsAreSaidOnceInAWhile(t *testing.T) {
+func TestRepeatedEventsAreDropped(t *testing.T) {
 	names := map[string]bool{}
 	sent := 0
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		sent++
 		text, _ := io.ReadAll(r.Body)
 		names[string(text)] = true
-		say(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e"))(w, r)
+		respondWith(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e"))(w, r)
 	})
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	say := func(message, key string, at time.Duration) {
@@ -245,13 +245,13 @@ func TestEventsAreSaidOnceInAWhile(t *testing.T) {
 	say("another text", "k", 119*time.Second)
 	say("another text", "k", 120*time.Second)
 	if sent != 5 || len(names) != 5 {
-		t.Errorf("%d events were sent, %d of them different, want 5", sent, len(names))
+		t.Errorf("%d Events were sent, %d of them different, want 5", sent, len(names))
 	}
 }
 
-func TestConfigSaysHow(t *testing.T) {
+func TestConfigErrorsHaveHints(t *testing.T) {
 	_, err := kubecluster.Config(filepath.Join(t.TempDir(), "absent"))
-	check(t, "reading a kubeconfig that is not there", err, fault.Denied, "KUBECONFIG")
+	check(t, "reading a missing kubeconfig", err, fault.Denied, "KUBECONFIG")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err = kubecluster.Config("")
 	check(t, "reading a service account outside of a pod", err, fault.Denied, "KUBECONFIG")

@@ -74,14 +74,14 @@ func (s *apiServer) put(name, uid, node string) {
 	if old := s.pods[name]; old != nil {
 		what = "MODIFIED"
 		if old.UID != types.UID(uid) {
-			s.tell("DELETED", old.DeepCopy())
+			s.notifyWatches("DELETED", old.DeepCopy())
 			what = "ADDED"
 		}
 	}
 	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)}}
 	p.Spec.NodeName = node
 	s.pods[name] = p
-	s.tell(what, p)
+	s.notifyWatches(what, p)
 }
 
 func (s *apiServer) drop(name string) {
@@ -89,10 +89,10 @@ func (s *apiServer) drop(name string) {
 	defer s.mu.Unlock()
 	old := s.pods[name].DeepCopy()
 	delete(s.pods, name)
-	s.tell("DELETED", old)
+	s.notifyWatches("DELETED", old)
 }
 
-func (s *apiServer) tell(what string, p *corev1.Pod) {
+func (s *apiServer) notifyWatches(what string, p *corev1.Pod) {
 	s.version++
 	p.ResourceVersion = strconv.Itoa(s.version)
 	s.log = append(s.log, told{s.version, watchEvent{what, p.DeepCopy()}})
@@ -142,7 +142,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") == "":
 		s.list(w, r)
 	case r.URL.Query().Get("sendInitialEvents") != "" && !s.streams:
-		say(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil))(w, r)
+		respondWith(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil))(w, r)
 	default:
 		s.watch(w, r)
 	}
@@ -176,7 +176,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	if !first && from < s.expired {
 		s.refused++
 		s.mu.Unlock()
-		say(resourceExpired)(w, r)
+		respondWith(resourceExpired)(w, r)
 		return
 	}
 	var events []watchEvent
@@ -278,7 +278,7 @@ func (f *follower) look() {
 // After any error response to a watch, and after a minute without responses: no change in
 // between is lost, known objects stay until newer ones arrive, and requests are not sent
 // in a tight loop.
-func TestWatchesComeBack(t *testing.T) {
+func TestWatchesRecover(t *testing.T) {
 	// One of client-go's error handlers shares a clock between tests.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
@@ -289,37 +289,37 @@ func TestWatchesComeBack(t *testing.T) {
 			s.end(nil)
 		}
 	}
-	busy := say(apierrors.NewTooManyRequests("slow down", 1))
+	busy := respondWith(apierrors.NewTooManyRequests("slow down", 1))
 	for _, c := range []struct {
 		name   string
 		breaks func(s *apiServer)
 		// expires is set if the server expires the versions in between.
 		expires bool
 	}{
-		{"410 in a watch", func(s *apiServer) {
+		{"410 during a watch", func(s *apiServer) {
 			status := resourceExpired.ErrStatus
 			status.Kind, status.APIVersion = "Status", "v1"
 			s.end(&watchEvent{"ERROR", &status})
 		}, true},
-		{"410 to a watch", func(s *apiServer) {
+		{"410 at the start of a watch", func(s *apiServer) {
 			s.breaks(func(w http.ResponseWriter, r *http.Request) bool { s.breaks(nil); busy(w, r); return true })
 			s.end(nil)
 		}, true},
 		{"410 after a minute of 429", during(busy), true},
-		{"a watch that ends", func(s *apiServer) { s.end(nil) }, false},
-		{"409", during(say(apierrors.NewConflict(podName, "p", errors.New("changed")))), false},
+		{"watch ends", func(s *apiServer) { s.end(nil) }, false},
+		{"409", during(respondWith(apierrors.NewConflict(podName, "p", errors.New("changed")))), false},
 		{"429 with Retry-After", during(busy), false},
-		{"500", during(say(apierrors.NewInternalError(errors.New("etcd")))), false},
+		{"500", during(respondWith(apierrors.NewInternalError(errors.New("etcd")))), false},
 		{"a proxy's 502", during(plain(http.StatusBadGateway, "bad gateway")), true},
-		{"401 while a token is renewed", during(say(apierrors.NewUnauthorized("who"))), true},
-		{"no answers", during(func(_ http.ResponseWriter, r *http.Request) {
+		{"401 while a token is renewed", during(respondWith(apierrors.NewUnauthorized("who"))), true},
+		{"no responses", during(func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
 			case <-time.After(time.Minute):
 			}
 			panic(http.ErrAbortHandler)
 		}), true},
-		{"connections that break", during(hangUp), true},
+		{"connections break", during(hangUp), true},
 	} {
 		for _, streams := range []bool{true, false} {
 			for _, trimmed := range []bool{true, false} {
@@ -328,7 +328,7 @@ func TestWatchesComeBack(t *testing.T) {
 						server := newAPIServer(streams)
 						comeBack(t, server, trimmed, c.breaks, c.expires)
 						if strings.HasPrefix(c.name, "410") && server.refused == 0 {
-							t.Error("no watch was refused with 410")
+							t.Error("no watch got a 410 response")
 						}
 					})
 				})
@@ -351,11 +351,11 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 				return
 			}
 		}
-		t.Errorf("after %s (-want +got):\n%s", limit, cmp.Diff(want, f.pods))
+		t.Errorf("pods in the cache after %s (-want +got):\n%s", limit, cmp.Diff(want, f.pods))
 	}
 	until(5*time.Second, map[string]string{"a": "1 on ", "b": "1 on ", "c": "1 on "})
 	if !cache.Synced() {
-		t.Fatal("a cache that knows all is not synced")
+		t.Fatal("a complete cache is not synced")
 	}
 
 	// client-go restarts a watch that ends within its first second without an event by
@@ -377,12 +377,12 @@ func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiSer
 		time.Sleep(time.Second)
 		f.look()
 		if !cache.Synced() || f.pods["a"] == "" || f.pods["c"] == "" {
-			t.Fatalf("in the outage it knows %v, synced %t", f.pods, cache.Synced())
+			t.Fatalf("during the outage: pods %v, synced %t", f.pods, cache.Synced())
 		}
 	}
 	// An overloaded server must not get many requests.
 	if asked = server.requests() - asked; asked > 75 {
-		t.Errorf("%d requests in a minute", asked)
+		t.Errorf("%d requests in a minute, want at most 75", asked)
 	}
 	server.breaks(nil)
 	until(time.Minute, map[string]string{"a": "1 on n", "c": "2 on ", "d": "1 on "})

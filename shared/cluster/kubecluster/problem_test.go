@@ -23,14 +23,14 @@ func TestProblem(t *testing.T) {
 		hint  string
 		told  bool
 	}{
-		{"a watch that breaks at first", false, map[string]error{verbWatch: errors.New("reset")}, "", true},
-		{"a watch that breaks later", true, map[string]error{verbWatch: errors.New("reset")}, "", false},
+		{"first watch breaks", false, map[string]error{verbWatch: errors.New("reset")}, "", true},
+		{"watch breaks after the first list", true, map[string]error{verbWatch: errors.New("reset")}, "", false},
 		{
-			"a right that is missing at first", false, map[string]error{verbList: denied, verbWatch: denied},
+			"permission missing at first", false, map[string]error{verbList: denied, verbWatch: denied},
 			`grant the verb "list" on the resource "persistentvolumeclaims" of the API group "" to this service account`, true,
 		},
 		{
-			"a right that is missing later", true, map[string]error{verbList: nil, verbWatch: denied},
+			"permission missing later", true, map[string]error{verbList: nil, verbWatch: denied},
 			`grant the verb "watch" on the resource "persistentvolumeclaims" of the API group "" to this service account`, true,
 		},
 	} {
@@ -47,13 +47,13 @@ func TestProblem(t *testing.T) {
 			}
 			problem := cache.Problem()
 			if got := fault.FindHint(problem); (problem != nil) != c.told || got != c.hint {
-				t.Errorf("told %v with the hint %q, want %q", problem, got, c.hint)
+				t.Errorf("Problem = %v with hint %q, want hint %q", problem, got, c.hint)
 			}
 			for verb := range c.tell {
 				_ = cache.recordError(t.Context(), operation{cluster.VolumeClaims, verb}, nil)
 			}
 			if err := cache.Problem(); err != nil {
-				t.Errorf("it is answered by now, and still told: %v", err)
+				t.Errorf("Problem = %v after the permission was granted", err)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 
 // If the rate limit of evictions and Events is exhausted, only these wait: a node can be
 // tainted in the middle of many evictions.
-func TestBesideEverythingElse(t *testing.T) {
+func TestEvictionsDoNotDelayOtherCalls(t *testing.T) {
 	var mu sync.Mutex
 	served := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,13 +43,13 @@ func TestBesideEverythingElse(t *testing.T) {
 		client.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "n"}, ""),
 	} {
 		if err == nil {
-			t.Error("a call went well that nobody answered well")
+			t.Error("the eviction succeeded without a response")
 		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	want := map[string]int{"DELETE /api/v1/namespaces/default/pods/p": 1, "DELETE /api/v1/nodes/n": 1}
 	if !maps.Equal(served, want) {
-		t.Errorf("the server saw %v, want %v", served, want)
+		t.Errorf("requests at the server: %v, want %v", served, want)
 	}
 }

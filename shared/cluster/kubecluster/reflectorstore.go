@@ -35,7 +35,7 @@ func (s reflectorStore) Add(o any) error { return s.Update(o) }
 func (s reflectorStore) Update(o any) error {
 	object, ok := o.(cluster.Object)
 	if !ok {
-		return fmt.Errorf("a watch sent a %T", o)
+		return fmt.Errorf("unexpected type %T in a watch event (want a Kubernetes object)", o)
 	}
 	if s.Put(object) {
 		s.notify()
@@ -47,7 +47,7 @@ func (s reflectorStore) Update(o any) error {
 func (s reflectorStore) Delete(o any) error {
 	object, ok := o.(cluster.Object)
 	if !ok {
-		return fmt.Errorf("a watch sent a %T", o)
+		return fmt.Errorf("unexpected type %T in a watch event (want a Kubernetes object)", o)
 	}
 	s.Remove(cluster.KeyOf(object))
 	s.notify()
@@ -60,7 +60,7 @@ func (s reflectorStore) Replace(list []any, _ string) error {
 	for _, o := range list {
 		object, ok := o.(cluster.Object)
 		if !ok {
-			return fmt.Errorf("a list held a %T", o)
+			return fmt.Errorf("unexpected type %T in a list (want a Kubernetes object)", o)
 		}
 		objects = append(objects, object)
 	}

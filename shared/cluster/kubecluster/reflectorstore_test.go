@@ -11,13 +11,13 @@ import (
 
 // A reflectorStore returns an error for values that are not objects, and its transformer
 // returns them unchanged.
-func TestShelfRefusesWhatIsNoObject(t *testing.T) {
+func TestReflectorStoreRejectsNonObjects(t *testing.T) {
 	shelf := reflectorStore{cluster.NewStore(cluster.Pods, nil), func() {}}
 	for what, err := range map[string]error{
 		"adding": shelf.Add("x"), "deleting": shelf.Delete("x"), "listing": shelf.Replace([]any{"x"}, ""),
 	} {
 		if err == nil {
-			t.Errorf("%s a text succeeded", what)
+			t.Errorf("%s of a string succeeded", what)
 		}
 	}
 	if _, err := shelf.Transformer()("no object"); err != nil {
@@ -27,7 +27,7 @@ func TestShelfRefusesWhatIsNoObject(t *testing.T) {
 
 // A reflectorStore notifies of each change and of each list, and not of an event without
 // a change.
-func TestShelfNotifies(t *testing.T) {
+func TestReflectorStoreNotifies(t *testing.T) {
 	notified := 0
 	shelf := reflectorStore{cluster.NewStore(cluster.Pods, func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }), func() { notified++ }}
 	pod := func(message string) *corev1.Pod {
@@ -39,8 +39,8 @@ func TestShelfNotifies(t *testing.T) {
 		want int
 	}{
 		{"an empty list", func() error { return shelf.Replace(nil, "") }, 1},
-		{"an object that came", func() error { return shelf.Add(pod("x")) }, 1},
-		{"a change of what is trimmed", func() error { return shelf.Update(pod("y")) }, 0},
+		{"a new object", func() error { return shelf.Add(pod("x")) }, 1},
+		{"a change of a trimmed field", func() error { return shelf.Update(pod("y")) }, 0},
 		{"a removal", func() error { return shelf.Delete(pod("y")) }, 1},
 	} {
 		before := notified
@@ -48,7 +48,7 @@ func TestShelfNotifies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := notified - before; got != step.want {
-			t.Errorf("%s notified %d times, want %d", step.what, got, step.want)
+			t.Errorf("%s: %d notifications, want %d", step.what, got, step.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Election struct {
 }
 
 // ErrLeaseLost is the cause of the context of a run when the leases are lost.
-var ErrLeaseLost = errors.New("the lease was lost")
+var ErrLeaseLost = errors.New("the Lease was lost")
 
 // NewElection returns the election of a candidate.
 func NewElection(c Candidate) *Election {

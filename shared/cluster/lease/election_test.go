@@ -21,7 +21,7 @@ func TestElection(t *testing.T) {
 		candidate  lease.Candidate
 		held, left map[string]string
 	}{
-		{"as Karpenter is installed", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
+		{"Karpenter in kube-system", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
 			map[string]string{"joist/joist-watcher": "pod-1", "kube-system/karpenter-leader-election": "joist"},
 			map[string]string{"kube-system/karpenter-leader-election": "joist"}},
 		{"LEADER_ELECTION_NAME", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "karpenter", Name: "ours"}},
@@ -35,16 +35,16 @@ func TestElection(t *testing.T) {
 			w := elsewhere()
 			election := lease.NewElection(c.candidate)
 			if leads, err := election.AcquireLeases(t.Context(), w, w.now); !leads || err != nil {
-				t.Fatalf("it leads: %t, %v", leads, err)
+				t.Fatalf("AcquireLeases = %t, %v, want true", leads, err)
 			}
 			if diff := cmp.Diff(c.held, holders(t, w)); diff != "" {
-				t.Errorf("what it holds (-want +got):\n%s", diff)
+				t.Errorf("acquired Leases (-want +got):\n%s", diff)
 			}
 			if err := election.ReleaseLease(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.left, holders(t, w)); diff != "" {
-				t.Errorf("what is left (-want +got):\n%s", diff)
+				t.Errorf("remaining Leases (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func holders(t *testing.T, w *world) map[string]string {
 
 // A single replica does not act either while Karpenter holds its Lease, and of two
 // replicas only the one that holds both Leases leads.
-func TestElectionBesideKarpenter(t *testing.T) {
+func TestElectionWhileKarpenterLeads(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := elsewhere()
 		w.hold(t, by("karpenter-1"))
@@ -85,7 +85,7 @@ func TestElectionBesideKarpenter(t *testing.T) {
 			Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, SingleReplica: alone, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace},
 		})
 		if leads, err := election.AcquireLeases(t.Context(), w, w.now); leads || err != nil {
-			t.Errorf("alone %t: it leads beside Karpenter: %t, %v", alone, leads, err)
+			t.Errorf("alone %t: AcquireLeases = %t, %v while Karpenter leads", alone, leads, err)
 		}
 	}
 	w := elsewhere()
@@ -96,7 +96,7 @@ func TestElectionBesideKarpenter(t *testing.T) {
 	for _, e := range []*lease.Election{first, second} {
 		leads, err := e.AcquireLeases(t.Context(), w, w.now)
 		if leads != (e == first) || err != nil {
-			t.Errorf("of two replicas: %t, %v", leads, err)
+			t.Errorf("AcquireLeases of two replicas = %t, %v", leads, err)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func karpenter(ctx context.Context, t *testing.T, client cluster.Client, leads *
 
 // Joist and Karpenter's own leader election never lead at the same time: the second one
 // waits, and takes over when the first has stopped, crashed or lost the API server.
-func TestNeverBesideKarpenter(t *testing.T) {
+func TestNeverLeadsWithKarpenter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
 		var theirs atomic.Bool
@@ -106,7 +106,7 @@ func TestNeverBesideKarpenter(t *testing.T) {
 				}
 				us, _ = ours.AcquireOrRenew(t.Context(), server.ClientFor("joist"), time.Now())
 				if us && theirs.Load() {
-					t.Fatalf("both lead at %s", time.Now())
+					t.Fatalf("Joist and Karpenter lead at %s", time.Now())
 				}
 			}
 			return us, theirs.Load()
@@ -119,25 +119,25 @@ func TestNeverBesideKarpenter(t *testing.T) {
 		}
 		stop := start()
 		us, them := pass(time.Minute, true)
-		expect("Karpenter came first", us, them, false, true)
+		expect("Karpenter started first", us, them, false, true)
 		stop()
 		us, them = pass(lease.Duration+3*time.Second, true)
 		expect("Karpenter was removed", us, them, true, false)
 		stop = start()
 		us, them = pass(5*time.Minute, true)
-		expect("Karpenter came back", us, them, true, false)
+		expect("Karpenter was installed again", us, them, true, false)
 
 		server.InjectFaults(memcluster.Fault{Actor: "joist", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 8})
 		us, them = pass(9*time.Second, true)
-		expect("Joist was cut off for a moment", us, them, true, false)
+		expect("Joist lost the API server for 9 s", us, them, true, false)
 		us, them = pass(time.Minute, false)
-		expect("Joist stood still", us, them, false, true)
+		expect("Joist was paused", us, them, false, true)
 		us, them = pass(time.Minute, true)
-		expect("Joist came back", us, them, false, true)
+		expect("Joist resumed", us, them, false, true)
 
 		server.InjectFaults(memcluster.Fault{Actor: "karpenter", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 100})
 		us, them = pass(time.Minute, true)
-		expect("Karpenter was cut off", us, them, true, false)
+		expect("Karpenter lost the API server", us, them, true, false)
 		stop()
 	})
 }

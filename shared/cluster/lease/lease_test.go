@@ -48,28 +48,28 @@ func (w *world) stored(t *testing.T) coordinationv1.LeaseSpec {
 
 func by(holder string) *lease.Lease { return &lease.Lease{Key: key, Holder: holder} }
 
-func TestTakeAndRenew(t *testing.T) {
+func TestAcquireAndRenew(t *testing.T) {
 	w := newWorld()
 	a := by("a")
 	if !w.hold(t, a) {
-		t.Fatal("a lease that does not exist was not taken")
+		t.Fatal("a missing Lease was not created")
 	}
 	first := w.stored(t)
 	if *first.HolderIdentity != "a" || *first.LeaseDurationSeconds != 15 || *first.LeaseTransitions != 0 || !first.RenewTime.Time.Equal(w.now) {
-		t.Errorf("the lease says %+v", first)
+		t.Errorf("stored Lease = %+v", first)
 	}
 	calls := w.Calls()["a get Lease"]
 	w.now = w.now.Add(lease.Renewal - 1)
 	if !w.hold(t, a) || w.Calls()["a get Lease"] != calls {
-		t.Error("the API server was asked before a renewal was due")
+		t.Error("the API server was called before a renewal was due")
 	}
 	w.now = w.now.Add(1)
 	if !w.hold(t, a) {
-		t.Fatal("the lease was not renewed")
+		t.Fatal("the Lease was not renewed")
 	}
 	again := w.stored(t)
 	if !again.RenewTime.Time.Equal(w.now) || !again.AcquireTime.Time.Equal(memcluster.Epoch) || *again.LeaseTransitions != 0 {
-		t.Errorf("after the renewal it says %+v", again)
+		t.Errorf("Lease after the renewal = %+v", again)
 	}
 }
 
@@ -81,21 +81,21 @@ func TestTakeOver(t *testing.T) {
 	w.hold(t, a)
 	w.now = w.now.Add(time.Hour)
 	if w.hold(t, b) {
-		t.Fatal("b took the lease at first sight of an old time stamp")
+		t.Fatal("b acquired the Lease at its first observation")
 	}
 	w.now = w.now.Add(lease.Duration - 1)
 	if w.hold(t, b) {
-		t.Fatal("b took the lease before its duration had passed")
+		t.Fatal("b acquired the Lease before its duration had passed")
 	}
 	w.now = w.now.Add(1)
 	if !w.hold(t, b) {
-		t.Fatal("b did not take an abandoned lease")
+		t.Fatal("b did not acquire an abandoned Lease")
 	}
 	if got := w.stored(t); *got.HolderIdentity != "b" || *got.LeaseTransitions != 1 || !got.AcquireTime.Time.Equal(w.now) {
-		t.Errorf("the lease says %+v", got)
+		t.Errorf("stored Lease = %+v", got)
 	}
 	if w.hold(t, a) {
-		t.Error("a believes to hold what b has taken")
+		t.Error("a still holds the Lease that b acquired")
 	}
 }
 
@@ -104,10 +104,10 @@ func TestRenewalsAreObserved(t *testing.T) {
 	a, b := by("a"), by("b")
 	for range 10 {
 		if !w.hold(t, a) {
-			t.Fatal("a lost its lease")
+			t.Fatal("a lost its Lease")
 		}
 		if w.hold(t, b) {
-			t.Fatal("b took a lease that is renewed")
+			t.Fatal("b acquired a Lease that a renews")
 		}
 		w.now = w.now.Add(lease.Renewal)
 	}
@@ -124,40 +124,40 @@ func TestKarpenter(t *testing.T) {
 	})
 	joist := by(lease.KarpenterHolder)
 	if w.hold(t, joist) {
-		t.Fatal("Joist acts beside Karpenter")
+		t.Fatal("Joist leads while Karpenter leads")
 	}
 	w.now = w.now.Add(lease.Duration)
 	if w.hold(t, joist) {
-		t.Fatal("Joist took the lease after its own duration and not after Karpenter's")
+		t.Fatal("Joist acquired the Lease before Karpenter's duration had passed")
 	}
 	w.ChangeObject(cluster.Leases, key, func(o cluster.Object) {
 		none := ""
 		o.(*coordinationv1.Lease).Spec.HolderIdentity = &none
 	})
 	if !w.hold(t, joist) {
-		t.Error("Joist did not take a lease that was let go")
+		t.Error("Joist did not acquire a released Lease")
 	}
 }
 
 // Both of Joist's writers hold Karpenter's Lease with the same holder name, so that
 // neither excludes the other, and each alone keeps it.
-func TestTwoWritersShare(t *testing.T) {
+func TestTwoWritersShareLease(t *testing.T) {
 	w := newWorld()
 	watcher, lifecycle, karpenter := by(lease.KarpenterHolder), by(lease.KarpenterHolder), by("karpenter")
 	for round := range 12 {
 		if !w.hold(t, watcher) {
-			t.Fatalf("round %d: the watcher is shut out", round)
+			t.Fatalf("round %d: the watcher does not hold the Lease", round)
 		}
 		if round < 6 && !w.hold(t, lifecycle) {
-			t.Fatalf("round %d: lifecycle is shut out", round)
+			t.Fatalf("round %d: lifecycle does not hold the Lease", round)
 		}
 		if w.hold(t, karpenter) {
-			t.Fatalf("round %d: Karpenter acts as well", round)
+			t.Fatalf("round %d: Karpenter leads too", round)
 		}
 		w.now = w.now.Add(lease.Renewal)
 	}
 	if n := *w.stored(t).LeaseTransitions; n != 0 {
-		t.Errorf("%d transitions among holders of one name", n)
+		t.Errorf("%d lease transitions between holders of one name", n)
 	}
 }
 
@@ -169,10 +169,10 @@ func TestFaults(t *testing.T) {
 		held  bool
 		kind  fault.Kind
 	}{
-		{"the API server is away for a moment", memcluster.Fault{As: fault.Retry}, lease.Renewal, true, ""},
-		{"and for too long", memcluster.Fault{As: fault.Retry}, lease.Duration, false, fault.Retry},
-		{"somebody else was faster", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, lease.Renewal, false, ""},
-		{"a renewal that arrived without an answer", memcluster.Fault{Verb: memcluster.VerbUpdate, Done: true}, lease.Renewal, true, ""},
+		{"short outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Renewal, true, ""},
+		{"long outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Duration, false, fault.Retry},
+		{"another writer was faster", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, lease.Renewal, false, ""},
+		{"a renewal without a response", memcluster.Fault{Verb: memcluster.VerbUpdate, Done: true}, lease.Renewal, true, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld()
@@ -182,44 +182,44 @@ func TestFaults(t *testing.T) {
 			w.now = w.now.Add(test.later)
 			held, err := a.AcquireOrRenew(t.Context(), w.ClientFor("a"), w.now)
 			if held != test.held || fault.KindOf(err) != test.kind {
-				t.Errorf("held %t, %v", held, err)
+				t.Errorf("AcquireOrRenew = %t, %v", held, err)
 			}
 			w.ClearFaults()
 			if !w.hold(t, a) {
-				t.Error("the lease did not come back")
+				t.Error("the Lease was not acquired again")
 			}
 		})
 	}
 }
 
 // If two find no Lease, only one creates it.
-func TestOneOfTwoCreates(t *testing.T) {
+func TestConcurrentCreate(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
 	w.InjectFaults(memcluster.Fault{Actor: "b", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
 	if !w.hold(t, a) || w.hold(t, b) {
-		t.Error("not exactly the first holds it")
+		t.Error("want a to hold the Lease, and b not")
 	}
 }
 
-func TestAll(t *testing.T) {
+func TestAcquireAll(t *testing.T) {
 	w := newWorld()
 	other := cluster.Key{Namespace: "kube-system", Name: "joist-watcher"}
 	w.hold(t, by("karpenter"))
 	mine := &lease.Lease{Key: other, Holder: "pod-1"}
 	if held, err := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, mine, by(lease.KarpenterHolder)); held || err != nil {
-		t.Errorf("all are held beside Karpenter: %t, %v", held, err)
+		t.Errorf("AcquireAll = %t, %v while Karpenter holds its Lease", held, err)
 	}
 	if held, err := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, mine); !held || err != nil {
-		t.Errorf("the one alone: %t, %v", held, err)
+		t.Errorf("AcquireAll of one Lease = %t, %v", held, err)
 	}
 	// The first Lease is not available, so the second is not acquired.
 	third := &lease.Lease{Key: cluster.Key{Namespace: "kube-system", Name: "third"}, Holder: "pod-1"}
 	if held, _ := lease.AcquireAll(t.Context(), w.ClientFor("pod-1"), w.now, by("x"), third); held {
-		t.Error("held")
+		t.Error("AcquireAll = true with an unavailable Lease")
 	}
 	if _, err := w.Get(t.Context(), cluster.Leases, third.Key); !fault.Is(err, fault.Missing) {
-		t.Errorf("a lease was taken in vain: %v", err)
+		t.Errorf("the Lease after an unavailable one was acquired: %v", err)
 	}
 }
 
@@ -229,31 +229,31 @@ func TestRelease(t *testing.T) {
 	w := newWorld()
 	a, b := by("a"), by("b")
 	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil {
-		t.Fatalf("a lease that was never held: %v", err)
+		t.Fatalf("releasing a Lease that was never held: %v", err)
 	}
 	w.hold(t, a)
 	if w.hold(t, b) {
-		t.Fatal("two hold it")
+		t.Fatal("a and b both hold the Lease")
 	}
 	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil {
 		t.Fatal(err)
 	}
 	if !w.hold(t, b) {
-		t.Error("a lease that was released is not taken at once")
+		t.Error("b did not acquire the released Lease at once")
 	}
 	w.now = w.now.Add(time.Second)
 	if w.hold(t, a) {
-		t.Error("it is taken back from its new holder")
+		t.Error("a acquired the Lease that b holds")
 	}
 	// a was cut off until b led, and observes this last.
 	w.now = w.now.Add(time.Minute)
 	w.hold(t, a)
 	w.now = w.now.Add(lease.Duration)
 	if !w.hold(t, a) {
-		t.Fatal("an abandoned lease is not taken")
+		t.Fatal("a did not acquire the abandoned Lease")
 	}
 	w.ChangeObject(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
 	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
-		t.Errorf("another's lease was released, %v", err)
+		t.Errorf("the Lease of another holder was released: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func acting(t *testing.T, renews bool, during func(*memcluster.Server)) (took, s
 		server := memcluster.New(memcluster.Options{Now: time.Now})
 		a, b := newReplica(server, "a"), newReplica(server, "b")
 		if !a.leads(t) {
-			t.Fatal("the first replica does not lead")
+			t.Fatal("the first replica did not acquire the Leases")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -94,7 +94,7 @@ func TestLeasesAreRenewedDuringAnAct(t *testing.T) {
 		t.Errorf("the act took %s (%v), and another replica led after %s", took, err, second)
 	}
 	if _, second, _ = acting(t, false, func(*memcluster.Server) {}); second == 0 {
-		t.Error("without renewals no other replica led, so the test shows nothing")
+		t.Error("no other replica led without renewals, so the test cannot fail")
 	}
 }
 
@@ -108,13 +108,13 @@ func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
 	}
 	took, second, err := acting(t, true, cutOff(0))
 	if !errors.Is(err, lease.ErrLeaseLost) || !fault.Is(err, fault.Retry) {
-		t.Errorf("the act ended with %v", err)
+		t.Errorf("the act returned %v", err)
 	}
 	if took < lease.Renewal || took > lease.RenewDeadline+lease.RetryPeriod || second <= took {
 		t.Errorf("the act took %s, and another replica led after %s", took, second)
 	}
 	if took, second, err := acting(t, true, cutOff(2)); took != time.Minute || second != 0 || err != nil {
-		t.Errorf("after two failures the act took %s (%v), and another replica led after %s", took, err, second)
+		t.Errorf("with two failed renewals the act took %s (%v), and another replica led after %s", took, err, second)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
 		s.ChangeObject(cluster.Leases, key, func(o cluster.Object) { setHolder(o, "karpenter") })
 	})
 	if !errors.Is(err, lease.ErrLeaseLost) || took > lease.Renewal+lease.RetryPeriod {
-		t.Errorf("the act took %s and ended with %v", took, err)
+		t.Errorf("the act took %s and returned %v", took, err)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestStandbysDoNotAct(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		standby.renew(ctx)
-		err := standby.RunAsLeader(t.Context(), func(context.Context) error { t.Error("a standby acts"); return nil })
+		err := standby.RunAsLeader(t.Context(), func(context.Context) error { t.Error("a standby replica acted"); return nil })
 		if !errors.Is(err, lease.ErrLeaseLost) {
-			t.Errorf("the act of a standby ended with %v", err)
+			t.Errorf("RunAsLeader of a standby replica returned %v", err)
 		}
 		if leases, _ := server.List(t.Context(), cluster.Leases, ""); len(leases) > 0 {
-			t.Errorf("a standby took %d Leases", len(leases))
+			t.Errorf("a standby replica acquired %d Leases", len(leases))
 		}
 	})
 }

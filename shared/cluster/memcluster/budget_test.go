@@ -54,12 +54,12 @@ func TestBudgets(t *testing.T) {
 		{"minimum met exactly", new(intstr.FromInt32(2)), nil, 2, 2, 0, 0, 2},
 		{"minimum exceeded", new(intstr.FromInt32(2)), nil, 5, 5, 0, 3, 2},
 		{"unready pods do not count", new(intstr.FromInt32(2)), nil, 5, 3, 2, 1, 2},
-		{"minimum in percent rounds up", new(intstr.FromString("50%")), nil, 5, 5, 0, 2, 3},
-		{"percent of what is wanted", new(intstr.FromString("50%")), nil, 10, 5, 0, 0, 5},
+		{"minimum in percent is rounded up", new(intstr.FromString("50%")), nil, 5, 5, 0, 2, 3},
+		{"percent of the desired replicas", new(intstr.FromString("50%")), nil, 10, 5, 0, 0, 5},
 		{"maximum", nil, new(intstr.FromInt32(1)), 4, 4, 0, 1, 3},
 		{"maximum used up", nil, new(intstr.FromInt32(1)), 4, 3, 1, 0, 3},
-		{"maximum in percent rounds up", nil, new(intstr.FromString("30%")), 4, 4, 0, 2, 2},
-		{"nothing may go", nil, new(intstr.FromInt32(0)), 4, 4, 0, 0, 4},
+		{"maximum in percent is rounded up", nil, new(intstr.FromString("30%")), 4, 4, 0, 2, 2},
+		{"maximum of zero", nil, new(intstr.FromInt32(0)), 4, 4, 0, 0, 4},
 		{"no pods", nil, new(intstr.FromInt32(1)), 0, 0, 0, 0, 0},
 	}
 	for _, test := range tests {
@@ -78,7 +78,7 @@ func TestBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Status.DisruptionsAllowed != test.allowed || got.Status.DesiredHealthy != test.desired {
-				t.Errorf("%d disruptions are allowed and %d pods desired, want %d and %d",
+				t.Errorf("disruptions allowed %d and desired healthy %d, want %d and %d",
 					got.Status.DisruptionsAllowed, got.Status.DesiredHealthy, test.allowed, test.desired)
 			}
 		})
@@ -92,6 +92,6 @@ func TestBudgetStatusReachesCaches(t *testing.T) {
 	cache.Advance(c.now)
 	got, ok := cache.Get(cluster.DisruptionBudgets, key("web"))
 	if !ok || got.(*policyv1.PodDisruptionBudget).Status.DisruptionsAllowed != 1 {
-		t.Errorf("the cache sees %+v", got)
+		t.Errorf("cached budget status: %+v", got)
 	}
 }

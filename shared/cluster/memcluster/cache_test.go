@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 )
 
-func TestKindsArriveApart(t *testing.T) {
+func TestKindsArriveIndependently(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{Delay: map[cluster.Kind]time.Duration{cluster.Nodes: time.Minute}})
 	cache.DeliverAll()
@@ -24,39 +24,39 @@ func TestKindsArriveApart(t *testing.T) {
 	)
 	cache.Advance(c.now)
 	if pods, nodes := len(cache.List(cluster.Pods)), len(cache.List(cluster.Nodes)); pods != 1 || nodes != 0 {
-		t.Fatalf("the cache sees %d pods and %d nodes, want the pod before its node", pods, nodes)
+		t.Fatalf("the cache has %d pods and %d nodes, want the pod before its node", pods, nodes)
 	}
 	if want := c.now.Add(time.Minute); !cache.NextDelivery().Equal(want) {
-		t.Errorf("the next change is due at %s, want %s", cache.NextDelivery(), want)
+		t.Errorf("NextDelivery = %s, want %s", cache.NextDelivery(), want)
 	}
 	cache.SetDelay(cluster.Nodes, time.Second)
 	c.forward(time.Second)
 	if n := cache.Advance(c.now); n != 1 {
-		t.Errorf("%d changes arrived after the lag was healed, want 1", n)
+		t.Errorf("%d changes arrived without the delay, want 1", n)
 	}
 	if !cache.NextDelivery().IsZero() {
-		t.Errorf("something is on its way still, due at %s", cache.NextDelivery())
+		t.Errorf("a change is still in flight, due at %s", cache.NextDelivery())
 	}
 }
 
-func TestFirstListsTakeTheirTime(t *testing.T) {
+func TestFirstListsAreDelayed(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{Delay: map[cluster.Kind]time.Duration{cluster.Pods: time.Second}})
 	cache.Advance(c.now)
 	if cache.Synced() {
-		t.Error("the cache is synced before the list of pods came")
+		t.Error("the cache is synced before the list of pods has arrived")
 	}
 	if len(cache.List(cluster.Namespaces)) == 0 {
-		t.Error("the list of namespaces has not come")
+		t.Error("the list of namespaces has not arrived")
 	}
 	c.forward(time.Second)
 	cache.Advance(c.now)
 	if !cache.Synced() {
-		t.Error("the cache is not synced although every list came")
+		t.Error("the cache is not synced after every list has arrived")
 	}
 }
 
-func TestBrokenWatchListsAnew(t *testing.T) {
+func TestBrokenWatchListsAgain(t *testing.T) {
 	s, c := newServer(1)
 	cache := s.NewCache(memcluster.CacheOptions{})
 	s.SeedObjects(configMap("old"))
@@ -65,13 +65,13 @@ func TestBrokenWatchListsAnew(t *testing.T) {
 	s.SeedObjects(configMap("new"))
 	cache.BreakWatch(cluster.ConfigMaps)
 	if n := cache.Advance(c.now); n != 1 {
-		t.Errorf("%d messages arrived, want the new list alone", n)
+		t.Errorf("%d changes arrived, want only the new list", n)
 	}
 	if n := len(cache.List(cluster.ConfigMaps)); n != 2 {
-		t.Errorf("the cache holds %d objects, want 2", n)
+		t.Errorf("%d objects in the cache, want 2", n)
 	}
 	if again, _ := cache.Get(cluster.ConfigMaps, key("old")); again != untouched {
-		t.Error("an object that did not change was copied anew")
+		t.Error("an unchanged object was copied again")
 	}
 }
 
@@ -81,16 +81,16 @@ func TestMutationsOfTheCacheAreFound(t *testing.T) {
 	cache := s.NewCache(memcluster.CacheOptions{})
 	cache.DeliverAll()
 	if got := cache.ListMutated(); len(got) != 0 {
-		t.Fatalf("a fresh cache was changed: %v", got)
+		t.Fatalf("a new cache has changed objects: %v", got)
 	}
 	object, _ := cache.Get(cluster.ConfigMaps, key("a"))
 	object.SetLabels(map[string]string{"x": "y"})
 	if got := cache.ListMutated(); len(got) != 1 || got[0] != "ConfigMap default/a" {
-		t.Errorf("the changed objects are %v", got)
+		t.Errorf("changed objects = %v", got)
 	}
 	stored, err := s.Get(context.Background(), cluster.ConfigMaps, key("a"))
 	if err != nil || len(stored.GetLabels()) != 0 {
-		t.Errorf("the change reached the server: %v, %v", stored.GetLabels(), err)
+		t.Errorf("a change of a cached object reached the server: %v, %v", stored.GetLabels(), err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestCachesConverge(t *testing.T) {
 				// comparison.
 				now, k := fmt.Sprintf("%12s", o.GetResourceVersion()), cluster.KeyOf(o)
 				if now < last[k] {
-					t.Fatalf("%s went from version %s back to %s", k, last[k], now)
+					t.Fatalf("%s changed from version %s back to %s", k, last[k], now)
 				}
 				last[k] = now
 			}
@@ -144,11 +144,11 @@ func TestCachesConverge(t *testing.T) {
 		}
 		got := cache.List(cluster.ConfigMaps)
 		if len(got) != len(want) {
-			t.Fatalf("the cache holds %d objects, the server %d", len(got), len(want))
+			t.Fatalf("%d objects in the cache, %d on the server", len(got), len(want))
 		}
 		for i := range got {
 			if got[i].GetResourceVersion() != want[i].GetResourceVersion() || cluster.KeyOf(got[i]) != cluster.KeyOf(want[i]) {
-				t.Fatalf("the cache holds %s, the server %s", cluster.KeyOf(got[i]), cluster.KeyOf(want[i]))
+				t.Fatalf("cached object %s, want %s", cluster.KeyOf(got[i]), cluster.KeyOf(want[i]))
 			}
 		}
 	})

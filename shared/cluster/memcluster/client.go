@@ -72,7 +72,7 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 		s.updateBudgets()
 		object, ok := s.objects[kind][key]
 		if !ok {
-			return nil, what.newError(fault.Missing, "it does not exist")
+			return nil, what.newError(fault.Missing, "the object does not exist")
 		}
 		return copyObject(object), nil
 	})
@@ -86,7 +86,7 @@ func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) 
 // ListBy implements cluster.Client.
 func (c *Client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
 	if kind != cluster.Pods || index != cluster.ByNode {
-		return nil, fault.F("listing "+kind.Kind, fault.Invalid, "the API server does not know the field %s of it", index)
+		return nil, fault.F("listing "+kind.Kind, fault.Invalid, "the API server has no index of the field %s", index)
 	}
 	return c.listObjects(ctx, kind, "", func(o cluster.Object) bool { return index.Value(o) == value })
 }

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 		t.Cleanup(func() {
 			for _, effect := range s.Effects() {
 				if effect.Actor == "x" && effect.Verb == "" {
-					t.Errorf("the effect %+v has no verb", effect)
+					t.Errorf("effect %+v has no verb", effect)
 				}
 			}
 		})

@@ -14,7 +14,7 @@ func (s *Server) createObject(what call, object cluster.Object) (cluster.Object,
 		return nil, err
 	}
 	if _, taken := s.objects[what.kind][what.key]; taken {
-		return nil, what.newError(fault.Conflict, "the name is taken")
+		return nil, what.newError(fault.Conflict, "an object of this name exists")
 	}
 	if object.GetResourceVersion() != "" {
 		return nil, what.newError(fault.Invalid, "resourceVersion is set on an object to be created")
@@ -50,9 +50,9 @@ func (s *Server) admitObject(what call, object cluster.Object) error {
 	case what.kind.Namespaced && object.GetNamespace() == "":
 		return what.newError(fault.Invalid, "the object has no namespace")
 	case !what.kind.Namespaced && object.GetNamespace() != "":
-		return what.newError(fault.Invalid, "the kind has no namespaces")
+		return what.newError(fault.Invalid, "the kind is cluster-scoped, but the object has a namespace")
 	case what.kind.Namespaced && s.objects[cluster.Namespaces][cluster.Key{Name: object.GetNamespace()}] == nil:
-		return what.newError(fault.Missing, "there is no namespace %s", object.GetNamespace())
+		return what.newError(fault.Missing, "namespace %s does not exist", object.GetNamespace())
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (s *Server) evictPod(what call, uid types.UID) error {
 			WithHint("change their selectors so that one budget covers each pod")
 	case len(budgets) == 1 && !allowsEviction(budgets[0], pod):
 		b := budgets[0]
-		return what.newError(fault.Throttled, "the budget %s needs %d healthy pods and has %d",
+		return what.newError(fault.Throttled, "PodDisruptionBudget %s requires %d healthy pods and has %d",
 			b.Name, b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	}
 	s.deletePod(pod, nil)

@@ -81,7 +81,7 @@ func (f *Fault) matches(actor string, what call) bool {
 func (f *Fault) describe(what call) string {
 	told := string(f.faultKind())
 	if f.Done {
-		told += ", but done"
+		told += ", but executed"
 	}
 	return fmt.Sprintf("%s %s: %s", what.verb, what.kind.Kind, told)
 }

@@ -35,7 +35,7 @@ func key(name string) cluster.Key { return cluster.Key{Namespace: "default", Nam
 func wantKind(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()
 	if got := fault.KindOf(err); got != kind {
-		t.Fatalf("the error is %q (%v), want %q", got, err, kind)
+		t.Fatalf("error kind %q (%v), want %q", got, err, kind)
 	}
 }
 
@@ -86,35 +86,35 @@ func TestFaults(t *testing.T) {
 			_, err := s.ClientFor("lifecycle").Create(ctx, configMap("a"))
 			wantKind(t, err, test.kind)
 			if _, err := s.Get(ctx, cluster.ConfigMaps, key("a")); (err == nil) != test.exists {
-				t.Errorf("reading it afterwards: %v, want it to exist: %t", err, test.exists)
+				t.Errorf("get after the fault: %v, want it to exist: %t", err, test.exists)
 			}
 			if struck := len(s.InjectedFaults()) > 0; struck != (test.kind != "") {
-				t.Errorf("the count of faults is %v", s.InjectedFaults())
+				t.Errorf("InjectedFaults = %v", s.InjectedFaults())
 			}
 		})
 	}
 }
 
-func TestFaultsRunOutAndSpareTheWorld(t *testing.T) {
+func TestFaultsEndAndSpareTheServer(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
 	s.InjectFaults(memcluster.Fault{As: fault.Conflict, Times: 2})
 	if _, err := s.AsKubernetes("kubelet").Create(ctx, configMap("world")); err != nil {
-		t.Errorf("a fault struck the world: %v", err)
+		t.Errorf("a call of the server itself failed: %v", err)
 	}
 	for _, name := range []string{"a", "b"} {
 		_, err := s.ClientFor("lifecycle").Create(ctx, configMap(name))
 		wantKind(t, err, fault.Conflict)
 	}
 	if _, err := s.ClientFor("lifecycle").Create(ctx, configMap("c")); err != nil {
-		t.Errorf("the fault struck a third time: %v", err)
+		t.Errorf("the fault occurred a third time: %v", err)
 	}
 	if got := s.InjectedFaults()["create ConfigMap: conflict"]; got != 2 {
-		t.Errorf("%d strikes were counted, want 2: %v", got, s.InjectedFaults())
+		t.Errorf("%d faults were counted, want 2: %v", got, s.InjectedFaults())
 	}
 }
 
-func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
+func TestRandomFaultsFollowSeed(t *testing.T) {
 	run := func(seed int64) string {
 		var pattern strings.Builder
 		s, _ := newServer(seed)
@@ -129,14 +129,14 @@ func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
 		return pattern.String()
 	}
 	if a, b := run(3), run(3); a != b {
-		t.Errorf("the same seed gave\n%s and\n%s", a, b)
+		t.Errorf("the same seed gave different faults:\n%s and\n%s", a, b)
 	}
 	if a, b := run(3), run(4); a == b {
-		t.Errorf("another seed gave the same %s", a)
+		t.Errorf("another seed gave the same faults: %s", a)
 	}
 }
 
-func TestEffectsSayWhoDidWhat(t *testing.T) {
+func TestEffectsNameActorAndVerb(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
 	s.ClearEffects()
@@ -145,25 +145,25 @@ func TestEffectsSayWhoDidWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := lifecycle.Create(ctx, configMap("a")); err == nil {
-		t.Fatal("a taken name was created")
+		t.Fatal("creating an existing name succeeded")
 	}
 	if err := s.ClientFor("watcher").Delete(ctx, cluster.ConfigMaps, key("a"), ""); err != nil {
 		t.Fatal(err)
 	}
 	effects := s.Effects()
 	if len(effects) != 2 {
-		t.Fatalf("there are %d effects, want 2: a refusal is none", len(effects))
+		t.Fatalf("%d effects, want 2: a rejected call has no effect", len(effects))
 	}
 	made, gone := effects[0], effects[1]
 	if made.Actor != "lifecycle" || made.Verb != memcluster.VerbCreate || made.Before != nil || made.After == nil {
-		t.Errorf("the first effect is %+v", made)
+		t.Errorf("first effect = %+v", made)
 	}
 	if gone.Actor != "watcher" || gone.Verb != memcluster.VerbDelete || gone.After != nil || gone.UID != made.UID {
-		t.Errorf("the second effect is %+v", gone)
+		t.Errorf("second effect = %+v", gone)
 	}
 }
 
-func TestEventsAreSaidOnceInAWhile(t *testing.T) {
+func TestRepeatedEventsAreDropped(t *testing.T) {
 	ctx := context.Background()
 	s, c := newServer(1)
 	say := func(message string) {
@@ -178,7 +178,7 @@ func TestEventsAreSaidOnceInAWhile(t *testing.T) {
 	c.forward(time.Minute)
 	say("x")
 	if got := len(s.Events()); got != 3 {
-		t.Errorf("%d events were stored, want 3", got)
+		t.Errorf("%d Events were stored, want 3", got)
 	}
 }
 
@@ -226,20 +226,20 @@ func TestGarbage(t *testing.T) {
 	foreign.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerReferenceTo("apps/v1", "ReplicaSet", "web-1", "u")}
 	s.SeedObjects(owned, foreign, configMap("free"))
 	if n := s.CollectGarbage(); n != 0 {
-		t.Fatalf("%d objects with living owners were collected", n)
+		t.Fatalf("%d objects with existing owners were deleted", n)
 	}
 	if err := s.Delete(ctx, cluster.Nodes, cluster.Key{Name: "n"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.CollectGarbage(); n != 1 {
-		t.Errorf("%d objects were collected, want 1", n)
+		t.Errorf("%d objects were deleted, want 1", n)
 	}
 	if _, err := s.Get(ctx, cluster.ConfigMaps, key("owned")); !fault.Is(err, fault.Missing) {
-		t.Errorf("the orphan is there still: %v", err)
+		t.Errorf("the orphan was not deleted: %v", err)
 	}
 }
 
-func TestNamespacesEmptyBeforeTheyGo(t *testing.T) {
+func TestNamespaceIsDeletedWhenEmpty(t *testing.T) {
 	ctx := context.Background()
 	s, _ := newServer(1)
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: []string{"a/b"}}}
@@ -249,11 +249,11 @@ func TestNamespacesEmptyBeforeTheyGo(t *testing.T) {
 	}
 	s.CollectGarbage()
 	if _, err := s.Get(ctx, cluster.Namespaces, cluster.Key{Name: "team"}); err != nil {
-		t.Fatalf("the namespace went before what is in it: %v", err)
+		t.Fatalf("the namespace was deleted before its objects: %v", err)
 	}
 	s.ChangeObject(cluster.ConfigMaps, cluster.KeyOf(held), func(o cluster.Object) { o.SetFinalizers(nil) })
 	s.CollectGarbage()
 	if _, err := s.Get(ctx, cluster.Namespaces, cluster.Key{Name: "team"}); !fault.Is(err, fault.Missing) {
-		t.Fatalf("the namespace stays although it is empty: %v", err)
+		t.Fatalf("the empty namespace was not deleted: %v", err)
 	}
 }

@@ -96,7 +96,7 @@ func (s *Server) findPriorityClass(what call, name string) (*schedulingv1.Priori
 	if name != "" {
 		class, ok := classes[cluster.Key{Name: name}]
 		if !ok {
-			return nil, what.newError(fault.Denied, "there is no priority class %s", name)
+			return nil, what.newError(fault.Denied, "PriorityClass %s does not exist", name)
 		}
 		return class.(*schedulingv1.PriorityClass), nil
 	}

@@ -15,10 +15,10 @@ import (
 func (s *Server) findObject(what call, uid types.UID) (cluster.Object, error) {
 	object, ok := s.objects[what.kind][what.key]
 	if !ok {
-		return nil, what.newError(fault.Missing, "it does not exist")
+		return nil, what.newError(fault.Missing, "the object does not exist")
 	}
 	if uid != "" && uid != object.GetUID() {
-		return nil, what.newError(fault.Conflict, "the UID is %s, not %s", object.GetUID(), uid)
+		return nil, what.newError(fault.Conflict, "the object has UID %s, not %s", object.GetUID(), uid)
 	}
 	return object, nil
 }

@@ -24,7 +24,7 @@ func (s *Server) updateObject(what call, next cluster.Object) (cluster.Object, e
 		copyField(next, old, "Status")
 	}
 	if old.GetDeletionTimestamp() != nil && !isSubset(next.GetFinalizers(), old.GetFinalizers()) {
-		return nil, what.newError(fault.Invalid, "a finalizer is added to an object that is being deleted")
+		return nil, what.newError(fault.Invalid, "a finalizer cannot be added to an object that is being deleted")
 	}
 	if what.kind == cluster.Pods && !hasSameSpec(next, old) {
 		return nil, what.newError(fault.Invalid, "the spec of a pod cannot change")
@@ -54,13 +54,13 @@ func (s *Server) findForUpdate(what call, next cluster.Object) (cluster.Object, 
 	old, ok := s.objects[what.kind][what.key]
 	switch {
 	case !ok:
-		return nil, what.newError(fault.Missing, "it does not exist")
+		return nil, what.newError(fault.Missing, "the object does not exist")
 	case next.GetResourceVersion() == "":
 		return nil, what.newError(fault.Invalid, "the object has no resourceVersion").WithHint("read the object and change that copy")
 	case next.GetUID() != "" && next.GetUID() != old.GetUID():
-		return nil, what.newError(fault.Conflict, "the UID is %s, not %s", old.GetUID(), next.GetUID())
+		return nil, what.newError(fault.Conflict, "the object has UID %s, not %s", old.GetUID(), next.GetUID())
 	case next.GetResourceVersion() != old.GetResourceVersion():
-		return nil, what.newError(fault.Conflict, "the version is %s, not %s", old.GetResourceVersion(), next.GetResourceVersion())
+		return nil, what.newError(fault.Conflict, "the object has resourceVersion %s, not %s", old.GetResourceVersion(), next.GetResourceVersion())
 	}
 	return old, nil
 }

@@ -32,7 +32,7 @@ func TestDeploymentReplacesScalesAndRolls(t *testing.T) {
 	w.want(map[string]int{"Running on a": 3})
 	for _, pod := range w.pods() {
 		if pod.Name == gone.Name {
-			t.Error("a pod came back under its old name")
+			t.Error("a deleted pod was recreated with its old name")
 		}
 	}
 
@@ -48,11 +48,11 @@ func TestDeploymentReplacesScalesAndRolls(t *testing.T) {
 	w.want(map[string]int{"Running on a": 1})
 	after := w.pods()[0]
 	if after.UID == before.UID || after.Labels["v"] != "2" || metav1.GetControllerOf(after).UID == metav1.GetControllerOf(before).UID {
-		t.Errorf("the pod %s is still of the old template", after.Name)
+		t.Errorf("pod %s still has the old template", after.Name)
 	}
 	stored, err := cluster.Get[*appsv1.Deployment](ctx, w.server, cluster.Deployments, web)
 	if err != nil || stored.Status.ReadyReplicas != 1 || stored.Status.ObservedGeneration != stored.Generation {
-		t.Errorf("the status is %+v (%v)", stored.Status, err)
+		t.Errorf("Deployment status = %+v (%v)", stored.Status, err)
 	}
 
 	if err := w.server.Delete(ctx, cluster.Deployments, web, ""); err != nil {
@@ -94,7 +94,7 @@ func TestDaemonsFollowNodes(t *testing.T) {
 	w.want(map[string]int{})
 }
 
-func TestPodsTakeTheirGrace(t *testing.T) {
+func TestPodsUseTheirGracePeriod(t *testing.T) {
 	ctx := context.Background()
 	tests := []struct {
 		name      string
@@ -102,9 +102,9 @@ func TestPodsTakeTheirGrace(t *testing.T) {
 		grace     int64
 		ends      time.Duration
 	}{
-		{"all of it", 0, 30, 30 * time.Second},
-		{"less of it", 5 * time.Second, 30, 5 * time.Second},
-		{"no more than it", time.Minute, 10, 10 * time.Second},
+		{"the pod uses the whole grace period", 0, 30, 30 * time.Second},
+		{"the pod ends earlier", 5 * time.Second, 30, 5 * time.Second},
+		{"the pod would take longer", time.Minute, 10, 10 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -147,6 +147,6 @@ func TestTaintsEvict(t *testing.T) {
 	w.run(10 * time.Second)
 	w.want(map[string]int{"Running on a": 1})
 	if left := w.pods()[0].Name; left != "never" {
-		t.Errorf("the pod that is left is %s", left)
+		t.Errorf("remaining pod = %s", left)
 	}
 }

@@ -126,7 +126,7 @@ func (k *Kubernetes) Settle(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	return fault.F("settling", fault.Bug, "something changes still after %d steps at one moment", limit)
+	return fault.F("settling", fault.Bug, "objects still change after %d steps without time passing", limit)
 }
 
 // Next is when the next Step has something to do: now after a change, or when the first

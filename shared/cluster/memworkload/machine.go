@@ -92,17 +92,17 @@ func (k *Kubernetes) prepare(m *machine) (err error) {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	if want := k.options.ClusterName; want != "" && m.joining.ClusterName != want {
-		return fault.F(op, fault.Invalid, "its user data joins the cluster %q, not %q", m.joining.ClusterName, want)
+		return fault.F(op, fault.Invalid, "the user data joins cluster %q, not %q", m.joining.ClusterName, want)
 	}
 	if m.boot.PrivateDNS == "" {
-		return fault.F(op, fault.Invalid, "it has no private DNS name, so its node has no name")
+		return fault.F(op, fault.Invalid, "the instance has no private DNS name, so the node has no name")
 	}
 	known := false
 	if k.options.Machine != nil {
 		m.spec, known = k.options.Machine(m.boot.Type)
 	}
 	if !known {
-		return fault.F(op, fault.Invalid, "the instance type %q is not known", m.boot.Type)
+		return fault.F(op, fault.Invalid, "unknown instance type %q", m.boot.Type)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (w *world) run(by time.Duration) {
 			w.now = next
 		}
 	}
-	w.Fatal("time does not pass")
+	w.Fatal("the next action is not in the future")
 }
 
 func (w *world) pods() []*corev1.Pod {
@@ -81,7 +81,7 @@ func (w *world) count() map[string]int {
 func (w *world) want(counts map[string]int) {
 	w.Helper()
 	if got := w.count(); fmt.Sprint(got) != fmt.Sprint(counts) {
-		w.Fatalf("the pods are %v, want %v", got, counts)
+		w.Fatalf("pods = %v, want %v", got, counts)
 	}
 }
 
@@ -147,7 +147,7 @@ func boot(id string) memworkload.Boot {
 
 // The whole life of a node: it joins through its user data, runs pending pods, fails and
 // is deleted, and its pods are recreated.
-func TestLifeOfAMachine(t *testing.T) {
+func TestMachineLifecycle(t *testing.T) {
 	options := memworkload.Typical("prod", machines)
 	options.ForgetAfter = 90 * time.Second
 	w := newWorld(t, options)
@@ -157,10 +157,10 @@ func TestLifeOfAMachine(t *testing.T) {
 	for _, pod := range w.pods() {
 		c := pod.Status.Conditions
 		if len(c) != 1 || c[0].Type != corev1.PodScheduled || c[0].Reason != corev1.PodReasonUnschedulable || c[0].Message != "0/0 nodes are available." {
-			t.Fatalf("the pod says %+v, want that it is unschedulable", c)
+			t.Fatalf("pod conditions = %+v, want unschedulable", c)
 		}
 		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "ReplicaSet" || !strings.HasPrefix(pod.Name, owner.Name+"-") {
-			t.Fatalf("the pod %s belongs to %+v, want its ReplicaSet", pod.Name, owner)
+			t.Fatalf("owner of pod %s = %+v, want its ReplicaSet", pod.Name, owner)
 		}
 	}
 
@@ -171,10 +171,10 @@ func TestLifeOfAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n.Labels["team"] != "a" || n.Labels[corev1.LabelTopologyRegion] != "eu-west-1" || n.Spec.ProviderID != "aws:///eu-west-1a/i-1" {
-		t.Errorf("the node has labels %v and the provider id %s", n.Labels, n.Spec.ProviderID)
+		t.Errorf("node labels %v, provider ID %s", n.Labels, n.Spec.ProviderID)
 	}
 	if got := n.Status.Allocatable.Pods().Value(); got != 20 {
-		t.Errorf("the node takes %d pods, want the 20 of its user data", got)
+		t.Errorf("pod capacity of the node = %d, want 20 from its user data", got)
 	}
 	w.run(30 * time.Second)
 	w.want(map[string]int{"Pending": 3}) // the taint in its user data repels them
@@ -190,16 +190,16 @@ func TestLifeOfAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(n.Spec.Taints) != 2 || n.Spec.Taints[0].Key != corev1.TaintNodeUnreachable || n.Status.Conditions[0].Status != corev1.ConditionUnknown {
-		t.Errorf("the silent node has taints %v and conditions %v", n.Spec.Taints, n.Status.Conditions)
+		t.Errorf("node without heartbeat: taints %v, conditions %v", n.Spec.Taints, n.Status.Conditions)
 	}
 	w.run(5 * time.Minute)
 	w.want(map[string]int{"Pending": 3})
 	if got := w.kube.Next(); !got.IsZero() {
-		t.Errorf("something is due at %s although all is still", got)
+		t.Errorf("an action is due at %s in a cluster at rest", got)
 	}
 }
 
-func TestMachinesThatNeverJoin(t *testing.T) {
+func TestMachinesThatCannotJoin(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*memworkload.Boot)
@@ -219,10 +219,10 @@ func TestMachinesThatNeverJoin(t *testing.T) {
 			w.run(time.Minute)
 			refusals := w.kube.Refusals()
 			if len(refusals) != 1 || !strings.Contains(refusals[0].Err.Error(), test.says) {
-				t.Fatalf("the refusals are %v, want one that says %s", refusals, test.says)
+				t.Fatalf("Refusals = %v, want one that contains %s", refusals, test.says)
 			}
 			if nodes, _ := w.server.List(context.Background(), cluster.Nodes, ""); len(nodes) != 0 {
-				t.Errorf("it joined all the same as %s", nodes[0].GetName())
+				t.Errorf("the machine joined as node %s", nodes[0].GetName())
 			}
 		})
 	}
@@ -240,6 +240,6 @@ func TestSameStepsSameNames(t *testing.T) {
 	}
 	first, again := names(), names()
 	if len(first) != 5 || fmt.Sprint(first) != fmt.Sprint(again) {
-		t.Errorf("the same steps gave\n%v and\n%v", first, again)
+		t.Errorf("the same steps gave different names:\n%v and\n%v", first, again)
 	}
 }

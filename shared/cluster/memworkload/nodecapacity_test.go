@@ -48,12 +48,12 @@ func TestNodesAreFilledButNotOverfilled(t *testing.T) {
 			if err := kube.Settle(ctx, now); err != nil {
 				t.Fatal(err)
 			}
-			judge(t, server, cpu)
+			checkNodes(t, server, cpu)
 		}
 	})
 }
 
-func judge(t *rapid.T, server *memcluster.Server, cpu map[string]int64) {
+func checkNodes(t *rapid.T, server *memcluster.Server, cpu map[string]int64) {
 	pods, err := cluster.List[*corev1.Pod](context.Background(), server, cluster.Pods)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +65,11 @@ func judge(t *rapid.T, server *memcluster.Server, cpu map[string]int64) {
 	}
 	for name := range cpu {
 		if free[name] < 0 || count[name] > 10 {
-			t.Fatalf("the node %s holds %d pods and has %dm of cpu left", name, count[name], free[name])
+			t.Fatalf("node %s has %d pods and %dm of free cpu", name, count[name], free[name])
 		}
 		for _, pod := range pods {
 			if pod.Spec.NodeName == "" && request(pod) <= free[name] && count[name] < 10 {
-				t.Fatalf("the pod %s waits, and the node %s has room", pod.Name, name)
+				t.Fatalf("pod %s is pending, and fits on node %s", pod.Name, name)
 			}
 		}
 	}

@@ -36,9 +36,9 @@ func TestScheduling(t *testing.T) {
 		on    string // "": on no node
 		says  string
 	}{
-		{"prefers the emptier", nil, nil, "b", ""},
+		{"prefers the emptier node", nil, nil, "b", ""},
 		{"selector", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"name": "a"} }, nil, "a", ""},
-		{"selector of nothing", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"name": "z"} }, nil, "", "2 node(s) didn't match"},
+		{"selector matches no node", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"name": "z"} }, nil, "", "2 node(s) didn't match"},
 		{"In", func(p *corev1.PodSpec) { p.Affinity = required("name", corev1.NodeSelectorOpIn, "a", "z") }, nil, "a", ""},
 		{"NotIn", func(p *corev1.PodSpec) { p.Affinity = required("name", corev1.NodeSelectorOpNotIn, "b") }, nil, "a", ""},
 		{"Exists", func(p *corev1.PodSpec) { p.Affinity = required("old", corev1.NodeSelectorOpExists) }, nil, "a", ""},
@@ -50,7 +50,7 @@ func TestScheduling(t *testing.T) {
 		{"init containers count", func(p *corev1.PodSpec) {
 			p.InitContainers = []corev1.Container{{Name: "i", Resources: corev1.ResourceRequirements{Requests: list("1", "32Gi", "")}}}
 		}, nil, "", "2 Insufficient memory"},
-		{"no room for one more pod", nil, func(_, b *corev1.Node) { b.Status.Allocatable["pods"] = list("1", "1", "0")["pods"] }, "a", ""},
+		{"pod limit reached", nil, func(_, b *corev1.Node) { b.Status.Allocatable["pods"] = list("1", "1", "0")["pods"] }, "a", ""},
 		{"cordoned", nil, func(_, b *corev1.Node) { b.Spec.Unschedulable = true }, "a", ""},
 		{"cordoned and tolerated", func(p *corev1.PodSpec) {
 			p.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
@@ -58,7 +58,7 @@ func TestScheduling(t *testing.T) {
 		{"tainted", nil, func(_, b *corev1.Node) {
 			b.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
 		}, "a", ""},
-		{"tainted a little", nil, func(_, b *corev1.Node) {
+		{"PreferNoSchedule taint", nil, func(_, b *corev1.Node) {
 			b.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}, "a", ""},
 		{"tainted and tolerated", func(p *corev1.PodSpec) {
@@ -93,10 +93,10 @@ func TestScheduling(t *testing.T) {
 			w.run(time.Minute)
 			got := w.pods()[0]
 			if got.Spec.NodeName != test.on {
-				t.Errorf("the pod is on %q, want %q: %+v", got.Spec.NodeName, test.on, got.Status.Conditions)
+				t.Errorf("pod on node %q, want %q: %+v", got.Spec.NodeName, test.on, got.Status.Conditions)
 			}
 			if message := got.Status.Conditions[0].Message; !strings.Contains(message, test.says) {
-				t.Errorf("the scheduler says %q, want it to say %q", message, test.says)
+				t.Errorf("scheduler message %q, want it to contain %q", message, test.says)
 			}
 		})
 	}
@@ -119,11 +119,11 @@ func TestPriorityGoesFirst(t *testing.T) {
 	w.server.SeedObjects(node("a"), low, high)
 	w.run(time.Minute)
 	if pods := w.pods(); pods[0].Spec.NodeName != "" || pods[1].Spec.NodeName != "a" {
-		t.Errorf("the low one is on %q, the high one on %q", pods[0].Spec.NodeName, pods[1].Spec.NodeName)
+		t.Errorf("the low-priority pod is on %q, the high-priority pod on %q", pods[0].Spec.NodeName, pods[1].Spec.NodeName)
 	}
 }
 
-func TestTerminatingPodsKeepTheirRoom(t *testing.T) {
+func TestTerminatingPodsUseCapacity(t *testing.T) {
 	w := newWorld(t, memworkload.Options{})
 	w.server.SeedObjects(node("a"), deployment(1, "3"))
 	w.run(time.Second)

@@ -68,8 +68,8 @@ type Outbox struct {
 	Refused []string `json:"refused,omitempty"`
 	// Since is when the state was entered. No decision depends on it.
 	Since time.Time `json:"since,omitzero"`
-	// Hunt is the search for pods whose batches get no plan; usually nil.
-	Hunt *Hunt `json:"hunt,omitempty"`
+	// Bisection is the search for pods whose batches get no plan; usually nil.
+	Bisection *Bisection `json:"hunt,omitempty"`
 }
 
 // Stored is an outbox as it was read; a swap compares against it.
@@ -119,14 +119,14 @@ func Parse(object *corev1.ConfigMap) (Stored, error) {
 	h := Stored{object: object}
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &h.Outbox); err != nil {
 		return Stored{}, fault.E("reading the outbox", fault.Invalid, err).
-			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
+			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher creates a new one", object.Namespace, object.Name)
 	}
 	switch h.State {
 	case Idle, Sent, Applying, Done:
 		return h, nil
 	default:
 		return Stored{}, fault.F("reading the outbox", fault.Invalid, "unknown state %q (use idle, sent, applying or done)", h.State).
-			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
+			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher creates a new one", object.Namespace, object.Name)
 	}
 }
 
@@ -137,13 +137,13 @@ func (h Stored) CheckPlan(b event.PlanMade) error {
 	}
 	switch {
 	case h.UID() != b.Outbox:
-		return stale("it is of another outbox")
+		return stale("the plan is for another outbox")
 	case h.Seq != b.Seq:
-		return stale("the outbox is at %d", h.Seq)
+		return stale("the outbox is at batch %d", h.Seq)
 	case h.State == Sent && h.Batch != b.Batch:
-		return stale("it answers another batch body")
+		return stale("the plan answers another batch body")
 	case h.State != Sent && h.Plan != b.Plan.Digest:
-		return stale("another plan passed first")
+		return stale("another plan was admitted first")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (h Stored) CheckPlan(b event.PlanMade) error {
 // fault.Conflict otherwise. A transition that the state machine does not have is fault.Bug.
 func (h Stored) Swap(ctx context.Context, client cluster.Client, next Outbox) (Stored, error) {
 	if !h.allowsTransition(next) {
-		return Stored{}, fault.F("swapping the outbox", fault.Bug, "there is no transition from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
+		return Stored{}, fault.F("swapping the outbox", fault.Bug, "invalid transition from %s %d to %s %d", h.State, h.Seq, next.State, next.Seq)
 	}
 	text, err := json.Marshal(next)
 	if err != nil {

@@ -76,35 +76,35 @@ func TestTransitions(t *testing.T) {
 		{"a plan", applying, []outbox.State{outbox.Sent}},
 		{"a plan without claims", changed(applying, func(o *outbox.Outbox) { o.Claims = nil }), []outbox.State{outbox.Sent}},
 		{"the plan is done", done, []outbox.State{outbox.Applying}},
-		{"the plan is done without a claim", changed(done, func(o *outbox.Outbox) { o.Claims, o.Refused = []string{"a"}, []string{"b"} }), []outbox.State{outbox.Applying}},
-		{"given up", closed, []outbox.State{outbox.Sent, outbox.Applying}},
+		{"the plan is done, and one claim was refused", changed(done, func(o *outbox.Outbox) { o.Claims, o.Refused = []string{"a"}, []string{"b"} }), []outbox.State{outbox.Applying}},
+		{"closed without a plan", closed, []outbox.State{outbox.Sent, outbox.Applying}},
 
 		{"replacements, before any batch", changed(replacing, func(o *outbox.Outbox) { o.Epoch, o.Seq = 0, 1 }), []outbox.State{outbox.Idle}},
 		{"replacements", replacing, []outbox.State{outbox.Done}},
 
-		{"replacements of the same number", changed(replacing, func(o *outbox.Outbox) { o.Seq = 1 }), nil},
-		{"replacements, a number skipped", changed(replacing, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
-		{"replacements that are none", changed(replacing, func(o *outbox.Outbox) { o.Claims = nil }), nil},
+		{"replacements with the same number", changed(replacing, func(o *outbox.Outbox) { o.Seq = 1 }), nil},
+		{"replacements that skip a number", changed(replacing, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"replacements without claims", changed(replacing, func(o *outbox.Outbox) { o.Claims = nil }), nil},
 		{"replacements without a plan", changed(replacing, func(o *outbox.Outbox) { o.Plan = "" }), nil},
 		{"replacements for a batch", changed(replacing, func(o *outbox.Outbox) { o.Batch = other }), nil},
 		{"replacements of another epoch", changed(replacing, func(o *outbox.Outbox) { o.Epoch = 2 }), nil},
-		{"replacements, done at once", changed(replacing, func(o *outbox.Outbox) { o.State = outbox.Done }), nil},
+		{"replacements that start as done", changed(replacing, func(o *outbox.Outbox) { o.State = outbox.Done }), nil},
 		{"back to idle", idle, nil},
 		{"an unknown state", outbox.Outbox{Epoch: 1, Seq: 1, State: "lost"}, nil},
 		{"no state", outbox.Outbox{Epoch: 1, Seq: 2}, nil},
-		{"a batch skipped", changed(next, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"a batch that skips a number", changed(next, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
 		{"seq 0 again", changed(sent, func(o *outbox.Outbox) { o.Seq = 0 }), nil},
-		{"no body", changed(next, func(o *outbox.Outbox) { o.Batch = event.Ref{} }), nil},
+		{"a batch without a body", changed(next, func(o *outbox.Outbox) { o.Batch = event.Ref{} }), nil},
 		{"a batch that has a plan already", changed(next, func(o *outbox.Outbox) { o.Plan = plan }), nil},
 		{"a batch that has claims already", changed(next, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
 		{"a plan of the next batch", changed(applying, func(o *outbox.Outbox) { o.Seq = 2 }), nil},
 		{"a plan of another body", changed(applying, func(o *outbox.Outbox) { o.Batch = other }), nil},
-		{"no plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
+		{"admission without a plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
 		{"another plan is done", changed(done, func(o *outbox.Outbox) { o.Plan = event.DigestOf([]byte("q")) }), nil},
 		{"other claims are done", changed(done, func(o *outbox.Outbox) { o.Claims = []string{"a", "c"} }), nil},
 		{"a batch that has refused claims already", changed(next, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
 		{"a plan with refused claims", changed(applying, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
-		{"given up with claims", changed(closed, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"closed without a plan, with claims", changed(closed, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
 	} {
 		for _, from := range all {
 			t.Run(test.name+" from "+string(from), func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTransitions(t *testing.T) {
 
 // A plan is admitted only if it is awaited, and admitted again only if it is the same
 // plan.
-func TestFits(t *testing.T) {
+func TestCheckPlan(t *testing.T) {
 	planned := event.Ref{Kind: "plans", Digest: plan, Size: 1}
 	another := event.Ref{Kind: "plans", Digest: event.DigestOf([]byte("q")), Size: 1}
 	for _, test := range []struct {
@@ -143,14 +143,14 @@ func TestFits(t *testing.T) {
 		edit  func(*event.PlanMade)
 		says  string
 	}{
-		{"waited for", outbox.Sent, func(*event.PlanMade) {}, ""},
-		{"passed", outbox.Applying, func(*event.PlanMade) {}, ""},
+		{"the outbox waits for a plan", outbox.Sent, func(*event.PlanMade) {}, ""},
+		{"the plan is already admitted", outbox.Applying, func(*event.PlanMade) {}, ""},
 		{"done", outbox.Done, func(*event.PlanMade) {}, ""},
-		{"of another outbox", outbox.Sent, func(b *event.PlanMade) { b.Outbox = "x" }, "another outbox"},
-		{"of an older batch", outbox.Sent, func(b *event.PlanMade) { b.Seq = 9 }, "the outbox is at 1"},
-		{"of another body", outbox.Sent, func(b *event.PlanMade) { b.Batch = other }, "another batch body"},
-		{"overtaken", outbox.Applying, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
-		{"overtaken, and done", outbox.Done, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
+		{"plan for another outbox", outbox.Sent, func(b *event.PlanMade) { b.Outbox = "x" }, "another outbox"},
+		{"plan for an older batch", outbox.Sent, func(b *event.PlanMade) { b.Seq = 9 }, "the outbox is at batch 1"},
+		{"plan for another batch body", outbox.Sent, func(b *event.PlanMade) { b.Batch = other }, "another batch body"},
+		{"another plan is admitted", outbox.Applying, func(b *event.PlanMade) { b.Plan = another }, "another plan was admitted first"},
+		{"another plan is done", outbox.Done, func(b *event.PlanMade) { b.Plan = another }, "another plan was admitted first"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			held := at(t, memcluster.New(memcluster.Options{}), test.state)
@@ -165,7 +165,7 @@ func TestFits(t *testing.T) {
 }
 
 // The epoch never decreases: an earlier leader cannot lead again with its old number.
-func TestEpochNeverGoesBack(t *testing.T) {
+func TestEpochNeverDecreases(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	held := at(t, server, outbox.Done)
 	next := changed(sent, func(o *outbox.Outbox) { o.Seq, o.Epoch = 2, 0 })
@@ -175,7 +175,7 @@ func TestEpochNeverGoesBack(t *testing.T) {
 }
 
 // Of two writers that read the same state, exactly one succeeds.
-func TestOneOfTwoWins(t *testing.T) {
+func TestConcurrentSwap(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	at(t, server, outbox.Sent)
 	watcher, lifecycle := server.ClientFor("watcher"), server.ClientFor("lifecycle")
@@ -184,10 +184,10 @@ func TestOneOfTwoWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := first.Swap(t.Context(), watcher, changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })); !fault.Is(err, fault.Conflict) {
-		t.Fatalf("the second swap: %v, want a conflict", err)
+		t.Fatalf("second swap: %v, want a conflict", err)
 	}
 	if _, err := second.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Conflict) {
-		t.Errorf("the same swap again: %v, want a conflict", err)
+		t.Errorf("repeated swap: %v, want a conflict", err)
 	}
 	if diff := cmp.Diff(applying, read(t, server).Outbox); diff != "" {
 		t.Error(diff)
@@ -195,7 +195,7 @@ func TestOneOfTwoWins(t *testing.T) {
 }
 
 // A swap with a lost response may have succeeded; the caller reads the state again.
-func TestLostAnswer(t *testing.T) {
+func TestSwapResponseLost(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	held := at(t, server, outbox.Sent)
 	server.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Done: true, Times: 1})
@@ -204,7 +204,7 @@ func TestLostAnswer(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if again := read(t, lifecycle); again.State != outbox.Applying || again.Plan != plan {
-		t.Errorf("the outbox is %+v", again.Outbox)
+		t.Errorf("outbox = %+v", again.Outbox)
 	}
 }
 
@@ -218,17 +218,17 @@ func TestRecreated(t *testing.T) {
 	}
 	fresh := read(t, server)
 	if fresh.UID() == old.UID() || fresh.UID() == "" {
-		t.Errorf("the UIDs are %q and %q", old.UID(), fresh.UID())
+		t.Errorf("UIDs %q and %q, want two different ones", old.UID(), fresh.UID())
 	}
 	if diff := cmp.Diff(idle, fresh.Outbox); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := old.Swap(t.Context(), server, applying); !fault.Is(err, fault.Conflict, fault.Missing) {
-		t.Errorf("a swap of the old one: %v", err)
+		t.Errorf("swap of the old ConfigMap: %v", err)
 	}
 }
 
-func TestTwoCreateIt(t *testing.T) {
+func TestConcurrentCreate(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	// The read returns that there is none, and another writer creates it first.
 	server.InjectFaults(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
@@ -237,11 +237,11 @@ func TestTwoCreateIt(t *testing.T) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	if held := read(t, server.ClientFor("late")); held.State != outbox.Idle {
-		t.Errorf("the outbox is %+v", held.Outbox)
+		t.Errorf("outbox = %+v", held.Outbox)
 	}
 }
 
-func TestBrokenByHand(t *testing.T) {
+func TestReadRejectsInvalidData(t *testing.T) {
 	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`} {
 		server := memcluster.New(memcluster.Options{})
 		read(t, server)
@@ -255,8 +255,8 @@ func TestBrokenByHand(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
+func TestListsClaim(t *testing.T) {
 	if !done.ListsClaim("b") || done.ListsClaim("c") || idle.ListsClaim("") {
-		t.Error("the list of claims is not what it says")
+		t.Error("ListsClaim is wrong for done or idle")
 	}
 }

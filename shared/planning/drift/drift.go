@@ -71,16 +71,16 @@ func Reason(v View) string {
 	return kept
 }
 
-// found is the result of one check.
-type found int
+// checkResult is the result of one check.
+type checkResult int
 
 const (
-	no found = iota
+	no checkResult = iota
 	yes
 	unknown
 )
 
-func when(drifted bool) found {
+func resultOf(drifted bool) checkResult {
 	if drifted {
 		return yes
 	}
@@ -89,22 +89,22 @@ func when(drifted bool) found {
 
 var checks = []struct {
 	reason string
-	look   func(View) found
+	look   func(View) checkResult
 }{
-	{NodePoolDrifted, View.template},
-	{RequirementsDrifted, View.requirements},
-	{InstanceTypeNotFound, View.instanceType},
-	{NodeClassDrift, ofClass(View.class)},
-	{AMIDrift, ofClass(View.image)},
-	{SecurityGroupDrift, ofClass(ofInstance(View.securityGroups))},
-	{SubnetDrift, ofClass(ofInstance(View.subnet))},
-	{CapacityReservationDrift, ofClass(ofInstance(View.reservation))},
-	{PlacementGroupDrift, ofClass(ofInstance(View.placementGroup))},
+	{NodePoolDrifted, View.checkTemplate},
+	{RequirementsDrifted, View.checkRequirements},
+	{InstanceTypeNotFound, View.checkInstanceType},
+	{NodeClassDrift, requireClass(View.checkClass)},
+	{AMIDrift, requireClass(View.checkImage)},
+	{SecurityGroupDrift, requireClass(requireInstance(View.checkSecurityGroups))},
+	{SubnetDrift, requireClass(requireInstance(View.checkSubnet))},
+	{CapacityReservationDrift, requireClass(requireInstance(View.checkReservation))},
+	{PlacementGroupDrift, requireClass(requireInstance(View.checkPlacementGroup))},
 }
 
-// ofClass wraps a check that needs the node class.
-func ofClass(look func(View) found) func(View) found {
-	return func(v View) found {
+// requireClass wraps a check that needs the node class.
+func requireClass(look func(View) checkResult) func(View) checkResult {
+	return func(v View) checkResult {
 		if v.Class == nil || v.Class.DeletionTimestamp != nil {
 			return no
 		}
@@ -112,10 +112,10 @@ func ofClass(look func(View) found) func(View) found {
 	}
 }
 
-// ofInstance wraps a check that needs the instance. It is unknown if the inventory does not list the
+// requireInstance wraps a check that needs the instance. It is unknown if the inventory does not list the
 // instance, or is from a catalog version that listed fewer fields.
-func ofInstance(look func(View) found) func(View) found {
-	return func(v View) found {
+func requireInstance(look func(View) checkResult) func(View) checkResult {
+	return func(v View) checkResult {
 		if v.Instance == nil || v.Instance.SubnetID == "" {
 			return unknown
 		}
@@ -123,29 +123,29 @@ func ofInstance(look func(View) found) func(View) found {
 	}
 }
 
-func (v View) template() found {
-	return rehashed(v.Pool, v.Claim, karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey)
+func (v View) checkTemplate() checkResult {
+	return compareHashes(v.Pool, v.Claim, karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey)
 }
 
-func (v View) class() found {
-	return rehashed(v.Class, v.Claim, karpenter.EC2NodeClassHashAnnotationKey, karpenter.EC2NodeClassHashVersionAnnotationKey)
+func (v View) checkClass() checkResult {
+	return compareHashes(v.Class, v.Claim, karpenter.EC2NodeClassHashAnnotationKey, karpenter.EC2NodeClassHashVersionAnnotationKey)
 }
 
-// rehashed compares two hashes; no drift if one is missing or the versions differ.
-func rehashed(of, claim metav1.Object, hash, version string) found {
+// compareHashes compares two hashes; no drift if one is missing or the versions differ.
+func compareHashes(of, claim metav1.Object, hash, version string) checkResult {
 	ours, theirs := claim.GetAnnotations(), of.GetAnnotations()
 	for _, key := range []string{hash, version} {
 		if ours[key] == "" || theirs[key] == "" {
 			return no
 		}
 	}
-	return when(ours[version] == theirs[version] && ours[hash] != theirs[hash])
+	return resultOf(ours[version] == theirs[version] && ours[hash] != theirs[hash])
 }
 
-// requirements compares the labels of the NodeClaim with the requirements of the pool. A missing label
+// checkRequirements compares the labels of the NodeClaim with the requirements of the pool. A missing label
 // is absent, even a well-known one. As in Karpenter, contradictory requirements of the pool on a
 // missing label are not drift, because no node could satisfy them.
-func (v View) requirements() found {
+func (v View) checkRequirements() checkResult {
 	is := planning.NewLabelRequirements(v.Claim.Labels)
 	for key, wanted := range planning.NewNodeClaimRequirements(v.Pool.Spec.Template.Spec.Requirements) {
 		value, ok := is[key]
@@ -156,9 +156,9 @@ func (v View) requirements() found {
 	return no
 }
 
-// instanceType checks whether the type is still offered, with the claim's capacity type and in a zone
+// checkInstanceType checks whether the type is still offered, with the claim's capacity type and in a zone
 // that still exists.
-func (v View) instanceType() found {
+func (v View) checkInstanceType() checkResult {
 	switch {
 	case v.Now.Sub(v.Claim.CreationTimestamp.Time) <= typeAfter:
 		return no
@@ -167,21 +167,21 @@ func (v View) instanceType() found {
 	case v.Instance == nil:
 		return unknown
 	}
-	return when(v.Instance.Withdrawn)
+	return resultOf(v.Instance.Withdrawn)
 }
 
-// image compares the image with that of the class for such an instance. The result is unknown if the
+// checkImage compares the image with that of the class for such an instance. The result is unknown if the
 // class has no images.
-func (v View) image() found {
+func (v View) checkImage() checkResult {
 	if len(v.Class.Status.AMIs) == 0 || v.Claim.Status.ImageID == "" {
 		return unknown
 	}
 	image, suits := instancetypes.FindImage(v.Claim.Labels, v.Class.Status.AMIs)
-	return when(!suits || image.ID != v.Claim.Status.ImageID)
+	return resultOf(!suits || image.ID != v.Claim.Status.ImageID)
 }
 
-// securityGroups must be exactly those of the class.
-func (v View) securityGroups() found {
+// checkSecurityGroups must be exactly those of the class.
+func (v View) checkSecurityGroups() checkResult {
 	var wanted []string
 	for _, group := range v.Class.Status.SecurityGroups {
 		wanted = append(wanted, group.ID)
@@ -190,33 +190,33 @@ func (v View) securityGroups() found {
 		return unknown
 	}
 	slices.Sort(wanted)
-	return when(!slices.Equal(slices.Compact(wanted), slices.Compact(slices.Sorted(slices.Values(v.Instance.SecurityGroups)))))
+	return resultOf(!slices.Equal(slices.Compact(wanted), slices.Compact(slices.Sorted(slices.Values(v.Instance.SecurityGroups)))))
 }
 
-func (v View) subnet() found {
+func (v View) checkSubnet() checkResult {
 	subnets := v.Class.Status.Subnets
 	if len(subnets) == 0 {
 		return unknown
 	}
-	return when(!slices.ContainsFunc(subnets, func(s karpenter.Subnet) bool { return s.ID == v.Instance.SubnetID }))
+	return resultOf(!slices.ContainsFunc(subnets, func(s karpenter.Subnet) bool { return s.ID == v.Instance.SubnetID }))
 }
 
-// reservation checks a NodeClaim that was launched into a reservation. An on-demand instance may also
+// checkReservation checks a NodeClaim that was launched into a reservation. An on-demand instance may also
 // be in an open reservation that matches it, but that was not requested.
-func (v View) reservation() found {
+func (v View) checkReservation() checkResult {
 	if !v.Reservations || v.Claim.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeReserved || v.Instance.Reservation == "" {
 		return no
 	}
 	selected := func(r karpenter.CapacityReservation) bool { return r.ID == v.Instance.Reservation }
-	return when(!slices.ContainsFunc(v.Class.Status.CapacityReservations, selected))
+	return resultOf(!slices.ContainsFunc(v.Class.Status.CapacityReservations, selected))
 }
 
-// placementGroup compares the placement group of the instance with that of the class.
-func (v View) placementGroup() found {
+// checkPlacementGroup compares the placement group of the instance with that of the class.
+func (v View) checkPlacementGroup() checkResult {
 	selector, is := v.Class.Spec.PlacementGroupSelector, v.Instance
 	if selector == nil {
-		return when(is.PlacementGroup != "" || is.PlacementGroupID != "")
+		return resultOf(is.PlacementGroup != "" || is.PlacementGroupID != "")
 	}
 	other := selector.ID != nil && *selector.ID != is.PlacementGroupID || selector.Name != nil && *selector.Name != is.PlacementGroup
-	return when(other)
+	return resultOf(other)
 }

@@ -82,84 +82,84 @@ func TestReason(t *testing.T) {
 		with []func(*drift.View)
 		want string
 	}{
-		{"nothing has changed", nil, ""},
+		{"no change", nil, ""},
 
-		{"the pool's template", one(func(v *drift.View) { v.Pool.Annotations[karpenter.NodePoolHashAnnotationKey] = "9" }), drift.NodePoolDrifted},
-		{"the pool's hash is of another version", one(func(v *drift.View) {
+		{"pool template changed", one(func(v *drift.View) { v.Pool.Annotations[karpenter.NodePoolHashAnnotationKey] = "9" }), drift.NodePoolDrifted},
+		{"pool hash has another version", one(func(v *drift.View) {
 			v.Pool.Annotations[karpenter.NodePoolHashAnnotationKey], v.Pool.Annotations[karpenter.NodePoolHashVersionAnnotationKey] = "9", "v4"
 		}), ""},
-		{"the pool has no hash yet", one(func(v *drift.View) { v.Pool.Annotations = nil }), ""},
-		{"the claim has none", one(func(v *drift.View) { delete(v.Claim.Annotations, karpenter.NodePoolHashAnnotationKey) }), ""},
+		{"pool has no hash", one(func(v *drift.View) { v.Pool.Annotations = nil }), ""},
+		{"claim has no hash", one(func(v *drift.View) { delete(v.Claim.Annotations, karpenter.NodePoolHashAnnotationKey) }), ""},
 
-		{"another zone is wanted", one(wants(corev1.LabelTopologyZone, in, "b", "c")), drift.RequirementsDrifted},
-		{"its zone is one of those", one(wants(corev1.LabelTopologyZone, in, "b", "a")), ""},
-		{"its zone under an old name", one(wants(corev1.LabelFailureDomainBetaZone, in, "b")), drift.RequirementsDrifted},
-		{"a label that it lacks is wanted", one(wants("tier", exists)), drift.RequirementsDrifted},
-		{"a well-known one that it lacks is wanted", one(wants(karpenter.LabelInstanceFamily, in, "m6i")), drift.RequirementsDrifted},
-		{"one that it lacks must not be something", one(wants("tier", notIn, "gold")), ""},
-		{"the pool contradicts itself about one that it lacks", one(wants("tier", in, "gold"), wants("tier", in, "silver")), ""},
-		{"the pool contradicts itself about one that it has", one(wants("team", in, "db"), wants("team", in, "web")), drift.RequirementsDrifted},
-		{"one that it has must not be there", one(wants("team", gone)), drift.RequirementsDrifted},
+		{"pool requires another zone", one(wants(corev1.LabelTopologyZone, in, "b", "c")), drift.RequirementsDrifted},
+		{"pool allows its zone", one(wants(corev1.LabelTopologyZone, in, "b", "a")), ""},
+		{"pool requires another zone by the beta label", one(wants(corev1.LabelFailureDomainBetaZone, in, "b")), drift.RequirementsDrifted},
+		{"pool requires a missing label", one(wants("tier", exists)), drift.RequirementsDrifted},
+		{"pool requires a missing well-known label", one(wants(karpenter.LabelInstanceFamily, in, "m6i")), drift.RequirementsDrifted},
+		{"pool excludes a value of a missing label", one(wants("tier", notIn, "gold")), ""},
+		{"contradictory requirements of a missing label", one(wants("tier", in, "gold"), wants("tier", in, "silver")), ""},
+		{"contradictory requirements of an existing label", one(wants("team", in, "db"), wants("team", in, "web")), drift.RequirementsDrifted},
+		{"pool requires an existing label to be absent", one(wants("team", gone)), drift.RequirementsDrifted},
 
-		{"its type is not sold any more", one(func(v *drift.View) { v.Instance.Withdrawn = true }), drift.InstanceTypeNotFound},
-		{"nor an hour after its creation", one(func(v *drift.View) {
+		{"instance type withdrawn", one(func(v *drift.View) { v.Instance.Withdrawn = true }), drift.InstanceTypeNotFound},
+		{"instance type withdrawn, claim one hour old", one(func(v *drift.View) {
 			v.Instance.Withdrawn, v.Claim.CreationTimestamp = true, metav1.NewTime(noon.Add(-time.Hour))
 		}), ""},
-		{"it does not say of what type it is", one(func(v *drift.View) { delete(v.Claim.Labels, corev1.LabelInstanceTypeStable) }), drift.InstanceTypeNotFound},
+		{"claim has no instance type label", one(func(v *drift.View) { delete(v.Claim.Labels, corev1.LabelInstanceTypeStable) }), drift.InstanceTypeNotFound},
 
-		{"the class's spec", one(func(v *drift.View) { v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "9" }), drift.NodeClassDrift},
-		{"the class's hash is of another version", one(func(v *drift.View) {
+		{"class spec changed", one(func(v *drift.View) { v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "9" }), drift.NodeClassDrift},
+		{"class hash has another version", one(func(v *drift.View) {
 			v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey], v.Class.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "9", "v6"
 		}), ""},
-		{"the class is gone", one(func(v *drift.View) { v.Class, v.Instance.SubnetID = nil, "subnet-9" }), ""},
-		{"the class goes", one(func(v *drift.View) {
+		{"class does not exist", one(func(v *drift.View) { v.Class, v.Instance.SubnetID = nil, "subnet-9" }), ""},
+		{"class is being deleted", one(func(v *drift.View) {
 			v.Class.DeletionTimestamp, v.Instance.SubnetID = &metav1.Time{Time: noon}, "subnet-9"
 		}), ""},
 
-		{"there is a newer image", one(func(v *drift.View) {
+		{"newer image", one(func(v *drift.View) {
 			v.Class.Status.AMIs = append([]karpenter.AMI{image("ami-new", "amd64")}, v.Class.Status.AMIs...)
 		}), drift.AMIDrift},
-		{"a newer image for others", one(func(v *drift.View) {
+		{"newer image for other architectures", one(func(v *drift.View) {
 			v.Class.Status.AMIs = append([]karpenter.AMI{image("ami-new", "arm64")}, v.Class.Status.AMIs...)
 		}), ""},
-		{"no image suits it", one(func(v *drift.View) { v.Class.Status.AMIs = v.Class.Status.AMIs[:1] }), drift.AMIDrift},
-		{"no image is found", one(func(v *drift.View) { v.Class.Status.AMIs = nil }), ""},
-		{"its image is not known", one(func(v *drift.View) { v.Claim.Status.ImageID = "" }), ""},
+		{"no image matches its architecture", one(func(v *drift.View) { v.Class.Status.AMIs = v.Class.Status.AMIs[:1] }), drift.AMIDrift},
+		{"class has no images", one(func(v *drift.View) { v.Class.Status.AMIs = nil }), ""},
+		{"image unknown", one(func(v *drift.View) { v.Claim.Status.ImageID = "" }), ""},
 
-		{"a security group more", one(func(v *drift.View) {
+		{"one more security group", one(func(v *drift.View) {
 			v.Class.Status.SecurityGroups = append(v.Class.Status.SecurityGroups, karpenter.SecurityGroup{ID: "sg-3"})
 		}), drift.SecurityGroupDrift},
-		{"a security group less", one(func(v *drift.View) { v.Class.Status.SecurityGroups = v.Class.Status.SecurityGroups[:1] }), drift.SecurityGroupDrift},
-		{"a security group twice", one(func(v *drift.View) {
+		{"one security group fewer", one(func(v *drift.View) { v.Class.Status.SecurityGroups = v.Class.Status.SecurityGroups[:1] }), drift.SecurityGroupDrift},
+		{"duplicate security group", one(func(v *drift.View) {
 			v.Class.Status.SecurityGroups = append(v.Class.Status.SecurityGroups, karpenter.SecurityGroup{ID: "sg-1"})
 		}), ""},
-		{"no security group is found", one(func(v *drift.View) { v.Class.Status.SecurityGroups = nil }), ""},
+		{"class has no security groups", one(func(v *drift.View) { v.Class.Status.SecurityGroups = nil }), ""},
 
-		{"its subnet is selected no more", one(func(v *drift.View) { v.Class.Status.Subnets = v.Class.Status.Subnets[:1] }), drift.SubnetDrift},
-		{"no subnet is found", one(func(v *drift.View) { v.Class.Status.Subnets = nil }), ""},
+		{"subnet no longer selected", one(func(v *drift.View) { v.Class.Status.Subnets = v.Class.Status.Subnets[:1] }), drift.SubnetDrift},
+		{"class has no subnets", one(func(v *drift.View) { v.Class.Status.Subnets = nil }), ""},
 
-		{"its reservation is selected", one(reserved("cr-1")), ""},
-		{"its reservation is selected no more", one(reserved("cr-9")), drift.CapacityReservationDrift},
-		{"its reservation has ended", one(reserved("")), ""},
-		{"reservations are off", one(reserved("cr-9"), func(v *drift.View) { v.Reservations = false }), ""},
-		{"on demand, and a reservation took it", one(func(v *drift.View) { v.Instance.Reservation = "cr-9" }), ""},
+		{"reservation selected", one(reserved("cr-1")), ""},
+		{"reservation no longer selected", one(reserved("cr-9")), drift.CapacityReservationDrift},
+		{"reservation expired", one(reserved("")), ""},
+		{"feature gate ReservedCapacity is off", one(reserved("cr-9"), func(v *drift.View) { v.Reservations = false }), ""},
+		{"on-demand instance in a reservation", one(func(v *drift.View) { v.Instance.Reservation = "cr-9" }), ""},
 
-		{"the class wants no placement group", one(grouped("near", "pg-1")), drift.PlacementGroupDrift},
-		{"the class wants one by name", one(func(v *drift.View) {
+		{"class selects no placement group", one(grouped("near", "pg-1")), drift.PlacementGroupDrift},
+		{"class selects a placement group by name", one(func(v *drift.View) {
 			v.Class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("near")}
 		}), drift.PlacementGroupDrift},
-		{"it is in the one of that name", one(grouped("near", "pg-1"), func(v *drift.View) {
+		{"instance is in the placement group of that name", one(grouped("near", "pg-1"), func(v *drift.View) {
 			v.Class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("near")}
 		}), ""},
-		{"it is in the one of that id", one(grouped("near", "pg-1"), func(v *drift.View) {
+		{"instance is in the placement group of that ID", one(grouped("near", "pg-1"), func(v *drift.View) {
 			v.Class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{ID: new("pg-1")}
 		}), ""},
-		{"the class wants one of another id", one(grouped("near", "pg-1"), func(v *drift.View) {
+		{"class selects a placement group of another ID", one(grouped("near", "pg-1"), func(v *drift.View) {
 			v.Class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{ID: new("pg-2")}
 		}), drift.PlacementGroupDrift},
 
-		{"nobody has told of the instance", one(grouped("near", "pg-1"), func(v *drift.View) { v.Instance = nil }), ""},
-		{"a catalog told that says no more than its name", one(grouped("near", "pg-1"), func(v *drift.View) {
+		{"instance not in the inventory", one(grouped("near", "pg-1"), func(v *drift.View) { v.Instance = nil }), ""},
+		{"inventory of an older version with the group's name only", one(grouped("near", "pg-1"), func(v *drift.View) {
 			v.Instance.SubnetID, v.Instance.SecurityGroups = "", nil
 		}), ""},
 	} {
@@ -191,7 +191,7 @@ func TestOrder(t *testing.T) {
 			changes = append(changes, cause.change)
 		}
 		if got := drift.Reason(view(changes...)); got != first.reason {
-			t.Errorf("%q comes before %q", got, first.reason)
+			t.Errorf("reason %q takes precedence over %q", got, first.reason)
 		}
 	}
 }
@@ -203,9 +203,9 @@ func drifted(reason string) func(*drift.View) {
 	}
 }
 
-// TestWhatCannotBeSeen checks that a NodeClaim is drifted exactly while there is a reason, and that
+// TestUnknownKeepsCondition checks that a NodeClaim is drifted exactly while there is a reason, and that
 // checks that cannot be evaluated keep its condition.
-func TestWhatCannotBeSeen(t *testing.T) {
+func TestUnknownKeepsCondition(t *testing.T) {
 	untold := func(v *drift.View) { v.Instance = nil }
 	elsewhere := func(v *drift.View) { v.Instance.SubnetID = "subnet-9" }
 	for _, test := range []struct {
@@ -213,13 +213,13 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		with   []func(*drift.View)
 		reason string
 	}{
-		{"it drifted before for something else", []func(*drift.View){elsewhere, drifted(drift.AMIDrift)}, drift.SubnetDrift},
-		{"it drifts no more", []func(*drift.View){drifted(drift.SubnetDrift)}, ""},
-		{"nobody tells where it is", []func(*drift.View){untold, drifted(drift.SubnetDrift)}, drift.SubnetDrift},
-		{"nobody tells whether its type is sold", []func(*drift.View){untold, drifted(drift.InstanceTypeNotFound)}, drift.InstanceTypeNotFound},
-		{"nobody needs to be told that its image is right again", []func(*drift.View){untold, drifted(drift.AMIDrift)}, ""},
-		{"there is no image for now", []func(*drift.View){drifted(drift.AMIDrift), func(v *drift.View) { v.Class.Status.AMIs = nil }}, drift.AMIDrift},
-		{"it is not launched", []func(*drift.View){elsewhere, drifted(drift.SubnetDrift), func(v *drift.View) {
+		{"another reason before", []func(*drift.View){elsewhere, drifted(drift.AMIDrift)}, drift.SubnetDrift},
+		{"no reason any more", []func(*drift.View){drifted(drift.SubnetDrift)}, ""},
+		{"subnet unknown", []func(*drift.View){untold, drifted(drift.SubnetDrift)}, drift.SubnetDrift},
+		{"instance type unknown", []func(*drift.View){untold, drifted(drift.InstanceTypeNotFound)}, drift.InstanceTypeNotFound},
+		{"image matches again, instance unknown", []func(*drift.View){untold, drifted(drift.AMIDrift)}, ""},
+		{"class has no images", []func(*drift.View){drifted(drift.AMIDrift), func(v *drift.View) { v.Class.Status.AMIs = nil }}, drift.AMIDrift},
+		{"claim is not launched", []func(*drift.View){elsewhere, drifted(drift.SubnetDrift), func(v *drift.View) {
 			v.Claim.Status.Conditions = v.Claim.Status.Conditions.Without(karpenter.ConditionTypeLaunched)
 		}}, ""},
 	} {

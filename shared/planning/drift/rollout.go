@@ -18,8 +18,8 @@ import (
 // replacement.
 const initializing = 10 * time.Minute
 
-// namedMost is how many failing nodes a message names.
-const namedMost = 3
+// maxNamedNodes is how many failing nodes a message names.
+const maxNamedNodes = 3
 
 // Member is a node or NodeClaim of a NodePool, with the fields that decide about its rollout.
 type Member struct {
@@ -28,13 +28,13 @@ type Member struct {
 	// Since is when it was found drifted; zero if it has not drifted.
 	Since              time.Time
 	Initialized, Ready bool
-	// Going is true if it is being removed or replaced.
-	Going bool
+	// Removing is true if it is being removed or replaced.
+	Removing bool
 }
 
 // MemberOf returns the member for a node of a snapshot.
 func MemberOf(n *planning.Node) Member {
-	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Going: n.MarkedForDeletion || replaced(n.Proposal)}
+	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Removing: n.MarkedForDeletion || isConfirmed(n.Proposal)}
 	if n.Drift != nil {
 		m.Since = n.Drift.Since
 	}
@@ -47,7 +47,7 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	conditions := c.Status.Conditions
 	m := Member{
 		Name: c.Name, Created: c.CreationTimestamp.UTC(), Initialized: conditions.IsTrue(karpenter.ConditionTypeInitialized),
-		Going: c.DeletionTimestamp != nil || conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ReadProposal(c)),
+		Removing: c.DeletionTimestamp != nil || conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || isConfirmed(planning.ReadProposal(c)),
 	}
 	if drifted, _ := conditions.Get(karpenter.ConditionTypeDrifted); drifted.Status == metav1.ConditionTrue {
 		m.Since = drifted.LastTransitionTime.UTC()
@@ -59,13 +59,13 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	m.Ready = slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	m.Going = m.Going || node.DeletionTimestamp != nil ||
+	m.Removing = m.Removing || node.DeletionTimestamp != nil ||
 		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
 	return m
 }
 
-// replaced reports whether a node's proposal is confirmed.
-func replaced(p *planning.Proposal) bool { return p != nil && !p.ConfirmedAt.IsZero() }
+// isConfirmed reports whether a node's proposal is confirmed.
+func isConfirmed(p *planning.Proposal) bool { return p != nil && !p.ConfirmedAt.IsZero() }
 
 // Rollout is the progress of replacing the drifted nodes of a NodePool. It is computed from the
 // cluster and not stored: a member that has not drifted, and was created after the first member
@@ -77,11 +77,11 @@ type Rollout struct {
 	Fresh []int
 	// Waiting is the number of drifted members that are not being removed yet.
 	Waiting int
-	// Trouble describes what failed since then; "" if nothing did.
-	Trouble string
+	// Failure describes what failed since then; "" if nothing did.
+	Failure string
 }
 
-// NewRollout computes the rollout of a pool. class is the pool's node class, or nil. Trouble only
+// NewRollout computes the rollout of a pool. class is the pool's node class, or nil. Failure only
 // stops a pool with waves: see [policy.Drift.HasWaves].
 func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members []Member, asked policy.Drift, now time.Time) Rollout {
 	var r Rollout
@@ -92,12 +92,12 @@ func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members
 		if r.First.IsZero() || m.Since.Before(r.First) {
 			r.First = m.Since
 		}
-		if !m.Going {
+		if !m.Removing {
 			r.Waiting++
 		}
 	}
 	for i, m := range members {
-		if m.Since.IsZero() && !m.Going && m.Created.After(r.First) {
+		if m.Since.IsZero() && !m.Removing && m.Created.After(r.First) {
 			r.Fresh = append(r.Fresh, i)
 		}
 	}
@@ -106,9 +106,9 @@ func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members
 	if resume := asked.Resume; resume.After(since) && !resume.After(now) {
 		since = resume
 	}
-	r.Trouble = failed(pool, class, since)
-	if r.Trouble == "" {
-		r.Trouble = r.ails(members, since, now)
+	r.Failure = describeFailedLaunch(pool, class, since)
+	if r.Failure == "" {
+		r.Failure = r.describeFailedNodes(members, since, now)
 	}
 	return r
 }
@@ -116,16 +116,16 @@ func NewRollout(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, members
 // Halted returns why the drift of a pool with waves is stopped, and how to resume it; "" if it is not
 // stopped or no drifted node is waiting.
 func (r Rollout) Halted() string {
-	if r.Trouble == "" || r.Waiting == 0 {
+	if r.Failure == "" || r.Waiting == 0 {
 		return ""
 	}
-	return r.Trouble + ". Drift goes on when the NodePool or its node class changes, when the node is replaced by one that works, or when you set " +
-		policy.DriftResume + " to the present time"
+	return r.Failure + ". Drift resumes when the NodePool or its node class changes, when a ready node replaces the failed one, or when you set " +
+		policy.DriftResume + " to the current time"
 }
 
-// ails describes the members that were created after a time and do not work, the first of them by
+// describeFailedNodes describes the members that were created after a time and do not work, the first of them by
 // name.
-func (r Rollout) ails(members []Member, since, now time.Time) string {
+func (r Rollout) describeFailedNodes(members []Member, since, now time.Time) string {
 	var late, sick []string
 	for _, i := range r.Fresh {
 		m := members[i]
@@ -139,49 +139,49 @@ func (r Rollout) ails(members []Member, since, now time.Time) string {
 	}
 	var said []string
 	if len(sick) > 0 {
-		said = append(said, named(sick)+", which came since, is not ready")
+		said = append(said, formatNodes(sick)+", created since then, is not ready")
 	}
 	if len(late) > 0 {
-		said = append(said, fmt.Sprintf("%s, which came since, is not initialized after %s", named(late), initializing))
+		said = append(said, fmt.Sprintf("%s, created since then, is not initialized after %s", formatNodes(late), initializing))
 	}
 	return strings.Join(said, "; ")
 }
 
-func named(names []string) string {
+func formatNodes(names []string) string {
 	slices.Sort(names)
 	if len(names) == 1 {
 		return "node " + names[0]
 	}
-	more := len(names) - namedMost
+	more := len(names) - maxNamedNodes
 	if more <= 0 {
 		return "each of the nodes " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("each of the nodes %s and %d more", strings.Join(names[:namedMost], ", "), more)
+	return fmt.Sprintf("each of the nodes %s and %d more", strings.Join(names[:maxNamedNodes], ", "), more)
 }
 
-// failed describes the first launch of the pool that failed after a time. Launches with an image that
+// describeFailedLaunch describes the first launch of the pool that failed after a time. Launches with an image that
 // the class no longer selects do not count.
-func failed(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.Time) string {
+func describeFailedLaunch(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.Time) string {
 	launches, ok := planning.ReadLaunchHistory(pool)
 	if !ok {
-		return unhealthy(pool, since)
+		return describeUnhealthyPool(pool, since)
 	}
 	for _, l := range launches.Records {
-		if !l.OK && l.At.After(since) && asksFor(class, l.Image) {
+		if !l.OK && l.At.After(since) && maySelectImage(class, l.Image) {
 			return fmt.Sprintf("a launch failed at %s (%s: %s)", l.At.UTC().Format(time.RFC3339), l.Reason, l.Message)
 		}
 	}
 	return ""
 }
 
-// asksFor reports whether the class may select the image; true if either is unknown.
-func asksFor(class *karpenter.EC2NodeClass, image string) bool {
+// maySelectImage reports whether the class may select the image; true if either is unknown.
+func maySelectImage(class *karpenter.EC2NodeClass, image string) bool {
 	return image == "" || class == nil || len(class.Status.AMIs) == 0 ||
 		slices.ContainsFunc(class.Status.AMIs, func(a karpenter.AMI) bool { return a.ID == image })
 }
 
-// unhealthy describes the NodeRegistrationHealthy condition of a pool without a launch history.
-func unhealthy(pool *karpenter.NodePool, since time.Time) string {
+// describeUnhealthyPool describes the NodeRegistrationHealthy condition of a pool without a launch history.
+func describeUnhealthyPool(pool *karpenter.NodePool, since time.Time) string {
 	said, _ := pool.Status.Conditions.Get(karpenter.ConditionTypeNodeRegistrationHealthy)
 	if said.Status != metav1.ConditionFalse || !said.LastTransitionTime.After(since) {
 		return ""

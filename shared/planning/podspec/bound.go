@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Settle sets the fields of a node that derive from its bound pods that have not ended: used resources
+// SetBoundPods sets the fields of a node that derive from its bound pods that have not ended: used resources
 // including attach limits, host ports, and the pods that rules of other pods may count. volumes may be
 // nil if volumes do not matter.
-func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) {
+func SetBoundPods(node *planning.Node, pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume) {
 	var staying, fixed, unseen Classes
 	for _, pod := range pods {
 		var claims []planning.Volume
@@ -20,11 +20,11 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 		}
 		switch {
 		case !NodeBound(pod):
-			staying.AddBound(pod, named, claims)
-		case named.counts(pod):
-			fixed.AddBound(pod, named, claims)
+			staying.AddBound(pod, keys, claims)
+		case keys.affectsPlacement(pod):
+			fixed.AddBound(pod, keys, claims)
 		default:
-			unseen.AddBound(pod, named, claims)
+			unseen.AddBound(pod, keys, claims)
 		}
 	}
 	node.Pods, node.DaemonPods = staying.List(), fixed.List()
@@ -32,7 +32,7 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 	node.Used, node.DaemonRequests = corev1.ResourceList{}, corev1.ResourceList{}
 	attached := map[string][]planning.Volume{}
 	for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods, rest} {
-		take(node.Used, list)
+		addRequests(node.Used, list)
 		for i := range list {
 			spec := &list[i].Spec
 			for range list[i].Pods {
@@ -41,10 +41,10 @@ func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*
 			}
 		}
 	}
-	take(node.DaemonRequests, daemonsOf(node.DaemonPods))
-	take(node.DaemonRequests, daemonsOf(rest))
+	addRequests(node.DaemonRequests, daemonsOf(node.DaemonPods))
+	addRequests(node.DaemonRequests, daemonsOf(rest))
 	for _, list := range attached {
-		add(node.Used, planning.CountAttachments(list...), 1)
+		addQuantities(node.Used, planning.CountAttachments(list...), 1)
 	}
 }
 
@@ -53,13 +53,13 @@ func daemonsOf(classes []planning.PodClass) []planning.PodClass {
 	return slices.DeleteFunc(slices.Clone(classes), func(c planning.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
 }
 
-// counts reports whether a node-bound pod affects the placement of others: a selector may count it, or
+// affectsPlacement reports whether a node-bound pod affects the placement of others: a selector may count it, or
 // its own anti-affinity keeps them away.
-func (n Named) counts(pod *corev1.Pod) bool {
+func (n SelectorKeys) affectsPlacement(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
 	}
-	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil || n.Everything() {
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil || n.SelectsAll() {
 		return true
 	}
 	for key := range pod.Labels {
@@ -70,14 +70,14 @@ func (n Named) counts(pod *corev1.Pod) bool {
 	return false
 }
 
-// take adds the requests of all pods of the classes.
-func take(sum corev1.ResourceList, classes []planning.PodClass) {
+// addRequests adds the requests of all pods of the classes.
+func addRequests(sum corev1.ResourceList, classes []planning.PodClass) {
 	for i := range classes {
-		add(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))
+		addQuantities(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))
 	}
 }
 
-func add(sum, each corev1.ResourceList, times int64) {
+func addQuantities(sum, each corev1.ResourceList, times int64) {
 	for name, quantity := range each {
 		quantity.Mul(times)
 		total := sum[name]

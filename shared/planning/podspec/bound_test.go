@@ -30,7 +30,7 @@ func mirrored(pod *corev1.Pod) {
 
 func unlabelled(pod *corev1.Pod) { pod.Labels = nil }
 
-func TestSettle(t *testing.T) {
+func TestSetBoundPods(t *testing.T) {
 	port := func(pod *corev1.Pod) { pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }
 	elsewhere := func(pod *corev1.Pod) { pod.Namespace = "other" }
 	repels := func(pod *corev1.Pod) {
@@ -38,11 +38,11 @@ func TestSettle(t *testing.T) {
 	}
 	leaves := func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
 	node := planning.Node{Name: "n"}
-	podspec.Settle(&node, []*corev1.Pod{
+	podspec.SetBoundPods(&node, []*corev1.Pod{
 		running("web", "1", port), running("web", "1", port), running("api", "500m", elsewhere),
 		running("logs", "100m", ofDaemon), running("quiet", "100m", ofDaemon, unlabelled), running("alone", "100m", ofDaemon, unlabelled, repels),
-		running("late", "100m", ofDaemon, leaves), running("static", "100m", mirrored, unlabelled),
-	}, podspec.Named{"app": true}, func(*corev1.Pod) []planning.Volume {
+		running("late", "100m", ofDaemon, leaves), running("static pod", "100m", mirrored, unlabelled),
+	}, podspec.SelectorKeys{"app": true}, func(*corev1.Pod) []planning.Volume {
 		return []planning.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
 	})
 	names := func(classes []planning.PodClass) (out []string) {
@@ -59,12 +59,12 @@ func TestSettle(t *testing.T) {
 	used, daemons := node.Used[corev1.ResourceCPU], node.DaemonRequests[corev1.ResourceCPU]
 	pods, attached := node.Used[corev1.ResourcePods], node.Used[planning.AttachLimitResource("d")]
 	if used.String() != "3" || daemons.String() != "400m" || pods.Value() != 8 || len(node.HostPorts) != 2 {
-		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
+		t.Errorf("used cpu %s, by daemons %s, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
 	own := node.Used[planning.AttachLimitResource("own")]
 	// Claims are counted once per namespace, even if pods share them; claims without a name belong to
 	// one pod each.
 	if attached.Value() != 2 || own.Value() != 8 {
-		t.Errorf("%s shared volumes and %s others are attached", attached.String(), own.String())
+		t.Errorf("attached volumes: %s with a shared claim, %s of their own", attached.String(), own.String())
 	}
 }

@@ -44,7 +44,7 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	out := Budgets{byNamespace: map[string]*budgets{}}
 	for _, pdb := range list {
 		one := budget{
-			name: pdb.Namespace + "/" + pdb.Name, none: pdb.Status.DisruptionsAllowed == 0, never: never(pdb.Spec),
+			name: pdb.Namespace + "/" + pdb.Name, none: pdb.Status.DisruptionsAllowed == 0, never: neverAllowsEviction(pdb.Spec),
 		}
 		selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
 		if err != nil {
@@ -77,8 +77,8 @@ func (b Budgets) add(pdb *policyv1.PodDisruptionBudget, one budget, parsed bool)
 	of.labelled[pair{key, wanted[key]}] = append(of.labelled[pair{key, wanted[key]}], at)
 }
 
-// covering returns the first budget that selects a pod, and how many do.
-func (b *budgets) covering(pod *corev1.Pod) (first *budget, count int) {
+// findCovering returns the first budget that selects a pod, and how many do.
+func (b *budgets) findCovering(pod *corev1.Pod) (first *budget, count int) {
 	at := len(b.all)
 	try := func(list []int) {
 		for _, i := range list {
@@ -97,9 +97,9 @@ func (b *budgets) covering(pod *corev1.Pod) (first *budget, count int) {
 	return &b.all[at], count
 }
 
-// never reports whether a budget never allows an eviction, in any state of the cluster. A minAvailable
+// neverAllowsEviction reports whether a budget never allows an eviction, in any state of the cluster. A minAvailable
 // that merely equals the number of replicas does not count, as in Karpenter.
-func never(spec policyv1.PodDisruptionBudgetSpec) bool {
+func neverAllowsEviction(spec policyv1.PodDisruptionBudgetSpec) bool {
 	if limit := spec.MaxUnavailable; limit != nil {
 		return *limit == intstr.FromInt32(0) || limit.Type == intstr.String && limit.StrVal == "0%"
 	}
@@ -113,29 +113,29 @@ func (b Budgets) Blocked(pod *corev1.Pod, now time.Time) (key string, fully bool
 	if _, protected, _ := Protected(pod, now); protected {
 		return "", false
 	}
-	return b.Refuses(pod)
+	return b.FindBlockingBudget(pod)
 }
 
-// Refuses is Blocked without the check of do-not-disrupt, so that the result depends only on pod and
+// FindBlockingBudget is Blocked without the check of do-not-disrupt, so that the result depends only on pod and
 // budgets, not on the time.
-func (b Budgets) Refuses(pod *corev1.Pod) (key string, fully bool) {
+func (b Budgets) FindBlockingBudget(pod *corev1.Pod) (key string, fully bool) {
 	of := b.byNamespace[pod.Namespace]
-	if of == nil || !drainable(pod) {
+	if of == nil || !isDrainable(pod) {
 		return "", false
 	}
-	found, count := of.covering(pod)
+	found, count := of.findCovering(pod)
 	switch {
 	case count > 1:
 		return found.name, true
-	case count == 0 || found.unready && unready(pod) || !found.none && !found.never:
+	case count == 0 || found.unready && isUnready(pod) || !found.none && !found.never:
 		return "", false
 	}
 	return found.name, found.never
 }
 
-// drainable reports whether a drain would evict the pod if nothing protects it.
-func drainable(pod *corev1.Pod) bool {
-	return !ended(pod) && pod.DeletionTimestamp == nil && !static(pod) && !toleratesDisruption(pod)
+// isDrainable reports whether a drain would evict the pod if nothing protects it.
+func isDrainable(pod *corev1.Pod) bool {
+	return !hasEnded(pod) && pod.DeletionTimestamp == nil && !isStatic(pod) && !toleratesDisruption(pod)
 }
 
 // toleratesDisruption reports whether a pod tolerates the disrupted taint, so that it stays until its
@@ -147,7 +147,7 @@ func toleratesDisruption(pod *corev1.Pod) bool {
 	})
 }
 
-func unready(pod *corev1.Pod) bool {
+func isUnready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse
 	})

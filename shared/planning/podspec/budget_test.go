@@ -61,55 +61,55 @@ func TestBudgets(t *testing.T) {
 		fully   bool
 	}{
 		{"no budget", nil, pod(), "", false},
-		{"one may go", budgets{pdb("b", 1)}, pod(), "", false},
-		{"nobody may go now", budgets{pdb("b", 0)}, pod(), "default/b", false},
-		{"nobody ever", budgets{pdb("b", 0, most(intstr.FromInt32(0)))}, pod(), "default/b", true},
-		{"nobody ever, in percent", budgets{pdb("b", 0, most(intstr.FromString("0%")))}, pod(), "default/b", true},
-		{"nobody ever, whatever its status still says", budgets{pdb("b", 1, most(intstr.FromInt32(0)))}, pod(), "default/b", true},
-		{"one unavailable at most", budgets{pdb("b", 0, most(intstr.FromInt32(1)))}, pod(), "default/b", false},
-		{"all must be available", budgets{pdb("b", 0, least(intstr.FromString("100%")))}, pod(), "default/b", true},
-		{"as many as there are, by number", budgets{pdb("b", 0, least(intstr.FromInt32(3)))}, pod(), "default/b", false},
-		{"two budgets, however open", budgets{pdb("b", 1), pdb("c", 1)}, pod(), "default/b", true},
-		{"a second one elsewhere", budgets{pdb("b", 1), pdb("c", 0, elsewhere)}, pod(), "", false},
-		{"it selects others", budgets{pdb("b", 0, selects(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}))}, pod(), "", false},
-		{"it selects everything", budgets{pdb("b", 0, selects(&metav1.LabelSelector{}))}, pod(), "default/b", false},
-		{"it selects nothing", budgets{pdb("b", 0, selects(nil))}, pod(), "", false},
-		{"a selector that does not parse", budgets{pdb("b", 1, broken)}, pod(), "default/b", true},
-		{"a selector that does not parse, elsewhere", budgets{pdb("b", 0, broken, elsewhere)}, pod(), "", false},
-		{"unready, and such may always go", budgets{pdb("b", 0, always, most(intstr.FromInt32(0)))}, pod(readiness(corev1.ConditionFalse)), "", false},
-		{"ready, and only the unready may go", budgets{pdb("b", 0, always)}, pod(readiness(corev1.ConditionTrue)), "default/b", false},
-		{"unready, and the budget does not care", budgets{pdb("b", 0)}, pod(readiness(corev1.ConditionFalse)), "default/b", false},
-		{"leaving already", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }), "", false},
-		{"ended", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "", false},
-		{"static", budgets{pdb("b", 0)}, pod(owned("Node")), "", false},
-		{"a daemon", budgets{pdb("b", 0)}, pod(owned("DaemonSet")), "default/b", false},
-		{"it stays until its node is gone", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) {
+		{"allows one eviction", budgets{pdb("b", 1)}, pod(), "", false},
+		{"allows no eviction now", budgets{pdb("b", 0)}, pod(), "default/b", false},
+		{"never allows an eviction (maxUnavailable 0)", budgets{pdb("b", 0, most(intstr.FromInt32(0)))}, pod(), "default/b", true},
+		{"never allows an eviction (maxUnavailable 0%)", budgets{pdb("b", 0, most(intstr.FromString("0%")))}, pod(), "default/b", true},
+		{"never allows an eviction, and its status is outdated", budgets{pdb("b", 1, most(intstr.FromInt32(0)))}, pod(), "default/b", true},
+		{"maxUnavailable 1, used up", budgets{pdb("b", 0, most(intstr.FromInt32(1)))}, pod(), "default/b", false},
+		{"minAvailable 100%", budgets{pdb("b", 0, least(intstr.FromString("100%")))}, pod(), "default/b", true},
+		{"minAvailable equals the number of pods", budgets{pdb("b", 0, least(intstr.FromInt32(3)))}, pod(), "default/b", false},
+		{"two budgets that allow evictions", budgets{pdb("b", 1), pdb("c", 1)}, pod(), "default/b", true},
+		{"a second budget in another namespace", budgets{pdb("b", 1), pdb("c", 0, elsewhere)}, pod(), "", false},
+		{"the budget selects other pods", budgets{pdb("b", 0, selects(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}))}, pod(), "", false},
+		{"the budget selects all pods", budgets{pdb("b", 0, selects(&metav1.LabelSelector{}))}, pod(), "default/b", false},
+		{"the budget has no selector", budgets{pdb("b", 0, selects(nil))}, pod(), "", false},
+		{"invalid selector", budgets{pdb("b", 1, broken)}, pod(), "default/b", true},
+		{"invalid selector in another namespace", budgets{pdb("b", 0, broken, elsewhere)}, pod(), "", false},
+		{"unready pod, and AlwaysAllow", budgets{pdb("b", 0, always, most(intstr.FromInt32(0)))}, pod(readiness(corev1.ConditionFalse)), "", false},
+		{"ready pod, and AlwaysAllow", budgets{pdb("b", 0, always)}, pod(readiness(corev1.ConditionTrue)), "default/b", false},
+		{"unready pod, without AlwaysAllow", budgets{pdb("b", 0)}, pod(readiness(corev1.ConditionFalse)), "default/b", false},
+		{"terminating pod", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }), "", false},
+		{"completed pod", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "", false},
+		{"static pod", budgets{pdb("b", 0)}, pod(owned("Node")), "", false},
+		{"DaemonSet pod", budgets{pdb("b", 0)}, pod(owned("DaemonSet")), "default/b", false},
+		{"pod tolerates the disrupted taint", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Key: karpenter.DisruptedTaintKey, Operator: corev1.TolerationOpExists}}
 		}), "", false},
-		{"protected, so that nobody asks", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) {
+		{"pod with do-not-disrupt", budgets{pdb("b", 0)}, pod(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), "", false},
 	} {
 		key, fully := podspec.NewBudgets(tt.budgets).Blocked(tt.pod, now)
 		if key != tt.key || fully != tt.fully {
-			t.Errorf("%s: blocked by %q, fully %v; want %q, %v", tt.name, key, fully, tt.key, tt.fully)
+			t.Errorf("%s: Blocked = %q, %v; want %q, %v", tt.name, key, fully, tt.key, tt.fully)
 		}
 	}
 }
 
-// TestRefuses checks that the result does not depend on other protections of the pod.
-func TestRefuses(t *testing.T) {
+// TestFindBlockingBudget checks that the result does not depend on other protections of the pod.
+func TestFindBlockingBudget(t *testing.T) {
 	spent := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
 	spent.Spec.Selector = &metav1.LabelSelector{}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "p", Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"},
 	}}
 	budgets := podspec.NewBudgets([]*policyv1.PodDisruptionBudget{spent})
-	if key, _ := budgets.Refuses(pod); key != "default/b" {
-		t.Errorf("refused by %q", key)
+	if key, _ := budgets.FindBlockingBudget(pod); key != "default/b" {
+		t.Errorf("FindBlockingBudget = %q, want default/b", key)
 	}
 	pod.Status.Phase = corev1.PodSucceeded
-	if key, _ := budgets.Refuses(pod); key != "" {
-		t.Errorf("a pod that has ended is refused by %q", key)
+	if key, _ := budgets.FindBlockingBudget(pod); key != "" {
+		t.Errorf("FindBlockingBudget = %q for a completed pod, want none", key)
 	}
 }

@@ -14,18 +14,18 @@ import (
 // appsGroup is the API group of workloads, and the default for references without a group.
 const appsGroup = "apps"
 
-// Buffer converts a CapacityBuffer and the object that it references. find gets an object from the
+// ConvertBuffer converts a CapacityBuffer and the object that it references. find gets an object from the
 // cache.
-func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
+func ConvertBuffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
 	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
 	}
 	if !b.IsActive() {
-		out.Problem = fmt.Sprintf("its provisioningStrategy %q is not known: leave it out, or write %s", *b.Spec.ProvisioningStrategy, karpenter.ActiveCapacityStrategy)
+		out.Problem = fmt.Sprintf("unknown provisioningStrategy %q: omit it, or use %s", *b.Spec.ProvisioningStrategy, karpenter.ActiveCapacityStrategy)
 		return out
 	}
-	template, scale, problem := shape(b, find)
+	template, scale, problem := findTemplate(b, find)
 	if out.Problem = problem; problem != "" {
 		return out
 	}
@@ -35,31 +35,31 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 	// Volumes belong to existing pods; buffer pods have no claims.
 	spec := Convert(pod, nil, nil)
 	if Oversize(spec) {
-		out.Problem = "of its pods, " + TooLarge
+		out.Problem = "pods of the buffer: " + TooLarge
 		return out
 	}
 	out.Spec, out.WorkloadReplicas = spec, scale
 	return out
 }
 
-// shape returns the pod template of the buffer, and the number of replicas of its workload.
-func shape(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) (template *corev1.PodTemplateSpec, scale int32, problem string) {
+// findTemplate returns the pod template of the buffer, and the number of replicas of its workload.
+func findTemplate(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) (template *corev1.PodTemplateSpec, scale int32, problem string) {
 	kind, name := cluster.PodTemplates, ""
 	switch ref := b.Spec.ScalableRef; {
 	case b.Spec.PodTemplateRef != nil:
 		name = b.Spec.PodTemplateRef.Name
 	case ref == nil:
-		return nil, 0, "it names neither a podTemplateRef nor a scalableRef"
+		return nil, 0, "it has neither a podTemplateRef nor a scalableRef: set one of them"
 	default:
 		var known bool
 		if kind, known = scalable[ref.Kind]; !known || ref.APIGroup != "" && ref.APIGroup != appsGroup {
-			return nil, 0, fmt.Sprintf("its scalableRef is a %s of %q: it can be a Deployment, StatefulSet or ReplicaSet of %q", ref.Kind, ref.APIGroup, appsGroup)
+			return nil, 0, fmt.Sprintf("unsupported scalableRef: kind %s in API group %q (use a Deployment, StatefulSet or ReplicaSet in %q)", ref.Kind, ref.APIGroup, appsGroup)
 		}
 		name = ref.Name
 	}
 	object, found := find(kind, cluster.Key{Namespace: b.Namespace, Name: name})
 	if !found {
-		return nil, 0, fmt.Sprintf("there is no %s %s in its namespace", kind.Kind, name)
+		return nil, 0, fmt.Sprintf("%s %s does not exist in its namespace", kind.Kind, name)
 	}
 	switch o := object.(type) {
 	case *corev1.PodTemplate:

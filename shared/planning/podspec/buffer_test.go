@@ -26,9 +26,9 @@ func lookup(objects ...cluster.Object) func(cluster.Kind, cluster.Key) (cluster.
 	}
 }
 
-func TestBuffer(t *testing.T) {
+func TestConvertBuffer(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
-	template := corev1.PodTemplateSpec{Spec: secretive().Spec}
+	template := corev1.PodTemplateSpec{Spec: podWithSecrets().Spec}
 	template.Labels = map[string]string{"app": secret}
 	template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
@@ -48,28 +48,28 @@ func TestBuffer(t *testing.T) {
 		scale   int32
 		problem string
 	}{
-		{"a template", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, ""},
-		{"a Deployment", scale("apps", "Deployment", "web"), 7, ""},
-		{"without its group", scale("", "Deployment", "web"), 7, ""},
-		{"a StatefulSet without replicas has one", scale("apps", "StatefulSet", "db"), 1, ""},
-		{"a ReplicaSet", scale("apps", "ReplicaSet", "old"), 2, ""},
-		{"nothing", karpenter.CapacityBufferSpec{}, 0, "neither"},
-		{"a template that is not there", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}}, 0, "no PodTemplate gone"},
-		{"a workload that is not there", scale("apps", "Deployment", "gone"), 0, "no Deployment gone"},
-		{"another kind", scale("batch", "Job", "web"), 0, `Job of "batch"`},
-		{"another group", scale("argoproj.io", "Deployment", "web"), 0, "argoproj.io"},
-		{"another strategy", karpenter.CapacityBufferSpec{ProvisioningStrategy: new("warm"), PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, `"warm"`},
+		{"PodTemplate", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, ""},
+		{"Deployment", scale("apps", "Deployment", "web"), 7, ""},
+		{"Deployment without API group", scale("", "Deployment", "web"), 7, ""},
+		{"StatefulSet without replicas defaults to 1", scale("apps", "StatefulSet", "db"), 1, ""},
+		{"ReplicaSet", scale("apps", "ReplicaSet", "old"), 2, ""},
+		{"no reference", karpenter.CapacityBufferSpec{}, 0, "neither"},
+		{"missing PodTemplate", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}}, 0, "PodTemplate gone does not exist"},
+		{"missing Deployment", scale("apps", "Deployment", "gone"), 0, "Deployment gone does not exist"},
+		{"unsupported kind", scale("batch", "Job", "web"), 0, `kind Job in API group "batch"`},
+		{"unsupported API group", scale("argoproj.io", "Deployment", "web"), 0, "argoproj.io"},
+		{"unknown strategy", karpenter.CapacityBufferSpec{ProvisioningStrategy: new("warm"), PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, `"warm"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := podspec.Buffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, find)
+			got := podspec.ConvertBuffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, find)
 			if got.WorkloadReplicas != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
-				t.Errorf("of %d, problem %q", got.WorkloadReplicas, got.Problem)
+				t.Errorf("WorkloadReplicas = %d, Problem = %q", got.WorkloadReplicas, got.Problem)
 			}
 			if cpu := got.Spec.Requests.Cpu(); tt.problem == "" && (cpu.MilliValue() != 1500 || got.Spec.Namespace != "shop" || len(got.Spec.Volumes) != 0) {
-				t.Errorf("its pods are like %+v", got.Spec)
+				t.Errorf("converted pod: %+v", got.Spec)
 			}
 			if text, _ := json.Marshal(got); strings.Contains(string(text), secret) {
-				t.Errorf("a secret leaves the cluster: %s", text)
+				t.Errorf("a secret is in the output: %s", text)
 			}
 		})
 	}

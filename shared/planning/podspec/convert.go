@@ -15,11 +15,11 @@ import (
 // defaultGraceSeconds is the default of Kubernetes.
 const defaultGraceSeconds = 30
 
-// Convert returns the part of a pod that planning reads. It keeps labels with a key in named; volumes
+// Convert returns the part of a pod that planning reads. It keeps labels with a key in keys; volumes
 // is the result of Volumes for the pod.
-func Convert(pod *corev1.Pod, named Named, volumes []planning.Volume) planning.PodSpec {
+func Convert(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) planning.PodSpec {
 	var d draft
-	d.read(pod, named, volumes)
+	d.read(pod, keys, volumes)
 	return d.finish()
 }
 
@@ -34,7 +34,7 @@ type draft struct {
 }
 
 // read sets the draft from a pod.
-func (d *draft) read(pod *corev1.Pod, named Named, volumes []planning.Volume) {
+func (d *draft) read(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
 	spec := &pod.Spec
 	d.spec = planning.PodSpec{
 		Namespace:      pod.Namespace,
@@ -50,7 +50,7 @@ func (d *draft) read(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 		DoNotDisrupt:   pod.Annotations[karpenter.DoNotDisruptAnnotationKey],
 		DeletionCost:   pod.Annotations[corev1.PodDeletionCost],
 	}
-	d.labels = named.pick(pod.Labels, d.labels[:0])
+	d.labels = keys.pick(pod.Labels, d.labels[:0])
 	d.labels.sort()
 	d.requests.read(pod)
 	d.ports = hostPorts(spec.Containers, d.ports[:0])

@@ -41,7 +41,7 @@ func protection(pod *corev1.Pod) (length time.Duration, problem string) {
 	}
 	length, err := time.ParseDuration(value)
 	if err != nil || length <= 0 {
-		return 0, fmt.Sprintf("the annotation %s: %q is neither true nor a duration above zero, such as 5m; it protects nothing",
+		return 0, fmt.Sprintf("annotation %s: invalid value %q, so the pod is not protected (use true or a positive duration such as 5m)",
 			karpenter.DoNotDisruptAnnotationKey, value)
 	}
 	return length, ""

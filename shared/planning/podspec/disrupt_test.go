@@ -20,16 +20,16 @@ func TestProtected(t *testing.T) {
 		until       time.Time
 		active, bad bool
 	}{
-		{name: "true, and for ever", value: "true", age: 1000 * time.Hour, active: true},
-		{name: "false is no value", value: "false", bad: true},
-		{name: "empty is no value", value: "", bad: true},
-		{name: "a number has no unit", value: "300", bad: true},
-		{name: "a duration begins with the pod", value: "5m", age: 0, until: start.Add(5 * time.Minute), active: true},
-		{name: "and lasts", value: "5m", age: 5*time.Minute - 1, until: start.Add(5 * time.Minute), active: true},
-		{name: "and ends", value: "5m", age: 5 * time.Minute, until: start.Add(5 * time.Minute)},
-		{name: "a pod that has not begun", value: "5m", fresh: true, age: time.Hour, active: true},
-		{name: "nothing is no duration", value: "0s", bad: true},
-		{name: "the past is none either", value: "-5m", bad: true},
+		{name: "true has no end", value: "true", age: 1000 * time.Hour, active: true},
+		{name: "false is invalid", value: "false", bad: true},
+		{name: "an empty value is invalid", value: "", bad: true},
+		{name: "a number without unit is invalid", value: "300", bad: true},
+		{name: "a duration starts with the pod", value: "5m", age: 0, until: start.Add(5 * time.Minute), active: true},
+		{name: "just before the duration ends", value: "5m", age: 5*time.Minute - 1, until: start.Add(5 * time.Minute), active: true},
+		{name: "when the duration ends", value: "5m", age: 5 * time.Minute, until: start.Add(5 * time.Minute)},
+		{name: "a pod that has not started", value: "5m", fresh: true, age: time.Hour, active: true},
+		{name: "zero is invalid", value: "0s", bad: true},
+		{name: "a negative duration is invalid", value: "-5m", bad: true},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: tt.value}}}
 		if !tt.fresh {

@@ -33,7 +33,7 @@ type member struct {
 }
 
 // Group converts and groups pods. volumes may be nil if volumes do not matter.
-func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
+func Group(pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
 	c := Classes{
 		byKey: make(map[string]int32, min(len(pods), expectedClasses)),
 		pods:  make([]member, 0, len(pods)),
@@ -43,7 +43,7 @@ func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning
 		if volumes != nil {
 			claims = volumes(pod)
 		}
-		c.AddPod(pod, named, claims)
+		c.AddPod(pod, keys, claims)
 	}
 	return c.List()
 }
@@ -52,15 +52,15 @@ func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning
 const expectedClasses = 1 << 12
 
 // AddPod converts a pod like Convert and adds it. A pod of a known class allocates almost nothing.
-func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []planning.Volume) {
-	c.draft.read(pod, named, volumes)
+func (c *Classes) AddPod(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
+	c.draft.read(pod, keys, volumes)
 	c.count(Ref(pod))
 }
 
 // AddPending is AddPod, except that it does not add a pod whose spec is larger than MaxSpec, and
 // returns false.
-func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []planning.Volume) bool {
-	c.draft.read(pod, named, volumes)
+func (c *Classes) AddPending(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) bool {
+	c.draft.read(pod, keys, volumes)
 	if c.key.draft(&c.draft); len(c.key.bytes) > MaxSpec {
 		return false
 	}
@@ -70,8 +70,8 @@ func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []planning.Vo
 
 // AddBound is AddPod for a running pod. If its spec is larger than MaxSpec, the class keeps only the
 // pod's requests and anti-affinity, and the pod is not moved.
-func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []planning.Volume) {
-	c.draft.read(pod, named, volumes)
+func (c *Classes) AddBound(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
+	c.draft.read(pod, keys, volumes)
 	c.key.draft(&c.draft)
 	for _, reduce := range []func(*draft){(*draft).fix, (*draft).strip} {
 		if len(c.key.bytes) <= MaxSpec {

@@ -41,10 +41,10 @@ func anyPod(t *rapid.T, i int) *corev1.Pod {
 }
 
 // reference groups pods by their specs as JSON, which is slow and simple.
-func reference(t *rapid.T, pods []*corev1.Pod, named podspec.Named) map[string][]string {
+func reference(t *rapid.T, pods []*corev1.Pod, keys podspec.SelectorKeys) map[string][]string {
 	out := map[string][]string{}
 	for _, pod := range pods {
-		text, err := json.Marshal(podspec.Convert(pod, named, nil))
+		text, err := json.Marshal(podspec.Convert(pod, keys, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,17 +56,17 @@ func reference(t *rapid.T, pods []*corev1.Pod, named podspec.Named) map[string][
 	return out
 }
 
-// TestGroupIsByTheDocument checks that pods share a class exactly if their specs have the same JSON,
+// TestGroupMatchesReference checks that pods share a class exactly if their specs have the same JSON,
 // and that the order of pods does not matter.
-func TestGroupIsByTheDocument(t *testing.T) {
+func TestGroupMatchesReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pods []*corev1.Pod
-		named := podspec.Named{}
+		keys := podspec.SelectorKeys{}
 		for i := range rapid.IntRange(0, 30).Draw(t, "pods") {
 			pods = append(pods, anyPod(t, i))
-			named.Add(pods[i])
+			keys.Add(pods[i])
 		}
-		got := podspec.Group(pods, named, nil)
+		got := podspec.Group(pods, keys, nil)
 		groups := map[string][]string{}
 		for _, class := range got {
 			text, err := json.Marshal(class.Spec)
@@ -77,25 +77,25 @@ func TestGroupIsByTheDocument(t *testing.T) {
 				groups[string(text)] = append(groups[string(text)], ref.UID)
 			}
 		}
-		if diff := cmp.Diff(reference(t, pods, named), groups); diff != "" {
+		if diff := cmp.Diff(reference(t, pods, keys), groups); diff != "" {
 			t.Error(diff)
 		}
 		seed := rapid.Uint64().Draw(t, "shuffle")
 		rand.New(rand.NewPCG(seed, seed)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-		if diff := cmp.Diff(got, podspec.Group(pods, named, nil)); diff != "" {
-			t.Errorf("in another order the same pods give\n%s", diff)
+		if diff := cmp.Diff(got, podspec.Group(pods, keys, nil)); diff != "" {
+			t.Errorf("the same pods in another order differ:\n%s", diff)
 		}
-		if diff := cmp.Diff(got, oneByOne(pods, named)); diff != "" {
-			t.Errorf("converted one by one the same pods give\n%s", diff)
+		if diff := cmp.Diff(got, oneByOne(pods, keys)); diff != "" {
+			t.Errorf("the same pods converted one by one differ:\n%s", diff)
 		}
 	})
 }
 
 // oneByOne groups specs that were converted before.
-func oneByOne(pods []*corev1.Pod, named podspec.Named) []planning.PodClass {
+func oneByOne(pods []*corev1.Pod, keys podspec.SelectorKeys) []planning.PodClass {
 	var classes podspec.Classes
 	for _, pod := range pods {
-		classes.Add(podspec.Convert(pod, named, nil), podspec.Ref(pod))
+		classes.Add(podspec.Convert(pod, keys, nil), podspec.Ref(pod))
 	}
 	return classes.List()
 }
@@ -119,8 +119,8 @@ func TestAbsurdRequests(t *testing.T) {
 	}
 }
 
-// crowd returns n pods that are all different or all equal.
-func crowd(n int, different bool) []*corev1.Pod {
+// manyPods returns n pods that are all different or all equal.
+func manyPods(n int, different bool) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	for i := range pods {
 		cpu, memory := int64(250), int64(512)
@@ -141,18 +141,18 @@ func crowd(n int, different bool) []*corev1.Pod {
 	return pods
 }
 
-// TestGroupIsFrugal bounds the memory that grouping allocates, because every plan groups up to tens of
+// TestGroupAllocations bounds the memory that grouping allocates, because every plan groups up to tens of
 // thousands of pods.
-func TestGroupIsFrugal(t *testing.T) {
+func TestGroupAllocations(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		different bool
 		perPod    float64
 	}{{"different pods", true, 3}, {"equal pods", false, 0.05}} {
-		pods := crowd(1000, tt.different)
+		pods := manyPods(1000, tt.different)
 		got := testing.AllocsPerRun(5, func() { podspec.Group(pods, nil, nil) })
 		if got > tt.perPod*float64(len(pods)) {
-			t.Errorf("%s: %.0f allocations for %d pods, more than %v for each", tt.name, got, len(pods), tt.perPod)
+			t.Errorf("%s: %.0f allocations for %d pods, want at most %v per pod", tt.name, got, len(pods), tt.perPod)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestGroupIsFrugal(t *testing.T) {
 func BenchmarkGroup(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		for _, different := range []bool{false, true} {
-			pods := crowd(n, different)
+			pods := manyPods(n, different)
 			b.Run(fmt.Sprintf("pods=%d/different=%v", n, different), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

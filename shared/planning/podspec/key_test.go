@@ -65,9 +65,9 @@ func variants(of reflect.Type) []reflect.Value {
 	return out
 }
 
-// TestKeySeesEveryField compares the key with the JSON: specs have the same key exactly if their JSON
+// TestKeyDependsOnEveryField compares the key with the JSON: specs have the same key exactly if their JSON
 // is equal. A new field in a spec, of Joist or Kubernetes, fails here until the key includes it.
-func TestKeySeesEveryField(t *testing.T) {
+func TestKeyDependsOnEveryField(t *testing.T) {
 	byKey, byText := map[string]string{}, map[string]string{}
 	all := variants(reflect.TypeFor[planning.PodSpec]())
 	for _, one := range all {
@@ -78,14 +78,14 @@ func TestKeySeesEveryField(t *testing.T) {
 		}
 		key := podspec.Key(spec)
 		if other, known := byKey[key]; known && other != string(text) {
-			t.Errorf("these have one key:\n%s\n%s", other, text)
+			t.Errorf("two specs have the same key:\n%s\n%s", other, text)
 		}
 		if other, known := byText[string(text)]; known && other != key {
-			t.Errorf("this has two keys: %s", text)
+			t.Errorf("one spec has two keys: %s", text)
 		}
 		byKey[key], byText[string(text)] = string(text), key
 	}
 	if len(byKey) < 200 {
-		t.Errorf("only %d specs of %d differ: the test sees too little", len(byKey), len(all))
+		t.Errorf("only %d of %d specs are distinct: the test covers too few variants", len(byKey), len(all))
 	}
 }

@@ -47,34 +47,34 @@ func TestLargeSpecs(t *testing.T) {
 		keepsAway   bool
 	}{
 		{"small", 1, 1, true, true},
-		{"as large as it may be", 400, 100, true, true},
-		{"large affinity to nodes", 600, 1, false, true},
-		{"large anti-affinity", 1, 600, false, false},
+		{"at the size limit", 400, 100, true, true},
+		{"large node affinity", 600, 1, false, true},
+		{"large pod anti-affinity", 1, 600, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := large(c.nodes, c.pods)
-			named := podspec.Named{"app": true}
+			keys := podspec.SelectorKeys{"app": true}
 			var pending, bound podspec.Classes
-			if got := pending.AddPending(pod, named, nil); got != c.pending || len(pending.List()) > 0 != c.pending {
-				t.Errorf("the pending pod is in: %t, want %t", got, c.pending)
+			if got := pending.AddPending(pod, keys, nil); got != c.pending || len(pending.List()) > 0 != c.pending {
+				t.Errorf("pending pod added: %t, want %t", got, c.pending)
 			}
-			bound.AddBound(pod, named, nil)
+			bound.AddBound(pod, keys, nil)
 			list := bound.List()
 			if len(list) != 1 || len(list[0].Pods) != 1 {
-				t.Fatalf("the bound pod makes %+v", list)
+				t.Fatalf("classes of the bound pod: %+v", list)
 			}
 			spec := list[0].Spec
 			if podspec.Oversize(spec) {
-				t.Error("the class of the bound pod is too large")
+				t.Error("the bound pod's class exceeds the size limit")
 			}
 			if cpu := spec.Requests[corev1.ResourceCPU]; cpu.Value() != 2 {
-				t.Errorf("the bound pod takes %v", spec.Requests)
+				t.Errorf("requests of the bound pod: %v", spec.Requests)
 			}
 			if away := spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil; away != c.keepsAway {
-				t.Errorf("the bound pod keeps others away: %t, want %t", away, c.keepsAway)
+				t.Errorf("the bound pod has anti-affinity: %t, want %t", away, c.keepsAway)
 			}
 			if fixed := spec.DoNotDisrupt == "true"; fixed == c.pending {
-				t.Errorf("the bound pod must not be moved: %t", fixed)
+				t.Errorf("the bound pod is protected: %t", fixed)
 			}
 		})
 	}

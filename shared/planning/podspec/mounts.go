@@ -31,7 +31,7 @@ func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
 // change applies how to the users of each claim of a pod, and returns the other users of claims for
 // which it returns true.
 func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) (turns bool)) []cluster.Key {
-	if ended(pod) {
+	if hasEnded(pod) {
 		return nil
 	}
 	var out []cluster.Key
@@ -90,7 +90,7 @@ func NewMounts(pods []*corev1.Pod, in *Storage) Mounts {
 
 // All returns the volumes of a pod, each with the name of its claim.
 func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
-	if len(pod.Spec.Volumes) == 0 || ended(pod) {
+	if len(pod.Spec.Volumes) == 0 || hasEnded(pod) {
 		return nil
 	}
 	list, known := m.found[pod]

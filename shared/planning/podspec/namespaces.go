@@ -6,21 +6,21 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Namespaces returns the named labels of the classes' namespaces. Namespaces without such labels are
+// Namespaces returns the labels in keys of the classes' namespaces. Namespaces without such labels are
 // left out.
-func Namespaces(all []*corev1.Namespace, named Named, classes ...[]planning.PodClass) map[string]map[string]string {
+func Namespaces(all []*corev1.Namespace, keys SelectorKeys, classes ...[]planning.PodClass) map[string]map[string]string {
 	used := map[string]bool{}
 	for _, list := range classes {
 		for i := range list {
 			used[list[i].Spec.Namespace] = true
 		}
 	}
-	return NamespacesIn(all, named, func(name string) bool { return used[name] })
+	return NamespacesIn(all, keys, func(name string) bool { return used[name] })
 }
 
-// NamespacesIn returns the named labels of the namespaces for which used is true.
-func NamespacesIn(all []*corev1.Namespace, named Named, used func(name string) bool) map[string]map[string]string {
-	if len(named) == 0 {
+// NamespacesIn returns the labels in keys of the namespaces for which used is true.
+func NamespacesIn(all []*corev1.Namespace, keys SelectorKeys, used func(name string) bool) map[string]map[string]string {
+	if len(keys) == 0 {
 		return nil
 	}
 	var out map[string]map[string]string
@@ -28,7 +28,7 @@ func NamespacesIn(all []*corev1.Namespace, named Named, used func(name string) b
 		if !used(namespace.Name) {
 			continue
 		}
-		labels := named.Pick(namespace.Labels)
+		labels := keys.Pick(namespace.Labels)
 		if labels == nil {
 			continue
 		}

@@ -15,7 +15,7 @@ func selecting(key string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: "v"}}
 }
 
-func TestNamed(t *testing.T) {
+func TestSelectorKeys(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{LabelSelector: selecting("a"), MatchLabelKeys: []string{"b"}}},
 		Affinity: &corev1.Affinity{
@@ -27,35 +27,35 @@ func TestNamed(t *testing.T) {
 			}},
 		},
 	}}
-	named, spaces := podspec.Named{}, podspec.Named{}
-	named.Add(pod)
+	keys, spaces := podspec.SelectorKeys{}, podspec.SelectorKeys{}
+	keys.Add(pod)
 	spaces.AddNamespaces(pod)
-	if diff := cmp.Diff(podspec.Named{"a": true, "b": true, "c": true, "d": true, "e": true}, named); diff != "" {
+	if diff := cmp.Diff(podspec.SelectorKeys{"a": true, "b": true, "c": true, "d": true, "e": true}, keys); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(podspec.Named{"space": true, "": true}, spaces); diff != "" {
+	if diff := cmp.Diff(podspec.SelectorKeys{"space": true, "": true}, spaces); diff != "" {
 		t.Error(diff)
 	}
-	if got := named.Pick(map[string]string{"a": "1", "z": "2"}); !cmp.Equal(got, map[string]string{"a": "1"}) {
-		t.Errorf("picked %v", got)
+	if got := keys.Pick(map[string]string{"a": "1", "z": "2"}); !cmp.Equal(got, map[string]string{"a": "1"}) {
+		t.Errorf("Pick = %v", got)
 	}
 }
 
-// TestNamedEverything checks that a selector without keys selects all pods, and a missing one selects
+// TestSelectorKeysSelectAll checks that a selector without keys selects all pods, and a missing one selects
 // none.
-func TestNamedEverything(t *testing.T) {
+func TestSelectorKeysSelectAll(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		selector *metav1.LabelSelector
 		want     bool
 	}{
 		{"no selector", nil, false},
-		{"a label", selecting("a"), false},
-		{"no key", &metav1.LabelSelector{}, true},
+		{"selector with a key", selecting("a"), false},
+		{"selector without keys", &metav1.LabelSelector{}, true},
 	} {
-		named := podspec.Named{}
-		named.AddSelector(tt.selector)
-		if got := named.Everything(); got != tt.want {
+		keys := podspec.SelectorKeys{}
+		keys.AddSelector(tt.selector)
+		if got := keys.SelectsAll(); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestNamespaces(t *testing.T) {
 		space("web", map[string]string{"team": "a", "secret": secret}),
 		space("plain", map[string]string{"secret": secret}),
 		space("unused", map[string]string{"team": "b"}),
-	}, podspec.Named{"team": true}, nil, classes)
+	}, podspec.SelectorKeys{"team": true}, nil, classes)
 	if diff := cmp.Diff(map[string]map[string]string{"web": {"team": "a"}}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -17,8 +17,8 @@ import (
 
 const secret = "hunter2"
 
-// secretive returns a pod with a secret in every field that planning does not need.
-func secretive() *corev1.Pod {
+// podWithSecrets returns a pod with a secret in every field that planning does not need.
+func podWithSecrets() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-1", Namespace: "shop", UID: "u1", CreationTimestamp: metav1.NewTime(time.Unix(100, 0)),
@@ -47,13 +47,13 @@ func secretive() *corev1.Pod {
 	}
 }
 
-func TestNothingSecretLeaves(t *testing.T) {
-	pod := secretive()
+func TestConvertDropsSecrets(t *testing.T) {
+	pod := podWithSecrets()
 	if whole, _ := json.Marshal(pod); !strings.Contains(string(whole), secret) {
-		t.Fatal("the pod holds no secret: the test could not fail")
+		t.Fatal("the pod contains no secret, so the test cannot fail")
 	}
 	for name, spec := range map[string]planning.PodSpec{
-		"pod":    podspec.Convert(pod, podspec.Named{"app": true}, nil),
+		"pod":    podspec.Convert(pod, podspec.SelectorKeys{"app": true}, nil),
 		"daemon": podspec.Daemon(pod),
 	} {
 		text, err := json.Marshal(spec)
@@ -61,13 +61,13 @@ func TestNothingSecretLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), secret) {
-			t.Errorf("%s: a secret leaves the cluster: %s", name, text)
+			t.Errorf("%s: a secret is in the output: %s", name, text)
 		}
 	}
 }
 
 func TestConvert(t *testing.T) {
-	got := podspec.Convert(secretive(), podspec.Named{"app": true}, nil)
+	got := podspec.Convert(podWithSecrets(), podspec.SelectorKeys{"app": true}, nil)
 	want := planning.PodSpec{
 		Namespace: "shop", OwnerKind: "ReplicaSet", Labels: map[string]string{"app": "web"},
 		Requests:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourcePods: resource.MustParse("1")},
@@ -122,27 +122,27 @@ func TestProvisionable(t *testing.T) {
 		{"scheduled", pending(func(p *corev1.Pod) { p.Spec.NodeName = "n" }), false, false},
 		{"gated", pending(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }), false, false},
 		{"going", pending(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), false, false},
-		{"ended", pending(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, false},
+		{"completed pod", pending(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, false},
 		{"preempting", pending(func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }), false, true},
 		{"daemon", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}} }), false, true},
-		{"static", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false, true},
+		{"static pod", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false, true},
 		{"mirror", pending(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }), false, true},
-		{"keeps off pools", pending(require(noPools)), false, true},
-		{"keeps off pools in one of two ways", pending(require(noPools, anyNode)), true, false},
-		{"picks a node by its name", pending(require(byName)), false, true},
-		{"picks a node by its name, or keeps off pools", pending(require(noPools, byName)), false, true},
-		{"picks a node by its name, or any", pending(require(byName, anyNode)), true, false},
-		{"requires no term at all", pending(require()), true, false},
-		{"selects a host", pending(selects("kubernetes.io/hostname")), false, true},
-		{"selects a label of Karpenter's own", pending(selects("karpenter.sh/initialized")), false, true},
-		{"selects one of a subdomain", pending(selects("sub.karpenter.k8s.aws/x")), false, true},
-		{"selects a well-known one", pending(selects("karpenter.sh/capacity-type")), true, false},
-		{"selects a pool", pending(selects("karpenter.sh/nodepool")), true, false},
-		{"selects one of its own", pending(selects("example.com/team")), true, false},
-		{"requires a host", pending(require(host(corev1.NodeSelectorOpIn))), false, true},
-		{"requires a host, or any", pending(require(host(corev1.NodeSelectorOpIn), anyNode)), true, false},
-		{"requires a host, or keeps off pools", pending(require(host(corev1.NodeSelectorOpIn), noPools)), false, true},
-		{"keeps off a host", pending(require(host(corev1.NodeSelectorOpNotIn))), true, false},
+		{"requires no NodePool label", pending(require(noPools)), false, true},
+		{"one of two terms requires no NodePool label", pending(require(noPools, anyNode)), true, false},
+		{"requires a node by name", pending(require(byName)), false, true},
+		{"requires a node by name, or no NodePool label", pending(require(noPools, byName)), false, true},
+		{"requires a node by name, or any node", pending(require(byName, anyNode)), true, false},
+		{"requires an empty list of terms", pending(require()), true, false},
+		{"selects a hostname", pending(selects("kubernetes.io/hostname")), false, true},
+		{"selects a restricted Karpenter label", pending(selects("karpenter.sh/initialized")), false, true},
+		{"selects a restricted label of a subdomain", pending(selects("sub.karpenter.k8s.aws/x")), false, true},
+		{"selects a well-known label", pending(selects("karpenter.sh/capacity-type")), true, false},
+		{"selects a NodePool", pending(selects("karpenter.sh/nodepool")), true, false},
+		{"selects a custom label", pending(selects("example.com/team")), true, false},
+		{"requires a hostname", pending(require(host(corev1.NodeSelectorOpIn))), false, true},
+		{"requires a hostname, or any node", pending(require(host(corev1.NodeSelectorOpIn), anyNode)), true, false},
+		{"requires a hostname, or no NodePool label", pending(require(host(corev1.NodeSelectorOpIn), noPools)), false, true},
+		{"excludes a hostname", pending(require(host(corev1.NodeSelectorOpNotIn))), true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := podspec.Provisionable(tt.pod)
@@ -165,11 +165,11 @@ func TestReschedulable(t *testing.T) {
 	running.OwnerReferences[0].Kind = "ReplicaSet"
 	running.DeletionTimestamp = &metav1.Time{}
 	if podspec.Reschedulable(running) {
-		t.Error("a pod that leaves is reschedulable: its successor is another")
+		t.Error("a terminating pod is reschedulable")
 	}
 	running.OwnerReferences[0].Kind = "StatefulSet"
 	if !podspec.Reschedulable(running) {
-		t.Error("the pod of a StatefulSet has no successor before it is gone, and is not reschedulable")
+		t.Error("a terminating StatefulSet pod is not reschedulable")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestGroupJoinsEqualPods(t *testing.T) {
 		}
 	}
 	pods := []*corev1.Pod{pod("late", "1", "x", 9), pod("big", "2", "x", 5), pod("early", "1000m", "y", 1)}
-	got := podspec.Group(pods, podspec.Named{"app": true}, nil)
+	got := podspec.Group(pods, podspec.SelectorKeys{"app": true}, nil)
 	var names [][]string
 	for _, class := range got {
 		var of []string
@@ -192,19 +192,19 @@ func TestGroupJoinsEqualPods(t *testing.T) {
 		names = append(names, of)
 	}
 	if diff := cmp.Diff([][]string{{"early", "late"}, {"big"}}, names); diff != "" {
-		t.Errorf("labels that no selector names, and spellings, must not part pods (-want +got):\n%s", diff)
+		t.Errorf("unselected labels or the notation of quantities split a class (-want +got):\n%s", diff)
 	}
 }
 
-func TestDaemonIsNotTiedToANode(t *testing.T) {
+func TestDaemonDropsNodeAffinity(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}},
 		}}}}}}
 	if got := podspec.Daemon(pod); got.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		t.Errorf("the daemon is still tied to a node: %v", got.Affinity)
+		t.Errorf("the daemon pod still has node affinity: %v", got.Affinity)
 	}
 	if pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		t.Error("the pod itself was changed")
+		t.Error("Daemon changed its argument")
 	}
 }

@@ -27,20 +27,20 @@ func (p *Pool) Trim(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pod.Namespace, pod.Spec.NodeName = unique.Make(pod.Namespace).Value(), unique.Make(pod.Spec.NodeName).Value()
-	pod.Labels = p.words(pod.Labels)
-	pod.Annotations = p.words(pod.Annotations)
-	pod.Spec.NodeSelector = p.words(pod.Spec.NodeSelector)
-	pod.OwnerReferences = p.owners(pod.OwnerReferences)
-	pod.Spec.Affinity = p.affinity(pod.Spec.Affinity)
-	pod.Spec.Tolerations = share(p, 't', pod.Spec.Tolerations, func() { p.key.tolerations(pod.Spec.Tolerations) })
-	pod.Spec.TopologySpreadConstraints = share(p, 's', pod.Spec.TopologySpreadConstraints, func() { p.key.spread(pod.Spec.TopologySpreadConstraints) })
-	pod.Spec.Priority = pointer(p, 'p', pod.Spec.Priority)
-	pod.Spec.TerminationGracePeriodSeconds = pointer(p, 'g', pod.Spec.TerminationGracePeriodSeconds)
-	p.containers(&pod.Spec)
+	pod.Labels = p.shareLabels(pod.Labels)
+	pod.Annotations = p.shareLabels(pod.Annotations)
+	pod.Spec.NodeSelector = p.shareLabels(pod.Spec.NodeSelector)
+	pod.OwnerReferences = p.shareOwners(pod.OwnerReferences)
+	pod.Spec.Affinity = p.shareAffinity(pod.Spec.Affinity)
+	pod.Spec.Tolerations = shareList(p, 't', pod.Spec.Tolerations, func() { p.key.tolerations(pod.Spec.Tolerations) })
+	pod.Spec.TopologySpreadConstraints = shareList(p, 's', pod.Spec.TopologySpreadConstraints, func() { p.key.spread(pod.Spec.TopologySpreadConstraints) })
+	pod.Spec.Priority = sharePointer(p, 'p', pod.Spec.Priority)
+	pod.Spec.TerminationGracePeriodSeconds = sharePointer(p, 'g', pod.Spec.TerminationGracePeriodSeconds)
+	p.shareContainers(&pod.Spec)
 }
 
-// recall returns the pooled value for the current key, or adds this one.
-func (p *Pool) recall(value any) any {
+// shareValue returns the pooled value for the current key, or adds this one.
+func (p *Pool) shareValue(value any) any {
 	if found, ok := p.young[string(p.key.bytes)]; ok {
 		return found
 	}
@@ -58,44 +58,44 @@ func (p *Pool) recall(value any) any {
 	return value
 }
 
-// begin starts the key of a kind of value.
-func (p *Pool) begin(kind byte) { p.key.bytes = append(p.key.bytes[:0], kind) }
+// startKey starts the key of a kind of value.
+func (p *Pool) startKey(kind byte) { p.key.bytes = append(p.key.bytes[:0], kind) }
 
-func share[T any](p *Pool, kind byte, list []T, write func()) []T {
+func shareList[T any](p *Pool, kind byte, list []T, write func()) []T {
 	if len(list) == 0 {
 		return nil
 	}
-	p.begin(kind)
+	p.startKey(kind)
 	write()
-	return p.recall(list).([]T)
+	return p.shareValue(list).([]T)
 }
 
-func pointer[T int32 | int64](p *Pool, kind byte, value *T) *T {
+func sharePointer[T int32 | int64](p *Pool, kind byte, value *T) *T {
 	if value == nil {
 		return nil
 	}
-	p.begin(kind)
+	p.startKey(kind)
 	p.key.number(int64(*value))
-	return p.recall(value).(*T)
+	return p.shareValue(value).(*T)
 }
 
-func (p *Pool) words(from map[string]string) map[string]string {
+func (p *Pool) shareLabels(from map[string]string) map[string]string {
 	if len(from) == 0 {
 		return nil
 	}
-	p.begin('m')
+	p.startKey('m')
 	p.key.labels(from)
-	return p.recall(from).(map[string]string)
+	return p.shareValue(from).(map[string]string)
 }
 
-// affinity is not shared for daemon pods, whose affinity names their node.
-func (p *Pool) affinity(from *corev1.Affinity) *corev1.Affinity {
+// shareAffinity is not shared for daemon pods, whose affinity names their node.
+func (p *Pool) shareAffinity(from *corev1.Affinity) *corev1.Affinity {
 	if from == nil || picksNode(from) {
 		return from
 	}
-	p.begin('a')
+	p.startKey('a')
 	p.key.affinity(from)
-	return p.recall(from).(*corev1.Affinity)
+	return p.shareValue(from).(*corev1.Affinity)
 }
 
 func picksNode(affinity *corev1.Affinity) bool {
@@ -110,8 +110,8 @@ func picksNode(affinity *corev1.Affinity) bool {
 	return false
 }
 
-func (p *Pool) owners(from []metav1.OwnerReference) []metav1.OwnerReference {
-	return share(p, 'o', from, func() {
+func (p *Pool) shareOwners(from []metav1.OwnerReference) []metav1.OwnerReference {
+	return shareList(p, 'o', from, func() {
 		for i := range from {
 			for _, text := range [...]string{from[i].APIVersion, from[i].Kind, from[i].Name, string(from[i].UID)} {
 				p.key.text(text)
@@ -123,8 +123,8 @@ func (p *Pool) owners(from []metav1.OwnerReference) []metav1.OwnerReference {
 	})
 }
 
-// containers are shared if they are the one container that Trim creates.
-func (p *Pool) containers(spec *corev1.PodSpec) {
+// shareContainers are shared if they are the one container that Trim creates.
+func (p *Pool) shareContainers(spec *corev1.PodSpec) {
 	if len(spec.Containers) != 1 || len(spec.InitContainers) > 0 || spec.Containers[0].Name != "" {
 		return
 	}
@@ -132,7 +132,7 @@ func (p *Pool) containers(spec *corev1.PodSpec) {
 	if len(one.Resources.Limits) > 0 {
 		return
 	}
-	spec.Containers = share(p, 'c', spec.Containers, func() {
+	spec.Containers = shareList(p, 'c', spec.Containers, func() {
 		var takes amounts
 		takes.addAll(one.Resources.Requests)
 		takes.sort()

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Verdict is whether Joist provisions nodes for a pod.
-type Verdict struct {
+// Eligibility is whether Joist provisions nodes for a pod.
+type Eligibility struct {
 	Provisionable bool
 	// Reason is why not; empty for pods that obviously need no node, because they run, have ended or
 	// are about to be scheduled.
@@ -21,45 +21,45 @@ type Verdict struct {
 
 // Provisionable decides whether Joist provisions a node for a pod. Only pods that kube-scheduler has
 // marked unschedulable qualify.
-func Provisionable(pod *corev1.Pod) Verdict {
+func Provisionable(pod *corev1.Pod) Eligibility {
 	switch {
-	case pod.Spec.NodeName != "" || !unschedulable(pod) || ended(pod) || pod.DeletionTimestamp != nil:
-		return Verdict{}
+	case pod.Spec.NodeName != "" || !isUnschedulable(pod) || hasEnded(pod) || pod.DeletionTimestamp != nil:
+		return Eligibility{}
 	case pod.Status.NominatedNodeName != "":
-		return Verdict{Reason: "it waits for pods that it preempts"}
+		return Eligibility{Reason: "it waits for the pods that it preempts to terminate"}
 	case NodeBound(pod):
-		return Verdict{Reason: "its kind of pod belongs to a node that exists"}
+		return Eligibility{Reason: "DaemonSet, static and mirror pods run on existing nodes only"}
 	}
 	if reason := refusesNewNodes(pod); reason != "" {
-		return Verdict{Reason: reason}
+		return Eligibility{Reason: reason}
 	}
-	return Verdict{Provisionable: true}
+	return Eligibility{Provisionable: true}
 }
 
 // Reschedulable reports whether the pod will need another node if its node is removed: it runs, will
 // be replaced, and is not being deleted. A StatefulSet's pod counts until it is gone, because its
 // replacement is created only then.
 func Reschedulable(pod *corev1.Pod) bool {
-	return !ended(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
+	return !hasEnded(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
 }
 
-func unschedulable(pod *corev1.Pod) bool {
+func isUnschedulable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
-func ended(pod *corev1.Pod) bool {
+func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // NodeBound reports whether the pod belongs to its node: daemon, static and mirror pods.
 func NodeBound(pod *corev1.Pod) bool {
-	return static(pod) || ownedBy(pod, "DaemonSet")
+	return isStatic(pod) || ownedBy(pod, "DaemonSet")
 }
 
-// static reports whether the kubelet owns the pod; the API shows only its mirror pod.
-func static(pod *corev1.Pod) bool {
+// isStatic reports whether the kubelet owns the pod; the API shows only its mirror pod.
+func isStatic(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || ownedBy(pod, "Node")
 }
@@ -72,13 +72,13 @@ func ownedBy(pod *corev1.Pod, kind string) bool {
 // Karpenter does.
 const (
 	// PicksByFields: only an existing node can match the pod.
-	PicksByFields = "it picks nodes by their fields (matchFields), which a new node cannot have"
+	PicksByFields = "it selects nodes by field (matchFields), which a new node cannot match"
 	// restricted: the pod requires a label that NodePools must not set.
-	restricted = "it requires a label that no NodePool can give a node: "
+	restricted = "it requires a label that a NodePool cannot set: "
 )
 
-// Tell reports whether to record an event on the pod with the reason.
-func Tell(reason string) bool {
+// NeedsEvent reports whether to record an event on the pod with the reason.
+func NeedsEvent(reason string) bool {
 	return reason == PicksByFields || reason == TooLarge || strings.HasPrefix(reason, restricted)
 }
 

@@ -36,14 +36,14 @@ func TestRequests(t *testing.T) {
 		overhead   corev1.ResourceList
 		want       string
 	}{
-		{"containers add up", nil, []corev1.Container{container("1", nil), container("500m", nil)}, nil, "1500m"},
-		{"a larger init container counts", []corev1.Container{container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
-		{"a smaller one does not", []corev1.Container{container("1", nil)}, []corev1.Container{container("2", nil)}, nil, "2"},
-		{"of init containers only the largest counts", []corev1.Container{container("2", nil), container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"container requests are added", nil, []corev1.Container{container("1", nil), container("500m", nil)}, nil, "1500m"},
+		{"a larger init container determines the requests", []corev1.Container{container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"a smaller init container does not matter", []corev1.Container{container("1", nil)}, []corev1.Container{container("2", nil)}, nil, "2"},
+		{"only the largest init container matters", []corev1.Container{container("2", nil), container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
 		{"a sidecar adds to the containers", []corev1.Container{container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
-		{"a sidecar runs beside later init containers", []corev1.Container{container("1", sidecar), container("2", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
-		{"but not beside earlier ones", []corev1.Container{container("2", nil), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
-		{"sidecars add up", []corev1.Container{container("1", sidecar), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"a sidecar adds to later init containers", []corev1.Container{container("1", sidecar), container("2", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"a sidecar does not add to earlier init containers", []corev1.Container{container("2", nil), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
+		{"sidecar requests are added", []corev1.Container{container("1", sidecar), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "3"},
 		{"overhead", nil, []corev1.Container{container("1", nil)}, cpu("100m"), "1100m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,11 +62,11 @@ func TestRequestsOfResizedPods(t *testing.T) {
 		conditions               []corev1.PodCondition
 		want                     string
 	}{
-		{"at rest", "1", "1", "1", nil, "1"},
-		{"asked for more", "3", "1", "1", nil, "3"},
-		{"allotted more", "2", "3", "1", nil, "3"},
-		{"shrinks, and still has more", "1", "1", "3", nil, "3"},
-		{"asked for what cannot be", "9", "1", "1", infeasible, "1"},
+		{"no resize", "1", "1", "1", nil, "1"},
+		{"resize to more requested", "3", "1", "1", nil, "3"},
+		{"more allocated than requested", "2", "3", "1", nil, "3"},
+		{"resize to less in progress", "1", "1", "3", nil, "3"},
+		{"infeasible resize", "9", "1", "1", infeasible, "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container(tt.asked, nil)}}}
@@ -77,7 +77,7 @@ func TestRequestsOfResizedPods(t *testing.T) {
 			requires(t, pod, tt.want)
 		})
 	}
-	t.Run("the pod as a whole", func(t *testing.T) {
+	t.Run("pod-level resources", func(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{container("1", nil)}, Resources: &corev1.ResourceRequirements{Requests: cpu("2")},
 		}}

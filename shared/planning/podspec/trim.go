@@ -134,7 +134,7 @@ func resized(from []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// TrimTemplate drops the parts of a workload's template that Buffer and Daemon do not read.
+// TrimTemplate drops the parts of a workload's template that ConvertBuffer and Daemon do not read.
 func TrimTemplate(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	trimContainers(spec)

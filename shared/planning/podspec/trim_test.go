@@ -23,14 +23,14 @@ import (
 
 var started = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// said returns everything that this package computes for a pod.
-func said(pod *corev1.Pod) map[string]any {
+// computeAll returns everything that this package computes for a pod.
+func computeAll(pod *corev1.Pod) map[string]any {
 	out := map[string]any{}
-	all := podspec.Named{"app": true, "hash": true}
-	named, spaces := podspec.Named{}, podspec.Named{}
-	named.Add(pod)
+	all := podspec.SelectorKeys{"app": true, "hash": true}
+	keys, spaces := podspec.SelectorKeys{}, podspec.SelectorKeys{}
+	keys.Add(pod)
 	spaces.AddNamespaces(pod)
-	out["named"], out["spaces"] = named, spaces
+	out["named"], out["spaces"] = keys, spaces
 	storage := podspec.NewStorage([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "data"}}}, nil, nil)
 	volumes := podspec.Volumes(pod, storage)
 	out["volumes"], out["spec"], out["ref"] = volumes, podspec.Convert(pod, all, volumes), podspec.Ref(pod)
@@ -157,11 +157,11 @@ func TestTrimChangesNoDecision(t *testing.T) {
 		var want []map[string]any
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
 			pod := everyPod(t, i)
-			want = append(want, said(pod))
+			want = append(want, computeAll(pod))
 			alone := pod.DeepCopy()
 			podspec.Trim(alone)
-			if diff := cmp.Diff(want[i], said(alone)); diff != "" {
-				t.Fatalf("trimming changes (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want[i], computeAll(alone)); diff != "" {
+				t.Fatalf("trimming changed a result (-want +got):\n%s", diff)
 			}
 			pool.Trim(pod)
 			pods = append(pods, pod)
@@ -170,17 +170,17 @@ func TestTrimChangesNoDecision(t *testing.T) {
 			again := pod.DeepCopy()
 			pool.Trim(again)
 			if diff := cmp.Diff(pod, again); diff != "" {
-				t.Fatalf("trimming twice changes (-once +twice):\n%s", diff)
+				t.Fatalf("trimming twice changed a result (-once +twice):\n%s", diff)
 			}
-			if diff := cmp.Diff(want[i], said(pod)); diff != "" {
-				t.Fatalf("sharing changes (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want[i], computeAll(pod)); diff != "" {
+				t.Fatalf("sharing values changed a result (-want +got):\n%s", diff)
 			}
 		}
 	})
 }
 
-func TestTrimKeepsNothingSecret(t *testing.T) {
-	pod := secretive()
+func TestTrimDropsSecrets(t *testing.T) {
+	pod := podWithSecrets()
 	// Trim keeps the owner's name and the labels, which stay in the process.
 	pod.OwnerReferences[0].Name, pod.Labels["note"] = "web", ""
 	podspec.Trim(pod)
@@ -189,7 +189,7 @@ func TestTrimKeepsNothingSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), secret) {
-		t.Errorf("a secret stays in memory: %s", text)
+		t.Errorf("a secret is in the trimmed pod: %s", text)
 	}
 }
 
@@ -204,12 +204,12 @@ func TestTrimTemplateChangesNoDecision(t *testing.T) {
 			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: template.Labels, Annotations: template.Annotations}, Spec: *template.Spec.DeepCopy()}
 			daemon := podspec.Daemon(made)
 			podspec.SetDefaults(&made.Spec)
-			return []any{podspec.Convert(made, podspec.Named{"app": true}, nil), daemon}
+			return []any{podspec.Convert(made, podspec.SelectorKeys{"app": true}, nil), daemon}
 		}
 		want := shape()
 		podspec.TrimTemplate(template)
 		if diff := cmp.Diff(want, shape()); diff != "" {
-			t.Fatalf("trimming changes (-want +got):\n%s", diff)
+			t.Fatalf("trimming changed a result (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -226,24 +226,24 @@ func TestPoolShares(t *testing.T) {
 	first, second := make(1, "web"), make(2, "web")
 	first.Labels["probe"] = "x"
 	if second.Labels["probe"] != "x" {
-		t.Error("two pods with equal labels have a map each")
+		t.Error("pods with equal labels do not share a map")
 	}
 	delete(first.Labels, "probe")
 	if other := make(3, "db"); other.Labels["app"] != "db" {
-		t.Errorf("the labels of another pod are %v", other.Labels)
+		t.Errorf("labels of a pod with other labels: %v", other.Labels)
 	}
 	for i := range 40000 {
 		make(i, fmt.Sprint("app-", i))
 		make(i, "web")
 	}
 	if again := make(4, "web"); fmt.Sprintf("%p", again.Labels) != fmt.Sprintf("%p", first.Labels) {
-		t.Error("what was seen all the time was forgotten")
+		t.Error("the pool dropped a value that is in use")
 	}
 	before := make(5, "rare")
 	for i := range 40000 {
 		make(i, fmt.Sprint("batch-", i))
 	}
 	if after := make(6, "rare"); fmt.Sprintf("%p", after.Labels) == fmt.Sprintf("%p", before.Labels) {
-		t.Error("what was not seen for long is known still: the pool has no bound")
+		t.Error("the pool did not drop a value that was unused for long")
 	}
 }

@@ -29,7 +29,7 @@ func Volumes(pod *corev1.Pod, in *Storage) []planning.Volume {
 		if claim == nil {
 			claim = template
 		}
-		volume := in.ask(claim)
+		volume := in.resolveClaim(claim)
 		volume.Claim = name
 		out = append(out, volume)
 	}
@@ -51,8 +51,8 @@ func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *cor
 	return "", nil
 }
 
-// ask returns what a claim requires of a node, or why no node could ever mount it.
-func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) planning.Volume {
+// resolveClaim returns what a claim requires of a node, or why no node could ever mount it.
+func (s *Storage) resolveClaim(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	switch {
 	case claim == nil:
 		return problem("it does not exist")
@@ -61,9 +61,9 @@ func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	case claim.Status.Phase == corev1.ClaimLost:
 		return problem("its volume is lost")
 	case claim.Spec.VolumeName != "":
-		return s.bound(claim)
+		return s.resolveBound(claim)
 	default:
-		return s.unbound(claim)
+		return s.resolveUnbound(claim)
 	}
 }
 
@@ -71,11 +71,11 @@ func problem(format string, args ...any) planning.Volume {
 	return planning.Volume{Problem: fmt.Sprintf(format, args...)}
 }
 
-// bound handles a claim that has a volume.
-func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) planning.Volume {
+// resolveBound handles a claim that has a volume.
+func (s *Storage) resolveBound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	name := claim.Spec.VolumeName
 	if _, done := claim.Annotations[bindCompleted]; !done {
-		return problem("its binding to volume %s is not completed", name)
+		return problem("its binding to volume %s is not complete", name)
 	}
 	volume := s.volumes[name]
 	if volume == nil {
@@ -110,16 +110,16 @@ func empty(term corev1.NodeSelectorTerm) bool {
 	return len(term.MatchExpressions)+len(term.MatchFields) == 0
 }
 
-// unbound handles a claim whose volume is created where its pod is placed.
-func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) planning.Volume {
+// resolveUnbound handles a claim whose volume is created where its pod is placed.
+func (s *Storage) resolveUnbound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	class, name := s.classOf(claim)
 	switch {
 	case name == "":
-		return problem("it is not bound, and it has no StorageClass that would make a volume for it")
+		return problem("it is not bound, and has no StorageClass to provision a volume")
 	case class == nil:
 		return problem("its StorageClass %s does not exist", name)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return problem("it is not bound yet, and its StorageClass %s does not wait for a pod", name)
+		return problem("it is not bound yet, and its StorageClass %s has volumeBindingMode Immediate, so its volume is not provisioned for this pod", name)
 	}
 	out := planning.Volume{Driver: migrated(class.Provisioner)}
 	for _, allowed := range class.AllowedTopologies {

@@ -84,50 +84,50 @@ func TestVolumes(t *testing.T) {
 		class  *storagev1.StorageClass
 		want   planning.Volume
 	}{
-		{"a bound volume is where it is", claim(), disk(csi, term(in(zone, "a"))), nil,
+		{"a bound volume has its volume's node affinity", claim(), disk(csi, term(in(zone, "a"))), nil,
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
-		{"its terms are alternatives", claim(), disk(csi, term(in(zone, "a")), term(in(zone, "b"))), nil,
+		{"terms of the node affinity are alternatives", claim(), disk(csi, term(in(zone, "a")), term(in(zone, "b"))), nil,
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a")), term(in(zone, "b"))}}},
-		{"a volume that is everywhere", claim(), disk(csi), nil, planning.Volume{Driver: ebs}},
+		{"a volume without node affinity", claim(), disk(csi), nil, planning.Volume{Driver: ebs}},
 		{"a term without expressions matches nothing", claim(), disk(csi, term(), term(in(zone, "b"))), nil,
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "b"))}}},
-		{"nor does a volume with none but such", claim(), disk(csi, term()), nil,
+		{"only terms without expressions match no node", claim(), disk(csi, term()), nil,
 			planning.Volume{Problem: "the node affinity of its volume disk matches no node"}},
-		{"a local volume's host is ignored", claim(), disk(local, term(hostname, in(zone, "a"))), nil,
+		{"the hostname of a local volume is ignored", claim(), disk(local, term(hostname, in(zone, "a"))), nil,
 			planning.Volume{Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
-		{"and that of a path on a host", claim(), disk(hostPath, term(hostname)), nil, planning.Volume{}},
-		{"one alternative without conditions is enough", claim(), disk(local, term(in(zone, "a")), term(hostname)), nil, planning.Volume{}},
-		{"another volume's host is not ignored", claim(), disk(csi, term(hostname)), nil,
+		{"the hostname of a hostPath volume is ignored", claim(), disk(hostPath, term(hostname)), nil, planning.Volume{}},
+		{"an alternative without conditions matches any node", claim(), disk(local, term(in(zone, "a")), term(hostname)), nil, planning.Volume{}},
+		{"the hostname of another volume is kept", claim(), disk(csi, term(hostname)), nil,
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(hostname)}}},
-		{"volumes of the old kind have the new driver", claim(), disk(inTree), nil, planning.Volume{Driver: ebs}},
+		{"an in-tree volume has the CSI driver", claim(), disk(inTree), nil, planning.Volume{Driver: ebs}},
 
-		{"a volume to come goes anywhere", claim(loose(new("fast"))), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
-		{"unless the class says where", claim(loose(new("fast"))), nil, class("fast", ebs, wait, allowed(zone, "a", "b"), allowed(zone, "c")),
+		{"an unbound claim allows any zone", claim(loose(new("fast"))), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
+		{"an unbound claim has its class's allowedTopologies", claim(loose(new("fast"))), nil, class("fast", ebs, wait, allowed(zone, "a", "b"), allowed(zone, "c")),
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a", "b")), term(in(zone, "c"))}}},
-		{"a class that allows nothing", claim(loose(new("fast"))), nil, class("fast", ebs, wait, corev1.TopologySelectorTerm{}),
+		{"empty allowedTopologies", claim(loose(new("fast"))), nil, class("fast", ebs, wait, corev1.TopologySelectorTerm{}),
 			planning.Volume{Problem: "the allowedTopologies of its StorageClass fast match no node"}},
-		{"the default class", claim(loose(nil)), nil, standard(class("fast", "kubernetes.io/aws-ebs", wait, allowed(zone, "a")), 1),
+		{"default StorageClass", claim(loose(nil)), nil, standard(class("fast", "kubernetes.io/aws-ebs", wait, allowed(zone, "a")), 1),
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
-		{"a class that makes nothing", claim(loose(new("local"))), nil, class("local", "kubernetes.io/no-provisioner", wait), planning.Volume{}},
-		{"a class in the words of old", claim(loose(nil), func(c *corev1.PersistentVolumeClaim) {
+		{"a class without provisioner", claim(loose(new("local"))), nil, class("local", "kubernetes.io/no-provisioner", wait), planning.Volume{}},
+		{"a class in the beta annotation", claim(loose(nil), func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{"volume.beta.kubernetes.io/storage-class": "fast"}
 		}), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
 
-		{"no claim", nil, nil, nil, planning.Volume{Problem: "it does not exist"}},
-		{"a claim that goes", claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), disk(csi), nil,
+		{"missing claim", nil, nil, nil, planning.Volume{Problem: "it does not exist"}},
+		{"a claim that is being deleted", claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), disk(csi), nil,
 			planning.Volume{Problem: "it is being deleted"}},
-		{"a claim that lost its volume", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), disk(csi), nil,
+		{"a lost claim", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), disk(csi), nil,
 			planning.Volume{Problem: "its volume is lost"}},
-		{"a binding under way", claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }), disk(csi), nil,
-			planning.Volume{Problem: "its binding to volume disk is not completed"}},
-		{"a volume that is gone", claim(), nil, nil, planning.Volume{Problem: "its volume disk does not exist"}},
-		{"a class that binds at once", claim(loose(new("fast"))), nil, class("fast", ebs, storagev1.VolumeBindingImmediate),
-			planning.Volume{Problem: "it is not bound yet, and its StorageClass fast does not wait for a pod"}},
-		{"a class that is not there", claim(loose(new("slow"))), nil, class("fast", ebs, wait), planning.Volume{Problem: "its StorageClass slow does not exist"}},
+		{"a binding in progress", claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }), disk(csi), nil,
+			planning.Volume{Problem: "its binding to volume disk is not complete"}},
+		{"missing volume", claim(), nil, nil, planning.Volume{Problem: "its volume disk does not exist"}},
+		{"a class with immediate binding", claim(loose(new("fast"))), nil, class("fast", ebs, storagev1.VolumeBindingImmediate),
+			planning.Volume{Problem: "it is not bound yet, and its StorageClass fast has volumeBindingMode Immediate, so its volume is not provisioned for this pod"}},
+		{"missing class", claim(loose(new("slow"))), nil, class("fast", ebs, wait), planning.Volume{Problem: "its StorageClass slow does not exist"}},
 		{"no class", claim(loose(nil)), nil, class("fast", ebs, wait),
-			planning.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
-		{"no class on purpose", claim(loose(new(""))), nil, standard(class("fast", ebs, wait), 1),
-			planning.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
+			planning.Volume{Problem: "it is not bound, and has no StorageClass to provision a volume"}},
+		{"empty class name", claim(loose(new(""))), nil, standard(class("fast", ebs, wait), 1),
+			planning.Volume{Problem: "it is not bound, and has no StorageClass to provision a volume"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.want.Claim = "data"
@@ -185,11 +185,11 @@ func TestEphemeralVolumesNeedNoClaimYet(t *testing.T) {
 	}
 	pod.Spec.Volumes[0].Ephemeral.VolumeClaimTemplate = nil
 	if got := podspec.Volumes(pod, podspec.NewStorage(nil, nil, nil)); len(got) != 1 || got[0].Problem == "" {
-		t.Errorf("without claim and template: %+v", got)
+		t.Errorf("volume without claim and template: %+v", got)
 	}
 }
 
-func TestTheNewestDefaultClassCounts(t *testing.T) {
+func TestNewestDefaultStorageClassIsUsed(t *testing.T) {
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
 	classes := []*storagev1.StorageClass{
 		standard(class("b", "b.example.com", wait), 2), standard(class("old", "old.example.com", wait), 1), standard(class("a", "a.example.com", wait), 2),

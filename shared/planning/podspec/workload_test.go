@@ -21,14 +21,14 @@ func TestRefWorkload(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   string
 	}{
-		{"nobody's", "", nil, ""},
-		{"nobody controls it", "", []metav1.OwnerReference{owner("Lease", "l", false)}, ""},
-		{"a Deployment's", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web"},
-		{"another rollout of it", "66dd4", []metav1.OwnerReference{owner("Lease", "l", false), owner("ReplicaSet", "web-66dd4", true)}, "web"},
-		{"a ReplicaSet's own", "", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web-5b7f9c"},
-		{"a ReplicaSet's that was taken over", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web", true)}, "web"},
-		{"a StatefulSet's", "", []metav1.OwnerReference{owner("StatefulSet", "db", true)}, "db"},
-		{"another kind's, with a label like that", "5b7f9c", []metav1.OwnerReference{owner("Rollout", "web-5b7f9c", true)}, "web-5b7f9c"},
+		{"no owner", "", nil, ""},
+		{"an owner that is no controller", "", []metav1.OwnerReference{owner("Lease", "l", false)}, ""},
+		{"pod of a Deployment", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web"},
+		{"pod of the next rollout", "66dd4", []metav1.OwnerReference{owner("Lease", "l", false), owner("ReplicaSet", "web-66dd4", true)}, "web"},
+		{"pod of a plain ReplicaSet", "", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web-5b7f9c"},
+		{"adopted pod of a ReplicaSet", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web", true)}, "web"},
+		{"pod of a StatefulSet", "", []metav1.OwnerReference{owner("StatefulSet", "db", true)}, "db"},
+		{"pod of another kind with the same label", "5b7f9c", []metav1.OwnerReference{owner("Rollout", "web-5b7f9c", true)}, "web-5b7f9c"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: tt.owners}}
 		if tt.hash != "" {

@@ -85,9 +85,9 @@ func TestReadUsesClusterState(t *testing.T) {
 	}{
 		{"the outbox waits for the plan", "lifecycle", made(ownCluster, as), newClusterReader(at("sent", 7)), deadletter.Handle, "the outbox waits for it"},
 		{"an executed plan", "lifecycle", made(ownCluster, as), newClusterReader(at("done", 7)), deadletter.Handle, "waits"},
-		{"a plan of an older batch", "lifecycle", made(ownCluster, as), newClusterReader(at("sent", 8)), deadletter.Noop, "the outbox is at 8"},
+		{"a plan of an older batch", "lifecycle", made(ownCluster, as), newClusterReader(at("sent", 8)), deadletter.Noop, "the outbox is at batch 8"},
 		{"a plan of another body", "lifecycle", made(ownCluster, func(b *event.PlanMade) { b.Batch = newRef("batches", "x") }), newClusterReader(at("sent", 7)), deadletter.Noop, "another batch body"},
-		{"another plan of the same batch was executed", "lifecycle", made(ownCluster, func(b *event.PlanMade) { b.Plan = newRef("plans", "x") }), newClusterReader(at("applying", 7)), deadletter.Noop, "another plan passed first"},
+		{"another plan of the same batch was executed", "lifecycle", made(ownCluster, func(b *event.PlanMade) { b.Plan = newRef("plans", "x") }), newClusterReader(at("applying", 7)), deadletter.Noop, "another plan was admitted first"},
 		{"a plan of a deleted outbox", "lifecycle", made(ownCluster, func(b *event.PlanMade) { b.Outbox = "o-0" }), newClusterReader(at("sent", 7)), deadletter.Noop, "another outbox"},
 		{"no outbox", "lifecycle", made(ownCluster, as), newClusterReader(""), deadletter.Handle, "no longer waits for this plan"},
 		{"the context is of another cluster", "lifecycle", made(event.Cluster{Name: "prod", UID: "other"}, as), newClusterReader(at("sent", 8)), deadletter.Handle, "may be of another cluster"},

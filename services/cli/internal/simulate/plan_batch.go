@@ -20,7 +20,7 @@ type batchBuilder struct {
 	mounts podspec.Mounts
 	// podKeys are the label keys by which pods select pods, and namespaceKeys those by which
 	// they select namespaces.
-	podKeys, namespaceKeys podspec.Named
+	podKeys, namespaceKeys podspec.SelectorKeys
 	// drivers are the volume limits that CSI drivers report, by node name.
 	drivers map[string]corev1.ResourceList
 }
@@ -29,7 +29,7 @@ type batchBuilder struct {
 func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 	c := batchBuilder{
 		PlanResult: a, demand: demand, mounts: a.newMounts(q.Objects, demand),
-		podKeys: podspec.Named{}, namespaceKeys: podspec.Named{}, drivers: map[string]corev1.ResourceList{},
+		podKeys: podspec.SelectorKeys{}, namespaceKeys: podspec.SelectorKeys{}, drivers: map[string]corev1.ResourceList{},
 	}
 	for _, pod := range slices.Concat(demand.Pending, boundPods(demand)) {
 		c.podKeys.Add(pod)
@@ -114,7 +114,7 @@ func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 		maps.Copy(limits, out.Allocatable)
 		out.Allocatable = limits
 	}
-	podspec.Settle(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of)
+	podspec.SetBoundPods(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of)
 	return out
 }
 

@@ -93,8 +93,8 @@ spec: {containers: [{name: a, image: b}], volumes: [{name: v, persistentVolumeCl
 			[]string{"db-0: ebs.csi.aws.com " + zone + "eu-west-1c", "db-1: ebs.csi.aws.com " + zone + "eu-west-1b"}, ""},
 		{"a missing claim", user, []string{"p: data it does not exist"}, ""},
 		{"no class on purpose", strings.Replace(statefulYAML, "fast", `""`, 1), []string{
-			"db-0: data-db-0 it is not bound, and it has no StorageClass that would make a volume for it",
-			"db-1: data-db-1 it is not bound, and it has no StorageClass that would make a volume for it",
+			"db-0: data-db-0 it is not bound, and has no StorageClass to provision a volume",
+			"db-1: data-db-1 it is not bound, and has no StorageClass to provision a volume",
 		}, ""},
 		{"a claim that two pods share keeps its name", joinManifests(user, strings.Replace(user, "name: p,", "name: q,", 1), strings.ReplaceAll(disk, "data-db-0", "data")),
 			[]string{"p: data ebs.csi.aws.com " + zone + "eu-west-1c", "q: data ebs.csi.aws.com " + zone + "eu-west-1c"}, ""},

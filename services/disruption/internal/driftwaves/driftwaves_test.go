@@ -87,8 +87,8 @@ func TestCanaryObjections(t *testing.T) {
 		{"who drifts late counts on what came since", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
 		{"but goes with nobody else", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
 		{"one that drifted long ago proves nothing for others", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, driftwaves.RuleCanary, ""},
-		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
-		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
+		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, created since then, is not ready. Drift resumes when"},
+		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, created since then, is not initialized after 10m0s. "},
 		{"but is replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

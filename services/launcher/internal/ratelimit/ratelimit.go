@@ -63,7 +63,7 @@ func New(share float64) *Limiter {
 // EC2 has the calls whose rate is limited.
 type EC2 interface {
 	cloud.Launcher
-	cloud.Rehearsal
+	cloud.DryRunner
 }
 
 // ForCluster returns an EC2 that limits the calls of one cluster.

@@ -45,18 +45,18 @@ const (
 var allClasses = outbox.Span{From: 0, To: math.MaxUint64}
 
 // IsActive reports whether batches contain only some of the classes.
-func IsActive(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
+func IsActive(h outbox.Bisection) bool { return h.EmptyBatch || len(h.Spans) > 0 }
 
 // AfterAnswer returns the bisection after a batch that got a plan. created reports whether
 // NodeClaims were created for it.
-func AfterAnswer(h outbox.Hunt, created bool) outbox.Hunt {
-	h.Dead, h.Alive = 0, true
+func AfterAnswer(h outbox.Bisection, created bool) outbox.Bisection {
+	h.Unanswered, h.LastAnswered = 0, true
 	h.Created = IsActive(h) && (h.Created || created)
 	switch {
-	case h.Probe:
-		h.Probe = false
-	case len(h.Parts) > 0:
-		h.Parts = h.Parts[1:]
+	case h.EmptyBatch:
+		h.EmptyBatch = false
+	case len(h.Spans) > 0:
+		h.Spans = h.Spans[1:]
 	}
 	return h
 }
@@ -74,53 +74,53 @@ const (
 // AfterFailure returns the bisection after a batch that failed. classes are the sorted hashes of
 // the pending classes. allFail reports that every batch fails, with any pods, so that a user has to
 // find the cause.
-func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, allFail bool) {
-	alive := h.Alive
-	h.Alive = false
-	if h.Probe {
-		return outbox.Hunt{Parked: h.Parked}, true
+func AfterFailure(h outbox.Bisection, failure Failure, classes []uint64, now time.Time) (next outbox.Bisection, allFail bool) {
+	alive := h.LastAnswered
+	h.LastAnswered = false
+	if h.EmptyBatch {
+		return outbox.Bisection{Parked: h.Parked}, true
 	}
-	if len(h.Parts) == 0 {
-		if h.Dead++; h.Dead < maxUnanswered {
+	if len(h.Spans) == 0 {
+		if h.Unanswered++; h.Unanswered < maxUnanswered {
 			return h, false
 		}
-		h.Dead, h.Parts = 0, []outbox.Span{allClasses}
+		h.Unanswered, h.Spans = 0, []outbox.Span{allClasses}
 	}
-	head := h.Parts[0]
+	head := h.Spans[0]
 	switch in := classesIn(h, head, classes); {
 	case len(in) == 0:
-		h.Parts = h.Parts[1:]
+		h.Spans = h.Spans[1:]
 	case len(in) > 1:
-		h.Parts = slices.Concat(splitSpan(head, in), h.Parts[1:])
+		h.Spans = slices.Concat(splitSpan(head, in), h.Spans[1:])
 	case failure == NotCreated && !h.Created && head.Times == 0:
 		return retryLast(h)
 	case alive || failure == NotCreated:
 		h.Parked = addParked(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(parkDuration(head.Times)).UTC(), Times: head.Times + 1})
-		h.Parts = h.Parts[1:]
+		h.Spans = h.Spans[1:]
 	default:
-		h.Probe = true
+		h.EmptyBatch = true
 	}
 	return h, false
 }
 
 // retryLast moves the first span behind all others, or ends the bisection if no NodeClaims were
 // created for any of the others.
-func retryLast(h outbox.Hunt) (next outbox.Hunt, allFail bool) {
-	head := h.Parts[0]
-	if head.Tried || len(h.Parts) == 1 {
-		return outbox.Hunt{Parked: h.Parked}, true
+func retryLast(h outbox.Bisection) (next outbox.Bisection, allFail bool) {
+	head := h.Spans[0]
+	if head.Tried || len(h.Spans) == 1 {
+		return outbox.Bisection{Parked: h.Parked}, true
 	}
 	head.Tried = true
-	h.Parts = append(slices.Clone(h.Parts[1:]), head)
+	h.Spans = append(slices.Clone(h.Spans[1:]), head)
 	return h, false
 }
 
 // PrepareNext returns the bisection for the next batch. It drops spans without a pending class, and
 // adds parked classes whose time is over.
-func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
-	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(classesIn(h, s, classes)) == 0 })
-	if len(h.Parts) == 0 {
-		h.Probe, h.Created = false, false
+func PrepareNext(h outbox.Bisection, classes []uint64, now time.Time) outbox.Bisection {
+	h.Spans = slices.DeleteFunc(slices.Clone(h.Spans), func(s outbox.Span) bool { return len(classesIn(h, s, classes)) == 0 })
+	if len(h.Spans) == 0 {
+		h.EmptyBatch, h.Created = false, false
 	}
 	if IsActive(h) {
 		return h
@@ -128,7 +128,7 @@ func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	h.Parked = slices.DeleteFunc(slices.Clone(h.Parked), func(p outbox.Parked) bool {
 		over := !now.Before(p.Until)
 		if over && slices.Contains(classes, p.Class) {
-			h.Parts = append(h.Parts, outbox.Span{From: p.Class, To: p.Class, Times: p.Times})
+			h.Spans = append(h.Spans, outbox.Span{From: p.Class, To: p.Class, Times: p.Times})
 		}
 		return over
 	})
@@ -136,15 +136,15 @@ func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 }
 
 // IncludesClass reports whether the next batch contains the class.
-func IncludesClass(h outbox.Hunt, class uint64) bool {
-	if _, parked := ParkedUntil(h, class); parked || h.Probe {
+func IncludesClass(h outbox.Bisection, class uint64) bool {
+	if _, parked := ParkedUntil(h, class); parked || h.EmptyBatch {
 		return false
 	}
-	return len(h.Parts) == 0 || h.Parts[0].Holds(class)
+	return len(h.Spans) == 0 || h.Spans[0].Contains(class)
 }
 
 // ParkedUntil returns until when the class is left out, and false if it is not parked.
-func ParkedUntil(h outbox.Hunt, class uint64) (time.Time, bool) {
+func ParkedUntil(h outbox.Bisection, class uint64) (time.Time, bool) {
 	for _, p := range h.Parked {
 		if p.Class == class {
 			return p.Until, true
@@ -154,10 +154,10 @@ func ParkedUntil(h outbox.Hunt, class uint64) (time.Time, bool) {
 }
 
 // classesIn returns the classes of a span that are not parked.
-func classesIn(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
+func classesIn(h outbox.Bisection, span outbox.Span, classes []uint64) []uint64 {
 	var in []uint64
 	for _, class := range classes {
-		if _, parked := ParkedUntil(h, class); !parked && span.Holds(class) {
+		if _, parked := ParkedUntil(h, class); !parked && span.Contains(class) {
 			in = append(in, class)
 		}
 	}
@@ -183,11 +183,11 @@ func addParked(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
 // SplitTooLarge returns the bisection after a batch that was too large to store: the next batch has
 // half of its classes, and the other half follows. It returns false if the batch has fewer than two
 // classes. Then the snapshot is too large, and no class is parked.
-func SplitTooLarge(h outbox.Hunt, classes []uint64) (outbox.Hunt, bool) {
-	if h.Probe {
+func SplitTooLarge(h outbox.Bisection, classes []uint64) (outbox.Bisection, bool) {
+	if h.EmptyBatch {
 		return h, false
 	}
-	parts := h.Parts
+	parts := h.Spans
 	if len(parts) == 0 {
 		parts = []outbox.Span{allClasses}
 	}
@@ -195,6 +195,6 @@ func SplitTooLarge(h outbox.Hunt, classes []uint64) (outbox.Hunt, bool) {
 	if len(in) < 2 {
 		return h, false
 	}
-	h.Parts = slices.Concat(splitSpan(parts[0], in), parts[1:])
+	h.Spans = slices.Concat(splitSpan(parts[0], in), parts[1:])
 	return h, true
 }

@@ -17,7 +17,7 @@ var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
 // simulation sends batches to a planner. It answers the batches for which succeeds returns true.
 type simulation struct {
-	hunt     outbox.Hunt
+	hunt     outbox.Bisection
 	classes  []uint64
 	succeeds func(batch []uint64) bool
 	now      time.Time
@@ -276,11 +276,11 @@ func TestParkedForLongerEachTime(t *testing.T) {
 
 // Spans without a pending class are dropped; a bisection without spans is over.
 func TestDeletedClasses(t *testing.T) {
-	h := outbox.Hunt{Parts: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
-	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Parts) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
-		t.Errorf("the parts are %v", got.Parts)
+	h := outbox.Bisection{Spans: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
+	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Spans) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
+		t.Errorf("the parts are %v", got.Spans)
 	}
-	h.Probe = true
+	h.EmptyBatch = true
 	if got := bisect.PrepareNext(h, []uint64{30}, noon); bisect.IsActive(got) || !bisect.IncludesClass(got, 30) {
 		t.Errorf("no class is left, and the bisection is %+v", got)
 	}
@@ -291,9 +291,9 @@ func TestDeletedClasses(t *testing.T) {
 
 // At most 64 classes are parked; the first one is released.
 func TestParkedAreBounded(t *testing.T) {
-	h := outbox.Hunt{}
+	h := outbox.Bisection{}
 	for class := range uint64(65) {
-		h.Parts, h.Alive = []outbox.Span{{From: class, To: class}}, true
+		h.Spans, h.LastAnswered = []outbox.Span{{From: class, To: class}}, true
 		h, _ = bisect.AfterFailure(h, bisect.Unanswered, []uint64{class}, noon)
 	}
 	if _, first := bisect.ParkedUntil(h, 0); first || len(h.Parked) != 64 {

@@ -43,7 +43,7 @@ type Selection struct {
 }
 
 // SelectClasses selects the classes of the next batch.
-func SelectClasses(h outbox.Hunt, pending []planning.PodClass) Selection {
+func SelectClasses(h outbox.Bisection, pending []planning.PodClass) Selection {
 	if !IsActive(h) && len(h.Parked) == 0 {
 		return Selection{Pending: pending}
 	}

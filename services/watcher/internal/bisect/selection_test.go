@@ -28,8 +28,8 @@ func TestSelectClasses(t *testing.T) {
 	tried, waits, kills := class("tried", "1", "t"), class("waits", "1500m", "w", "v"), class("kills", "2", "k")
 	kills.Pods = append(kills.Pods, planning.PodRef{Name: "room", UID: "room", Buffer: "spare"})
 	hash := func(c planning.PodClass) uint64 { return bisect.HashClass(c.Spec) }
-	h := outbox.Hunt{
-		Parts:  []outbox.Span{{From: hash(tried), To: hash(tried)}, {From: hash(waits), To: hash(waits)}},
+	h := outbox.Bisection{
+		Spans:  []outbox.Span{{From: hash(tried), To: hash(tried)}, {From: hash(waits), To: hash(waits)}},
 		Parked: []outbox.Parked{{Class: hash(kills), Until: noon}},
 	}
 	cut := bisect.SelectClasses(h, []planning.PodClass{tried, waits, kills})
@@ -62,7 +62,7 @@ func TestSelectClasses(t *testing.T) {
 	if before[0].Used.Cpu().MilliValue() != 250 {
 		t.Error("the view was changed")
 	}
-	if all := bisect.SelectClasses(outbox.Hunt{Dead: 1, Alive: true}, []planning.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
+	if all := bisect.SelectClasses(outbox.Bisection{Unanswered: 1, LastAnswered: true}, []planning.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
 		t.Errorf("without a bisection, the batch is %+v", all)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Splitting ends with batches of one class each, every class is sent, and none is parked.
 func TestSplitReachesEveryClass(t *testing.T) {
 	classes := []uint64{3, 5, 7, 11, 13}
-	var h outbox.Hunt
+	var h outbox.Bisection
 	var turns []uint64
 	for range 20 {
 		for {
@@ -39,12 +39,12 @@ func TestSplitReachesEveryClass(t *testing.T) {
 // A batch of one class or none is not split.
 func TestSplitStops(t *testing.T) {
 	for name, c := range map[string]struct {
-		hunt    outbox.Hunt
+		hunt    outbox.Bisection
 		classes []uint64
 	}{
-		"one class": {outbox.Hunt{}, []uint64{7}},
-		"no class":  {outbox.Hunt{}, nil},
-		"a probe":   {outbox.Hunt{Probe: true, Parts: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
+		"one class": {outbox.Bisection{}, []uint64{7}},
+		"no class":  {outbox.Bisection{}, nil},
+		"a probe":   {outbox.Bisection{EmptyBatch: true, Spans: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
 	} {
 		if h, halved := bisect.SplitTooLarge(c.hunt, c.classes); halved {
 			t.Errorf("%s was split into %+v", name, h)

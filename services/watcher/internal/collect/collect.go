@@ -109,7 +109,7 @@ type collector struct {
 	pods  []*corev1.Pod
 	// labelKeys are the label keys by which some pod selects pods, and namespaceKeys the keys by
 	// which it selects namespaces.
-	labelKeys, namespaceKeys podspec.Named
+	labelKeys, namespaceKeys podspec.SelectorKeys
 	mounts                   podspec.Mounts
 	storage                  *podspec.Storage
 	// leaving maps the nodes that are being removed to their deadlines, or to zero.
@@ -125,7 +125,7 @@ type collector struct {
 func CollectAll(cache cluster.Cache, given Inputs) View {
 	c := collector{
 		cache: cache, pods: cluster.ListCached[*corev1.Pod](cache, cluster.Pods),
-		labelKeys: podspec.Named{}, namespaceKeys: podspec.Named{}, leaving: map[string]time.Time{}, now: given.Now,
+		labelKeys: podspec.SelectorKeys{}, namespaceKeys: podspec.SelectorKeys{}, leaving: map[string]time.Time{}, now: given.Now,
 	}
 	c.storage = newStorage(cache)
 	c.mounts = podspec.NewMounts(c.pods, c.storage)
@@ -195,7 +195,7 @@ func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	}
 	if s.Settings.Gates.CapacityBuffer {
 		for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
-			s.Buffers = append(s.Buffers, podspec.Buffer(buffer, c.cache.Get))
+			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.cache.Get))
 		}
 	}
 }

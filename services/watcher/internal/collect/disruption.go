@@ -22,7 +22,7 @@ func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	out.Nodes = slices.Clone(out.Nodes)
 	b := blockers{
 		budgets:   podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
-		labelKeys: s.labelKeys.Named(),
+		labelKeys: s.labelKeys.Keys(),
 	}
 	for i := range out.Nodes {
 		if node := &out.Nodes[i]; node.Claim != "" {
@@ -35,7 +35,7 @@ func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 // blockers has the inputs that determine whether an eviction is blocked.
 type blockers struct {
 	budgets   podspec.Budgets
-	labelKeys podspec.Named
+	labelKeys podspec.SelectorKeys
 }
 
 // markBlocked sets on a node's pods which budget blocks their eviction. DaemonSet and mirror pods
@@ -45,7 +45,7 @@ func (b blockers) markBlocked(node *planning.Node, pods map[cluster.Key]*corev1.
 	blocked := map[string]string{}
 	var nodeBound []*corev1.Pod
 	for _, pod := range pods {
-		key, _ := b.budgets.Refuses(pod)
+		key, _ := b.budgets.FindBlockingBudget(pod)
 		if key != "" {
 			blocked[string(pod.UID)] = key
 		}

@@ -100,7 +100,7 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 	if leaves {
 		c.leaving[node.Name] = out.Deadline
 	}
-	podspec.Settle(&out, pods, c.labelKeys, c.mounts.Of)
+	podspec.SetBoundPods(&out, pods, c.labelKeys, c.mounts.Of)
 	c.addAttachments(&out, pods)
 	return out
 }

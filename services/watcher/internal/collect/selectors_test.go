@@ -141,7 +141,7 @@ func TestIgnored(t *testing.T) {
 	}
 	want := []string{
 		"default/a: it requires karpenter.sh/nodepool to be absent", "default/b: it requires karpenter.sh/nodepool to be absent",
-		"default/c: its kind of pod belongs to a node that exists",
+		"default/c: DaemonSet, static and mirror pods run on existing nodes only",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

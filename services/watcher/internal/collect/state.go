@@ -27,7 +27,7 @@ type State struct {
 	pods       map[cluster.Key]*corev1.Pod
 	podsByNode map[string]map[cluster.Key]*corev1.Pod
 	// labelKeys and namespaceKeys count the keys by which pods select pods and namespaces.
-	labelKeys, namespaceKeys podspec.Tally
+	labelKeys, namespaceKeys podspec.SelectorKeyCount
 	volumeUsers              podspec.Users
 	// daemonPods are the pods of each DaemonSet that are neither terminating nor finished, and
 	// newest is the newest of each.
@@ -184,7 +184,7 @@ func putPod[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key clu
 }
 
 // countPod adds or removes a pod's counts, and marks the affected objects.
-func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
+func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.SelectorKeys) []string, users func(*corev1.Pod) []cluster.Key) {
 	s.dirtyNodes[pod.Spec.NodeName] = true
 	if set, ok := daemonSetOf(pod); ok {
 		s.staleDaemonSets[set] = true
@@ -197,12 +197,12 @@ func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []st
 	if pod.Spec.Affinity == nil && len(pod.Spec.TopologySpreadConstraints) == 0 {
 		return
 	}
-	keys := podspec.Named{}
+	keys := podspec.SelectorKeys{}
 	keys.Add(pod)
 	for _, key := range named(keys) {
 		s.toggleKey(key)
 	}
-	keys = podspec.Named{}
+	keys = podspec.SelectorKeys{}
 	keys.AddNamespaces(pod)
 	spaces(keys)
 }
@@ -252,7 +252,7 @@ func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
 // rebuildView builds the view from the kept objects and the objects that have to be read again.
 func (s *State) rebuildView(given Inputs) View {
 	c := &collector{
-		cache: s.feed, labelKeys: s.labelKeys.Named(), namespaceKeys: s.namespaceKeys.Named(), mounts: s.volumeUsers.Mounts(s.storage),
+		cache: s.feed, labelKeys: s.labelKeys.Keys(), namespaceKeys: s.namespaceKeys.Keys(), mounts: s.volumeUsers.Mounts(s.storage),
 		storage: s.storage, leaving: s.nodes.leaving, now: given.Now,
 	}
 	s.markRelabelled()

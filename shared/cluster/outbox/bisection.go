@@ -2,19 +2,19 @@ package outbox
 
 import "time"
 
-// Hunt is the state of the watcher's search for pods whose batches get no plan. Only the
+// Bisection is the state of the watcher's search for pods whose batches get no plan. Only the
 // watcher changes it; lifecycle copies it unchanged. It is in the outbox so that a new
 // leader continues the search: restarted after each failover, it might never end.
-type Hunt struct {
-	// Dead counts the consecutive whole batches that got no plan.
-	Dead int `json:"dead,omitempty"`
-	// Parts are the spans of classes that remain to be tried, the next one first. While
+type Bisection struct {
+	// Unanswered counts the consecutive whole batches that got no plan.
+	Unanswered int `json:"dead,omitempty"`
+	// Spans are the spans of classes that remain to be tried, the next one first. While
 	// there is one, a batch has only the classes of the first.
-	Parts []Span `json:"parts,omitempty"`
-	// Alive is set if the previous batch was answered.
-	Alive bool `json:"alive,omitempty"`
-	// Probe is set if the batch has no pods, to test whether batches are answered at all.
-	Probe bool `json:"probe,omitempty"`
+	Spans []Span `json:"parts,omitempty"`
+	// LastAnswered is set if the previous batch was answered.
+	LastAnswered bool `json:"alive,omitempty"`
+	// EmptyBatch is set if the batch has no pods, to test whether batches are answered at all.
+	EmptyBatch bool `json:"probe,omitempty"`
 	// Created is set if NodeClaims were created for a batch of this search.
 	Created bool `json:"created,omitempty"`
 	// Parked are the classes that are excluded from batches for a time.
@@ -32,8 +32,8 @@ type Span struct {
 	Tried bool `json:"tried,omitempty"`
 }
 
-// Holds reports whether the class is in the span.
-func (s Span) Holds(class uint64) bool { return s.From <= class && class <= s.To }
+// Contains reports whether the class is in the span.
+func (s Span) Contains(class uint64) bool { return s.From <= class && class <= s.To }
 
 // Parked is a class that is excluded from batches until a time.
 type Parked struct {

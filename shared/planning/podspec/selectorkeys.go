@@ -7,15 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Named is the set of label keys that selectors use. Other labels do not affect planning and are
+// SelectorKeys is the set of label keys that selectors use. Other labels do not affect planning and are
 // dropped. The empty key stands for a selector without keys, which selects everything.
-type Named map[string]bool
+type SelectorKeys map[string]bool
 
-// Everything reports whether a selector without keys was added.
-func (n Named) Everything() bool { return n[""] }
+// SelectsAll reports whether a selector without keys was added.
+func (n SelectorKeys) SelectsAll() bool { return n[""] }
 
 // Add adds the label keys by which a pod's rules select other pods.
-func (n Named) Add(pod *corev1.Pod) {
+func (n SelectorKeys) Add(pod *corev1.Pod) {
 	for i := range pod.Spec.TopologySpreadConstraints {
 		constraint := &pod.Spec.TopologySpreadConstraints[i]
 		n.AddSelector(constraint.LabelSelector)
@@ -29,7 +29,7 @@ func (n Named) Add(pod *corev1.Pod) {
 }
 
 // AddNamespaces adds the label keys by which a pod's rules select namespaces.
-func (n Named) AddNamespaces(pod *corev1.Pod) {
+func (n SelectorKeys) AddNamespaces(pod *corev1.Pod) {
 	for term := range podTerms(pod) {
 		n.AddSelector(term.NamespaceSelector)
 	}
@@ -67,7 +67,7 @@ func eachTerm(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodA
 }
 
 // AddSelector adds the keys of a selector.
-func (n Named) AddSelector(selector *metav1.LabelSelector) {
+func (n SelectorKeys) AddSelector(selector *metav1.LabelSelector) {
 	if selector == nil {
 		return
 	}
@@ -82,17 +82,19 @@ func (n Named) AddSelector(selector *metav1.LabelSelector) {
 	}
 }
 
-func (n Named) addKeys(keys []string) {
+func (n SelectorKeys) addKeys(keys []string) {
 	for _, key := range keys {
 		n[key] = true
 	}
 }
 
 // Pick returns the labels with a key in n, or nil.
-func (n Named) Pick(labels map[string]string) map[string]string { return n.pick(labels, nil).labels() }
+func (n SelectorKeys) Pick(labels map[string]string) map[string]string {
+	return n.pick(labels, nil).labels()
+}
 
 // pick appends the labels with a key in n to out.
-func (n Named) pick(labels map[string]string, out pairs) pairs {
+func (n SelectorKeys) pick(labels map[string]string, out pairs) pairs {
 	if len(n) == 0 {
 		return out
 	}

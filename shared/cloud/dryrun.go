@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Rehearsal makes dry runs (EC2's DryRun), which check whether EC2 would accept a call. Nil means yes; fault.Denied
+// DryRunner makes dry runs (EC2's DryRun), which check whether EC2 would accept a call. Nil means yes; fault.Denied
 // means no; other errors are those of the call itself, as far as EC2 validates its input.
-type Rehearsal interface {
+type DryRunner interface {
 	TryTemplate(ctx context.Context, template Template) error
 	TryFleet(ctx context.Context, request FleetRequest) error
 	TryRun(ctx context.Context, request RunRequest) error
