@@ -57,7 +57,7 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 	case err == nil && now.Sub(written) < Retention/2:
 		return ref, nil
 	case err != nil && !fault.Is(err, fault.Missing):
-		return event.Ref{}, fmt.Errorf("looking for %s: %w", ref.Key(), err)
+		return event.Ref{}, fmt.Errorf("checking for %s: %w", ref.Key(), err)
 	}
 	if err := store.Put(ctx, ref.Key(), data); err != nil {
 		return event.Ref{}, fmt.Errorf("storing %s: %w", ref.Key(), err)

@@ -52,7 +52,7 @@ func (b *bucket) stored(t *testing.T, text []byte) event.Ref {
 	return ref
 }
 
-func TestDocumentsComeBack(t *testing.T) {
+func TestDocumentRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		doc := document{
 			Name:  rapid.String().Draw(r, "name"),
@@ -73,22 +73,22 @@ func TestDocumentsComeBack(t *testing.T) {
 		}
 		again, _, err := blob.Encode("things", got)
 		if err != nil || again != ref {
-			r.Fatalf("the same document has the references %v and %v (%v)", ref, again, err)
+			r.Fatalf("one document has the references %v and %v (%v)", ref, again, err)
 		}
 	})
 }
 
 // Put keeps a document younger than half the retention, and does not rewrite a young one.
-func TestPutKeepsAlive(t *testing.T) {
+func TestPutRefreshesOldDocuments(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		after time.Duration
 		fresh bool
 	}{
-		{"at once", 0, false},
-		{"just under half", blob.Retention/2 - time.Second, false},
-		{"at half", blob.Retention / 2, true},
-		{"much later", 3 * blob.Retention, true},
+		{"immediately", 0, false},
+		{"just under half of the retention", blob.Retention/2 - time.Second, false},
+		{"half of the retention", blob.Retention / 2, true},
+		{"after the retention", 3 * blob.Retention, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBucket()
@@ -107,7 +107,7 @@ func TestPutKeepsAlive(t *testing.T) {
 				t.Fatal(err)
 			}
 			if fresh := test.after > 0 && written.Equal(b.now); fresh != test.fresh {
-				t.Errorf("written at %s, and it is %s: written again: %t, want %t", written, b.now, fresh, test.fresh)
+				t.Errorf("written at %s, now %s: written again: %t, want %t", written, b.now, fresh, test.fresh)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestPutKeepsAlive(t *testing.T) {
 
 func TestPutFails(t *testing.T) {
 	for name, faults := range map[string]memblob.Faults{
-		"looking": {FailWritten: 1}, "writing": {FailPut: 1}, "losing the answer": {LosePutAnswer: 1},
+		"check fails": {FailWritten: 1}, "write fails": {FailPut: 1}, "response lost": {LosePutAnswer: 1},
 	} {
 		b := newBucket()
 		b.SetFaults(faults)
@@ -125,7 +125,7 @@ func TestPutFails(t *testing.T) {
 		}
 	}
 	if _, err := blob.Put(t.Context(), newBucket(), noon, "things", func() {}); !fault.Is(err, fault.Bug) {
-		t.Errorf("a document that is no JSON: %v", err)
+		t.Errorf("document that is not JSON: %v", err)
 	}
 }
 
@@ -158,38 +158,38 @@ func TestGetVerifies(t *testing.T) {
 		ref  event.Ref
 		want fault.Kind
 	}{
-		{"what was written", good, ""},
-		{"another size", spoilt(func(r *event.Ref) { r.Size++ }), fault.Poison},
-		{"other bytes", swapped, fault.Poison},
-		{"not there", spoilt(func(r *event.Ref) { r.Digest = event.DigestOf([]byte("none")) }), fault.Retry},
-		{"no reference", event.Ref{}, fault.Poison},
-		{"larger than any", spoilt(func(r *event.Ref) { r.Size = blob.MaxObject + 1 }), fault.Poison},
+		{"stored document", good, ""},
+		{"wrong size", spoilt(func(r *event.Ref) { r.Size++ }), fault.Poison},
+		{"wrong bytes", swapped, fault.Poison},
+		{"missing object", spoilt(func(r *event.Ref) { r.Digest = event.DigestOf([]byte("none")) }), fault.Retry},
+		{"empty reference", event.Ref{}, fault.Poison},
+		{"size beyond the limit", spoilt(func(r *event.Ref) { r.Size = blob.MaxObject + 1 }), fault.Poison},
 		{"not compressed", plain, fault.Poison},
 		{"not JSON", b.stored(t, []byte("{")), fault.Poison},
-		{"two values", b.stored(t, []byte(`{"name":"a"}{"name":"b"}`)), fault.Poison},
-		{"another shape", b.stored(t, []byte(`{"name":7}`)), fault.Poison},
-		{"a field that we do not know", b.stored(t, []byte(`{"name":"x","new":1}`)), ""},
+		{"two JSON values", b.stored(t, []byte(`{"name":"a"}{"name":"b"}`)), fault.Poison},
+		{"wrong type", b.stored(t, []byte(`{"name":7}`)), fault.Poison},
+		{"unknown field", b.stored(t, []byte(`{"name":"x","new":1}`)), ""},
 	} {
 		doc, err := blob.Get[document](t.Context(), b, test.ref)
 		if got := fault.KindOf(err); got != test.want {
 			t.Errorf("%s: %q (%v), want %q", test.name, got, err, test.want)
 		}
 		if want := test.want == ""; want != (doc.Name == "x") {
-			t.Errorf("%s: the document is %+v", test.name, doc)
+			t.Errorf("%s: document = %+v", test.name, doc)
 		}
 	}
 	b.SetFaults(memblob.Faults{Corrupt: 1})
 	if _, err := blob.Get[document](t.Context(), b, good); !fault.Is(err, fault.Poison) {
-		t.Errorf("a flipped bit: %v, want poison", err)
+		t.Errorf("flipped bit: %v, want poison", err)
 	}
 	b.SetFaults(memblob.Faults{FailGet: 1})
 	if _, err := blob.Get[document](t.Context(), b, good); !fault.Is(err, fault.Retry) {
-		t.Errorf("a failed call: %v, want retry", err)
+		t.Errorf("failed call: %v, want retry", err)
 	}
 }
 
 // A document that was copied from the store can be decoded, compressed or not.
-func TestOpen(t *testing.T) {
+func TestDecodeFile(t *testing.T) {
 	want := document{Name: "x", Sizes: []int{1, 2}}
 	_, data, err := blob.Encode("things", want)
 	if err != nil {
@@ -205,7 +205,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	for name, data := range map[string][]byte{"cut": data[:len(data)-3], "nothing": nil, "another shape": []byte(`{"name":7}`)} {
+	for name, data := range map[string][]byte{"truncated": data[:len(data)-3], "empty": nil, "wrong type": []byte(`{"name":7}`)} {
 		var got document
 		if err := blob.DecodeFile("x.json", data, &got); !fault.Is(err, fault.Poison) {
 			t.Errorf("%s: %v", name, err)
@@ -214,7 +214,7 @@ func TestOpen(t *testing.T) {
 }
 
 // A small object must not become huge when decoded: a frame that declares a gigabyte is not decompressed.
-func TestDecodeStopsBombs(t *testing.T) {
+func TestDecodeLimitsSize(t *testing.T) {
 	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0} // magic number and header: one segment, its size in eight bytes
 	frame = binary.LittleEndian.AppendUint64(frame, 1<<30)
 	const runs = 1 << 13
@@ -231,14 +231,14 @@ func TestDecodeStopsBombs(t *testing.T) {
 	var doc json.RawMessage
 	err := blob.Decode(ref, frame, &doc)
 	if !fault.Is(err, fault.Poison) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		t.Errorf("%d bytes that unpack to a gigabyte: %v", len(frame), err)
+		t.Errorf("%d bytes that decompress to a gigabyte: %v", len(frame), err)
 	}
 }
 
 func TestPointer(t *testing.T) {
 	b := newBucket()
 	if _, err := blob.GetLatest(t.Context(), b, "things"); !fault.Is(err, fault.Missing) {
-		t.Errorf("before anything was written: %v, want missing", err)
+		t.Errorf("before the first write: %v, want missing", err)
 	}
 	for _, name := range []string{"first", "second"} {
 		ref, err := blob.Put(t.Context(), b, noon, "things", document{Name: name})
@@ -258,7 +258,7 @@ func TestPointer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ref, err := blob.GetLatest(t.Context(), b, "things"); err == nil {
-			t.Errorf("a broken pointer %s leads to %v", text, ref)
+			t.Errorf("GetLatest with the invalid pointer %s = %v", text, ref)
 		}
 	}
 }

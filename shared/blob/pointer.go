@@ -19,7 +19,7 @@ func SetLatest(ctx context.Context, store Store, ref event.Ref) error {
 		return fault.E("encoding a pointer", fault.Bug, err)
 	}
 	if err := store.Put(ctx, pointerKey(ref.Kind), text); err != nil {
-		return fmt.Errorf("pointing to %s: %w", ref.Key(), err)
+		return fmt.Errorf("writing the pointer to %s: %w", ref.Key(), err)
 	}
 	return nil
 }

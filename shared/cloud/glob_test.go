@@ -18,7 +18,7 @@ func TestGlob(t *testing.T) {
 		{"a.c", "abc", false}, {"[a]", "a", false},
 	} {
 		if got := cloud.Glob(tt.pattern, tt.text); got != tt.want {
-			t.Errorf("%q on %q: %t", tt.pattern, tt.text, got)
+			t.Errorf("Glob(%q, %q) = %t", tt.pattern, tt.text, got)
 		}
 	}
 }
@@ -30,11 +30,11 @@ func TestTagged(t *testing.T) {
 		wanted map[string]string
 		want   bool
 	}{
-		{"nothing is wanted", nil, true},
+		{"no tags", nil, true},
 		{"a value", map[string]string{"team": "web"}, true},
 		{"a wildcard", map[string]string{"team": "w*"}, true},
-		{"any value, even none", map[string]string{"empty": "*"}, true},
-		{"one of two", map[string]string{"team": "web", "absent": "*"}, false},
+		{"any value matches an empty one", map[string]string{"empty": "*"}, true},
+		{"one of two tags is missing", map[string]string{"team": "web", "absent": "*"}, false},
 		{"another value", map[string]string{"team": "api"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestBatches(t *testing.T) {
 				total += m.Size()
 			}
 			if len(batch) == 0 || len(batch) > MaxBatch || total > limit {
-				t.Fatalf("a batch of %d messages and %d bytes", len(batch), total)
+				t.Fatalf("batch of %d messages and %d bytes exceeds a limit", len(batch), total)
 			}
 			all = append(all, batch...)
 		}
@@ -44,7 +44,7 @@ func TestBatches(t *testing.T) {
 func TestBatchesRefuse(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty": "", "beyond MaxBody": strings.Repeat("x", MaxBody+1), "not UTF-8": "a\xff", "control character": "a\x01",
-		"not a character": "a\uFFFE", "beyond the call": strings.Repeat("x", 2000),
+		"not a character": "a\uFFFE", "beyond the limit of the call": strings.Repeat("x", 2000),
 	} {
 		if _, err := SplitBatches(1000, Outgoing{Type: "t", Body: []byte(body)}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
@@ -69,7 +69,7 @@ func TestDeadLettersMayBeLarge(t *testing.T) {
 	}
 	letter.Body = append(letter.Body, 'x')
 	if err := letter.Validate(); !fault.Is(err, fault.Invalid) {
-		t.Errorf("one byte more: %v", err)
+		t.Errorf("one byte above the limit: %v", err)
 	}
 }
 

@@ -92,7 +92,7 @@ func EncodeEnvelopes(envelopes ...event.Envelope) ([]Outgoing, error) {
 		}
 		if len(body) > MaxBody {
 			return nil, fault.E(fmt.Sprintf("sending %s %s", e.Type, e.ID), fault.Bug,
-				fmt.Errorf("%d bytes exceed the limit of %d: its body belongs in a file", len(body), MaxBody))
+				fmt.Errorf("%d bytes exceed the limit of %d: store the body as a document", len(body), MaxBody))
 		}
 		out = append(out, Outgoing{Source: e.Source, Type: string(e.Type), Body: body})
 	}

@@ -10,7 +10,7 @@ import (
 
 // result is the result of one test.
 type result struct {
-	// test is its full name: "TestMotoCloud/fleet/refuses_a_count_of_none".
+	// test is its full name: "TestMotoCloud/fleet/rejects_a_count_of_zero".
 	test string
 	// action is "pass", "fail" or "skip".
 	action string

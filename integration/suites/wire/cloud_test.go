@@ -90,7 +90,7 @@ func TestCloudSuite(t *testing.T) {
 			Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		})
 		s.model.SetParameter("/joist/image", image.ID)
-		reservations, groups := cloudtest.FurnishPlacements(s.model, testType, s.Subnets[0].Zone, s.clock.Now())
+		reservations, groups := cloudtest.AddPlacements(s.model, testType, s.Subnets[0].Zone, s.clock.Now())
 		return cloudtest.Subject{
 			Cloud: s.account,
 			World: cloudtest.World{

@@ -29,17 +29,17 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		name  string
 		check func(*testing.T, Subject)
 	}{
-		{"reads what was written", readsWritten},
-		{"says what is missing", saysMissing},
+		{"reads written objects", readsWritten},
+		{"reports missing objects", reportsMissing},
 		{"overwrites", overwrites},
 		{"keeps every byte", keepsBytes},
-		{"keeps keys apart", keepsKeysApart},
-		{"knows when an object was written", knowsWritten},
+		{"keeps keys separate", keepsKeysApart},
+		{"reports the time of the write", reportsWriteTime},
 		{"shares no memory", sharesNoMemory},
-		{"carries large objects", carriesLarge},
-		{"refuses what is too large", refusesTooLarge},
-		{"survives writers at once", survivesWriters},
-		{"carries documents", carriesDocuments},
+		{"stores large objects", storesLarge},
+		{"rejects objects beyond the limit", rejectsTooLarge},
+		{"allows concurrent writers", allowsConcurrentWriters},
+		{"stores documents", storesDocuments},
 		{"refreshes old documents", refreshesDocuments},
 		{"points to the latest", pointsToLatest},
 	} {
@@ -58,7 +58,7 @@ func wantData(t *testing.T, s Subject, key string, want []byte) {
 	t.Helper()
 	got, err := s.Store.Get(t.Context(), key)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s has %d bytes %.40q, %v; want %d bytes %.40q", key, len(got), got, err, len(want), want)
+		t.Errorf("%s: %d bytes %.40q, %v; want %d bytes %.40q", key, len(got), got, err, len(want), want)
 	}
 }
 
@@ -68,14 +68,14 @@ func readsWritten(t *testing.T, s Subject) {
 	wantData(t, s, "plans/a", []byte("one"))
 }
 
-func saysMissing(t *testing.T, s Subject) {
+func reportsMissing(t *testing.T, s Subject) {
 	put(t, s, "plans/ab", []byte("one"))
 	for _, key := range []string{"plans/a", "plans", "plans/ab/c"} {
 		if data, err := s.Store.Get(t.Context(), key); !fault.Is(err, fault.Missing) {
 			t.Errorf("reading %s gave %q, %v", key, data, err)
 		}
 		if at, err := s.Store.LastWritten(t.Context(), key); !fault.Is(err, fault.Missing) {
-			t.Errorf("asking for %s gave %s, %v", key, at, err)
+			t.Errorf("LastWritten of %s = %s, %v", key, at, err)
 		}
 	}
 }
@@ -107,8 +107,8 @@ func keepsKeysApart(t *testing.T, s Subject) {
 	}
 }
 
-// knowsWritten allows for a precision of one second and for a second of skew.
-func knowsWritten(t *testing.T, s Subject) {
+// reportsWriteTime allows for a precision of one second and for a second of skew.
+func reportsWriteTime(t *testing.T, s Subject) {
 	for range 2 {
 		before := s.Now().Add(-2 * time.Second)
 		put(t, s, "plans/a", []byte("one"))
@@ -133,24 +133,24 @@ func sharesNoMemory(t *testing.T, s Subject) {
 	wantData(t, s, "plans/a", []byte("one"))
 }
 
-func carriesLarge(t *testing.T, s Subject) {
+func storesLarge(t *testing.T, s Subject) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 8<<20/16)
 	put(t, s, "batches/large", data)
 	wantData(t, s, "batches/large", data)
 }
 
-func refusesTooLarge(t *testing.T, s Subject) {
+func rejectsTooLarge(t *testing.T, s Subject) {
 	err := s.Store.Put(t.Context(), "batches/a", make([]byte, blob.MaxObject+1))
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("%v", err)
 	}
 	if _, err := s.Store.Get(t.Context(), "batches/a"); !fault.Is(err, fault.Missing) {
-		t.Errorf("after a refusal: %v", err)
+		t.Errorf("after a rejected write: %v", err)
 	}
 }
 
-// survivesWriters runs concurrent writers: a reader gets one complete version.
-func survivesWriters(t *testing.T, s Subject) {
+// allowsConcurrentWriters runs concurrent writers: a reader gets one complete version.
+func allowsConcurrentWriters(t *testing.T, s Subject) {
 	version := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, 1000+n) }
 	put(t, s, "catalogs/latest", version(0))
 	var group sync.WaitGroup
@@ -183,7 +183,7 @@ func sample(n int) document {
 	return d
 }
 
-func carriesDocuments(t *testing.T, s Subject) {
+func storesDocuments(t *testing.T, s Subject) {
 	ref, err := blob.Put(t.Context(), s.Store, s.Now(), "batches", sample(3))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func carriesDocuments(t *testing.T, s Subject) {
 	}
 	put(t, s, ref.Key(), []byte("something else"))
 	if _, err := blob.Get[document](t.Context(), s.Store, ref); !fault.Is(err, fault.Poison) {
-		t.Errorf("an object that does not fit its name: %v", err)
+		t.Errorf("object with another digest: %v", err)
 	}
 }
 
@@ -217,13 +217,13 @@ func refreshesDocuments(t *testing.T, s Subject) {
 	}
 	s.Advance(2 * time.Hour)
 	if again := written(); again.Sub(first) < blob.Retention/2 {
-		t.Errorf("an old document was not written again; it is of %s", again)
+		t.Errorf("an old document was not written again; last write at %s", again)
 	}
 }
 
 func pointsToLatest(t *testing.T, s Subject) {
 	if _, err := blob.GetLatest(t.Context(), s.Store, "catalogs"); !fault.Is(err, fault.Missing) {
-		t.Errorf("before the first: %v", err)
+		t.Errorf("before the first document: %v", err)
 	}
 	for n := range 2 {
 		ref, err := blob.Put(t.Context(), s.Store, s.Now(), "catalogs", sample(n))
@@ -234,7 +234,7 @@ func pointsToLatest(t *testing.T, s Subject) {
 			t.Fatal(err)
 		}
 		if got, err := blob.GetLatest(t.Context(), s.Store, "catalogs"); err != nil || got != ref {
-			t.Errorf("the latest is %v, %v; want %v", got, err, ref)
+			t.Errorf("GetLatest = %v, %v; want %v", got, err, ref)
 		}
 	}
 }

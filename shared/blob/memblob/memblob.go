@@ -94,11 +94,11 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shouldFail(PutFailed, s.faults.FailPut) {
-		return fault.F(op, fault.Retry, "the model failed the call")
+		return fault.F(op, fault.Retry, "injected fault: the call failed")
 	}
 	s.objects[key] = object{data: bytes.Clone(data), written: s.now()}
 	if s.shouldFail(PutAnswerLost, s.faults.LosePutAnswer) {
-		return fault.F(op, fault.Unknown, "the model lost the answer")
+		return fault.F(op, fault.Unknown, "injected fault: the response was lost")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.findObject(ctx, "asking for "+key, key, WrittenFailed, s.faults.FailWritten)
+	found, err := s.findObject(ctx, "checking for "+key, key, WrittenFailed, s.faults.FailWritten)
 	return found.written, err
 }
 
@@ -132,12 +132,12 @@ func (s *Store) findObject(ctx context.Context, op, key string, kind Fault, chan
 		return object{}, fmt.Errorf("%s: %w", op, err)
 	}
 	if s.shouldFail(kind, chance) {
-		return object{}, fault.F(op, fault.Retry, "the model failed the call")
+		return object{}, fault.F(op, fault.Retry, "injected fault: the call failed")
 	}
 	s.expireObject(key)
 	found, ok := s.objects[key]
 	if !ok || s.shouldFail(Hidden, s.faults.Missing) {
-		return object{}, fault.F(op, fault.Missing, "there is no such object")
+		return object{}, fault.F(op, fault.Missing, "the object does not exist")
 	}
 	return found, nil
 }

@@ -35,7 +35,7 @@ func TestRetention(t *testing.T) {
 	}
 	s.RemoveKey("plans/a")
 	if len(s.ListKeys()) != 0 {
-		t.Errorf("after removing all: %v", s.ListKeys())
+		t.Errorf("keys after all objects were removed: %v", s.ListKeys())
 	}
 }
 
@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 			}
 			s.SetFaults(Faults{})
 			if err := s.Put(t.Context(), "k", nil); err != nil {
-				t.Errorf("after healing: %v", err)
+				t.Errorf("without the fault: %v", err)
 			}
 		})
 	}

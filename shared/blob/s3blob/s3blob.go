@@ -81,7 +81,7 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.objectKey(key)})
 	if err != nil {
-		return time.Time{}, s.wrapError(ctx, "asking for", key, awsfault.ReadCall("", "s3:GetObject"), err)
+		return time.Time{}, s.wrapError(ctx, "checking for", key, awsfault.ReadCall("", "s3:GetObject"), err)
 	}
 	return aws.ToTime(out.LastModified), nil
 }
@@ -110,7 +110,7 @@ func (s *Store) wrapError(ctx context.Context, doing, key string, call awsfault.
 		return fault.E(op, fault.Invalid, err).WithHint("create the bucket with `cdk deploy`, or correct %s", s.setting)
 	case !call.Writes && (code == "AccessDenied" || code == "Forbidden"):
 		return fault.E(op, fault.Denied, err).WithHint(
-			"grant %s on the objects of bucket %s, and s3:ListBucket on the bucket: without it S3 says \"denied\" of objects that are missing",
+			"grant %s on the objects of bucket %s, and s3:ListBucket on the bucket: without it S3 returns AccessDenied for missing objects",
 			call.Action, s.bucket)
 	}
 	call.Op = op

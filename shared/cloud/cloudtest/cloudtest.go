@@ -97,7 +97,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		behaviours []behaviour
 	}{
 		{"fleet", fleets}, {"template", templates}, {"instance", instances}, {"network", networks}, {"placement", placements},
-		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"rehearsal", rehearsals}, {"fault", faults}, {"market", markets},
+		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"dry run", dryRuns}, {"fault", faults}, {"market", markets},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.behaviours {
@@ -111,7 +111,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 func need(t *testing.T, has bool, feature string) {
 	t.Helper()
 	if !has {
-		t.Skip("the subject has no " + feature)
+		t.Skip("the subject does not support " + feature)
 	}
 }
 
@@ -127,7 +127,7 @@ func must(t *testing.T, err error) {
 func wantKind(t *testing.T, err error, kind fault.Kind) {
 	t.Helper()
 	if got := fault.KindOf(err); got != kind {
-		t.Fatalf("got kind %q (%v), want %q", got, err, kind)
+		t.Fatalf("error kind %q (%v), want %q", got, err, kind)
 	}
 }
 
@@ -177,7 +177,7 @@ func (s Subject) launched(t *testing.T, n int) []string {
 	t.Helper()
 	out := ids(s.launch(t, s.request(t, "", n)))
 	if len(out) != n {
-		t.Fatalf("%d instances were launched, want %d", len(out), n)
+		t.Fatalf("launched %d instances, want %d", len(out), n)
 	}
 	s.wait(time.Minute)
 	return out

@@ -10,10 +10,10 @@ import (
 )
 
 var faults = []behaviour{
-	{"denial is told with its action", tellsDenial},
-	{"throttling is told", tellsThrottling},
-	{"a lost write is unknown", tellsLostWrite},
-	{"a cancelled context does nothing", obeysContext},
+	{"a denied call names its action", deniesCalls},
+	{"a throttled call is fault.Throttled", throttlesCalls},
+	{"a write without a response is fault.Unknown", losesResponses},
+	{"a cancelled context has no effect", honoursContext},
 }
 
 // call is one call of the interfaces and the action that it needs.
@@ -131,18 +131,18 @@ func each(t *testing.T, s Subject, spoil func(action string) (mend func()), whic
 			err := c.do(context.Background(), s, launched, request)
 			mend()
 			if got := fault.KindOf(err); got != want {
-				t.Errorf("%s: got kind %q (%v), want %q", c.action, got, err, want)
+				t.Errorf("%s: error kind %q (%v), want %q", c.action, got, err, want)
 			}
 		}
 		if err := c.do(context.Background(), s, launched, request); err != nil {
-			t.Errorf("%s, afterwards: %v", c.action, err)
+			t.Errorf("%s after the fault: %v", c.action, err)
 		}
 	}
 }
 
 func always(call) bool { return true }
 
-func tellsDenial(t *testing.T, s Subject) {
+func deniesCalls(t *testing.T, s Subject) {
 	need(t, s.Deny != nil, "Deny")
 	each(t, s, s.Deny, always, fault.Denied)
 }
@@ -155,25 +155,25 @@ func once(spoil func(action string)) func(string) func() {
 	}
 }
 
-func tellsThrottling(t *testing.T, s Subject) {
+func throttlesCalls(t *testing.T, s Subject) {
 	need(t, s.Throttle != nil, "Throttle")
 	each(t, s, once(s.Throttle), always, fault.Throttled)
 }
 
-func tellsLostWrite(t *testing.T, s Subject) {
+func losesResponses(t *testing.T, s Subject) {
 	need(t, s.Lose != nil, "Lose")
 	each(t, s, once(s.Lose), func(c call) bool { return c.write }, fault.Unknown)
 }
 
-func obeysContext(t *testing.T, s Subject) {
+func honoursContext(t *testing.T, s Subject) {
 	request := s.request(t, "cancelled", 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, c := range calls {
 		err := c.do(ctx, s, []string{noInstance}, request)
 		if got := fault.KindOf(err); got != fault.Retry && got != fault.Unknown {
-			t.Errorf("%s: got kind %q (%v)", c.action, got, err)
+			t.Errorf("%s: error kind %q (%v)", c.action, got, err)
 		}
 	}
-	s.countIs(t, 0)
+	s.wantCount(t, 0)
 }

@@ -12,22 +12,22 @@ import (
 )
 
 var fleets = []behaviour{
-	{"gives as many as asked", givesAll},
-	{"gives spot instances", givesSpot},
-	{"repeats the answer under the same token", repeatsAnswer},
-	{"refuses another body under the same token", refusesMismatch},
-	{"remembers a failure under the token", remembersFailure},
-	{"finds a lost launch again by its token", findsLostLaunch},
-	{"leaves the token of a throttled call unused", keepsThrottledToken},
-	{"fulfils in part, with errors inside", fulfilsInPart},
-	{"goes on to the next zone", goesOn},
-	{"answers a shortage inside", answersShortage},
-	{"answers a missing template inside", answersMissingTemplate},
-	{"refuses a count of none", refusesNone},
-	{"refuses an instance type twice in a zone", refusesDuplicates},
+	{"launches the requested number", launchesAll},
+	{"launches spot instances", launchesSpot},
+	{"repeats the result for the same token", repeatsResult},
+	{"rejects another request with the same token", rejectsChangedRequest},
+	{"repeats a failure for the same token", repeatsFailure},
+	{"returns a lost launch for its token", findsLostLaunch},
+	{"does not use the token of a throttled call", keepsThrottledToken},
+	{"launches a part and lists errors", launchesPart},
+	{"launches in the next zone", triesNextZone},
+	{"lists a shortage as an error", reportsShortage},
+	{"lists a missing template as an error", reportsMissingTemplate},
+	{"rejects a count of zero", rejectsZeroCount},
+	{"rejects duplicate types in a zone", rejectsDuplicateTypes},
 }
 
-func givesAll(t *testing.T, s Subject) {
+func launchesAll(t *testing.T, s Subject) {
 	request := s.request(t, "all", 3)
 	got := s.launch(t, request)
 	if n := len(ids(got)); n != 3 || len(got.Errors) != 0 || got.FleetID == "" {
@@ -36,7 +36,7 @@ func givesAll(t *testing.T, s Subject) {
 	for _, group := range got.Instances {
 		at := slices.IndexFunc(s.Subnets, func(x cloud.Subnet) bool { return x.ID == group.SubnetID })
 		if at < 0 || s.Subnets[at].Zone != group.Zone {
-			t.Errorf("subnet %q and zone %q do not belong together", group.SubnetID, group.Zone)
+			t.Errorf("subnet %q is not in zone %q", group.SubnetID, group.Zone)
 		}
 		if group.InstanceType != s.Type || group.Template != templateName || group.CapacityType != cloud.OnDemand {
 			t.Errorf("got %+v", group)
@@ -44,7 +44,7 @@ func givesAll(t *testing.T, s Subject) {
 	}
 }
 
-func givesSpot(t *testing.T, s Subject) {
+func launchesSpot(t *testing.T, s Subject) {
 	request := s.request(t, "spot", 1)
 	request.CapacityType, request.Strategy = cloud.Spot, "price-capacity-optimized"
 	got := s.launch(t, request)
@@ -58,35 +58,35 @@ func givesSpot(t *testing.T, s Subject) {
 	}
 }
 
-func repeatsAnswer(t *testing.T, s Subject) {
+func repeatsResult(t *testing.T, s Subject) {
 	request := s.request(t, "again", 2)
 	first, second := s.launch(t, request), s.launch(t, request)
 	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("the second answer differs: %s", diff)
+		t.Errorf("the second result differs: %s", diff)
 	}
-	s.countIs(t, 2)
+	s.wantCount(t, 2)
 }
 
-// countIs checks how many instances this behaviour has launched.
-func (s Subject) countIs(t *testing.T, want int) {
+// wantCount checks how many instances this behaviour has launched.
+func (s Subject) wantCount(t *testing.T, want int) {
 	t.Helper()
 	s.wait(0)
 	found := s.described(t, cloud.InstanceFilter{Tags: map[string]string{"joist/test": t.Name()}})
 	if len(found) != want {
-		t.Errorf("%d instances carry the tag, want %d", len(found), want)
+		t.Errorf("%d instances have the tag, want %d", len(found), want)
 	}
 }
 
-func refusesMismatch(t *testing.T, s Subject) {
+func rejectsChangedRequest(t *testing.T, s Subject) {
 	request := s.request(t, "mismatch", 1)
 	s.launch(t, request)
 	request.Count = 2
 	_, err := s.CreateFleet(context.Background(), request)
 	wantKind(t, err, fault.Conflict)
-	s.countIs(t, 1)
+	s.wantCount(t, 1)
 }
 
-func remembersFailure(t *testing.T, s Subject) {
+func repeatsFailure(t *testing.T, s Subject) {
 	need(t, s.Leave != nil, "Leave")
 	zone := s.Subnets[0].Zone
 	s.Leave(zone, 0)
@@ -97,11 +97,11 @@ func remembersFailure(t *testing.T, s Subject) {
 	}
 	s.Leave(zone, 10)
 	if diff := cmp.Diff(first, s.launch(t, request)); diff != "" {
-		t.Errorf("the failure was forgotten: %s", diff)
+		t.Errorf("the second failure differs: %s", diff)
 	}
 	request.Token = "new"
 	if n := len(ids(s.launch(t, request))); n != 1 {
-		t.Errorf("a new token gives %d instances", n)
+		t.Errorf("a new token launched %d instances", n)
 	}
 }
 
@@ -112,9 +112,9 @@ func findsLostLaunch(t *testing.T, s Subject) {
 	_, err := s.CreateFleet(context.Background(), request)
 	wantKind(t, err, fault.Unknown)
 	found := ids(s.launch(t, request))
-	s.countIs(t, 1)
+	s.wantCount(t, 1)
 	if len(s.described(t, cloud.InstanceFilter{IDs: found})) != 1 {
-		t.Errorf("the answer %v is not the instance that was launched", found)
+		t.Errorf("result %v, want the instance that was launched", found)
 	}
 }
 
@@ -130,12 +130,12 @@ func keepsThrottledToken(t *testing.T, s Subject) {
 	}
 }
 
-func fulfilsInPart(t *testing.T, s Subject) {
+func launchesPart(t *testing.T, s Subject) {
 	need(t, s.Leave != nil, "Leave")
 	s.Leave(s.Subnets[0].Zone, 2)
 	got := s.launch(t, s.request(t, "part", 5, s.Subnets[0]))
 	if len(ids(got)) != 2 {
-		t.Errorf("got %d of 2 that were left", len(ids(got)))
+		t.Errorf("launched %d, want the 2 available", len(ids(got)))
 	}
 	wantShortage(t, got, s.Subnets[0])
 }
@@ -150,11 +150,11 @@ func wantShortage(t *testing.T, got cloud.FleetResult, subnet cloud.Subnet) {
 		t.Errorf("got %q: %q", e.Code, e.Message)
 	}
 	if e.InstanceType == "" || e.Zone != subnet.Zone || e.SubnetID != subnet.ID || e.Template != templateName {
-		t.Errorf("the error does not say of which override it is: %+v", e)
+		t.Errorf("the error does not identify the override: %+v", e)
 	}
 }
 
-func goesOn(t *testing.T, s Subject) {
+func triesNextZone(t *testing.T, s Subject) {
 	need(t, s.Leave != nil, "Leave")
 	s.Leave(s.Subnets[0].Zone, 1)
 	got := s.launch(t, s.request(t, "on", 3, s.Subnets[:2]...))
@@ -163,17 +163,17 @@ func goesOn(t *testing.T, s Subject) {
 	}
 }
 
-func answersShortage(t *testing.T, s Subject) {
+func reportsShortage(t *testing.T, s Subject) {
 	need(t, s.Leave != nil, "Leave")
 	s.Leave(s.Subnets[1].Zone, 0)
 	got := s.launch(t, s.request(t, "short", 2, s.Subnets[1]))
 	if len(ids(got)) != 0 {
-		t.Errorf("got %v where there is nothing", ids(got))
+		t.Errorf("launched %v without capacity", ids(got))
 	}
 	wantShortage(t, got, s.Subnets[1])
 }
 
-func answersMissingTemplate(t *testing.T, s Subject) {
+func reportsMissingTemplate(t *testing.T, s Subject) {
 	request := s.request(t, "no template", 1)
 	request.Configs[0].Template = "joist-nowhere"
 	got := s.launch(t, request)
@@ -185,13 +185,13 @@ func answersMissingTemplate(t *testing.T, s Subject) {
 	}
 }
 
-func refusesDuplicates(t *testing.T, s Subject) {
+func rejectsDuplicateTypes(t *testing.T, s Subject) {
 	_, err := s.CreateFleet(context.Background(), s.request(t, "twice", 1, s.Subnets[0], s.Subnets[0]))
 	wantKind(t, err, fault.Invalid)
-	s.countIs(t, 0)
+	s.wantCount(t, 0)
 }
 
-func refusesNone(t *testing.T, s Subject) {
+func rejectsZeroCount(t *testing.T, s Subject) {
 	_, err := s.CreateFleet(context.Background(), s.request(t, "none", 0))
 	wantKind(t, err, fault.Invalid)
 }

@@ -12,9 +12,9 @@ import (
 
 var images = []behaviour{
 	{"is found", findsImages},
-	{"is described whole", describesImage},
-	{"is named by a parameter", readsParameter},
-	{"has no parameter", missesParameter},
+	{"has all fields", describesImage},
+	{"is found by a parameter", readsParameter},
+	{"rejects a missing parameter", rejectsMissingParameter},
 }
 
 func findsImages(t *testing.T, s Subject) {
@@ -24,13 +24,13 @@ func findsImages(t *testing.T, s Subject) {
 		{"id", []cloud.Selector{{ID: i.ID}}, all},
 		{"name and owner", []cloud.Selector{{Name: i.Name, Owner: i.Owner}}, all},
 		{"name with * and owner", []cloud.Selector{{Name: i.Name[:len(i.Name)-2] + "*", Owner: i.Owner}}, all},
-		{"name of somebody else", []cloud.Selector{{Name: i.Name, Owner: "999999999999"}}, nil},
+		{"name and another owner", []cloud.Selector{{Name: i.Name, Owner: "999999999999"}}, nil},
 		{"tag", []cloud.Selector{{Tags: i.Tags}}, all},
 		{"tag with ?", []cloud.Selector{{Tags: map[string]string{"joist/image": "?es"}}}, all},
 		{"another tag", []cloud.Selector{{Tags: map[string]string{"joist/image": "no"}}}, nil},
 		{"id and owner", []cloud.Selector{{ID: i.ID, Owner: i.Owner}}, all},
-		{"two that find the same", []cloud.Selector{{ID: i.ID}, {Name: i.Name, Owner: i.Owner}}, all},
-		{"an unknown id beside", []cloud.Selector{{ID: "ami-0123456789abcdef0"}, {ID: i.ID}}, all},
+		{"two selectors for the same image", []cloud.Selector{{ID: i.ID}, {Name: i.Name, Owner: i.Owner}}, all},
+		{"an unknown ID and a known ID", []cloud.Selector{{ID: "ami-0123456789abcdef0"}, {ID: i.ID}}, all},
 		{"an unknown id", []cloud.Selector{{ID: "ami-0123456789abcdef0"}}, nil},
 		{"nothing", nil, nil},
 		{"an empty selector", []cloud.Selector{{}}, nil},
@@ -63,14 +63,14 @@ func readsParameter(t *testing.T, s Subject) {
 	}
 }
 
-func missesParameter(t *testing.T, s Subject) {
+func rejectsMissingParameter(t *testing.T, s Subject) {
 	_, err := s.Parameter(context.Background(), "/joist/nowhere")
 	wantKind(t, err, fault.Missing)
 }
 
 var clusters = []behaviour{
 	{"is described", describesCluster},
-	{"is missing", missesCluster},
+	{"rejects a missing cluster", rejectsMissingCluster},
 }
 
 func describesCluster(t *testing.T, s Subject) {
@@ -81,7 +81,7 @@ func describesCluster(t *testing.T, s Subject) {
 	}
 }
 
-func missesCluster(t *testing.T, s Subject) {
+func rejectsMissingCluster(t *testing.T, s Subject) {
 	_, err := s.DescribeCluster(context.Background(), "joist-nowhere")
 	wantKind(t, err, fault.Missing)
 }

@@ -13,16 +13,16 @@ import (
 )
 
 var instances = []behaviour{
-	{"is described whole", describesWhole},
+	{"has all fields", describesWhole},
 	{"is found by id, tag and state", findsInstances},
 	{"is found among hundreds", findsHundreds},
-	{"is left out when unknown", leavesOutUnknown},
+	{"is omitted if unknown", leavesOutUnknown},
 	{"becomes visible late", becomesVisible},
 	{"is terminated twice", terminatesTwice},
-	{"is terminated beside unknown ones", terminatesBesideUnknown},
-	{"is tagged afterwards", tagsAfterwards},
-	{"is not tagged when unknown", refusesTagOfUnknown},
-	{"tells its status", tellsStatus},
+	{"is terminated despite unknown IDs", terminatesDespiteUnknown},
+	{"is tagged after creation", tagsAfterwards},
+	{"rejects tags of an unknown ID", rejectsTagOfUnknown},
+	{"has a status", describesStatus},
 }
 
 // noInstance is an id that EC2 does not know.
@@ -62,13 +62,13 @@ func findsInstances(t *testing.T, s Subject) {
 	}{
 		{"all", cloud.InstanceFilter{Tags: mine}, launched},
 		{"by id", cloud.InstanceFilter{IDs: launched[1:2]}, launched[1:2]},
-		{"by an id twice", cloud.InstanceFilter{IDs: []string{launched[1], launched[1]}}, launched[1:2]},
+		{"by a duplicate ID", cloud.InstanceFilter{IDs: []string{launched[1], launched[1]}}, launched[1:2]},
 		{"by tag", cloud.InstanceFilter{Tags: map[string]string{"one": "1"}}, launched[:1]},
 		{"by tag key", cloud.InstanceFilter{Tags: map[string]string{"one": ""}}, launched[:1]},
 		{"by two tags", cloud.InstanceFilter{Tags: map[string]string{"one": "1", "joist/test": t.Name()}}, launched[:1]},
 		{"by another value", cloud.InstanceFilter{Tags: map[string]string{"one": "2"}}, nil},
 		{"by state", cloud.InstanceFilter{Tags: mine, States: []cloud.State{cloud.Running, cloud.Pending}}, launched[:2]},
-		{"by end", cloud.InstanceFilter{Tags: mine, States: []cloud.State{cloud.Terminated}}, launched[2:]},
+		{"by terminated state", cloud.InstanceFilter{Tags: mine, States: []cloud.State{cloud.Terminated}}, launched[2:]},
 		{"by id and state", cloud.InstanceFilter{IDs: launched, States: []cloud.State{cloud.Terminated}}, launched[2:]},
 	} {
 		var got []string
@@ -88,17 +88,17 @@ func findsHundreds(t *testing.T, s Subject) {
 	need(t, s.Wait != nil, "Wait")
 	launched := s.launched(t, 450)
 	if n := len(s.described(t, cloud.InstanceFilter{IDs: launched})); n != 450 {
-		t.Errorf("by id %d are found", n)
+		t.Errorf("found %d by ID", n)
 	}
 	if n := len(s.described(t, cloud.InstanceFilter{Tags: map[string]string{"joist/test": t.Name()}})); n != 450 {
-		t.Errorf("by tag %d are found", n)
+		t.Errorf("found %d by tag", n)
 	}
 }
 
 func leavesOutUnknown(t *testing.T, s Subject) {
 	launched := s.launched(t, 1)
 	if n := len(s.described(t, cloud.InstanceFilter{IDs: []string{noInstance, launched[0]}})); n != 1 {
-		t.Errorf("%d are found", n)
+		t.Errorf("found %d", n)
 	}
 }
 
@@ -128,7 +128,7 @@ func terminatesTwice(t *testing.T, s Subject) {
 	}
 }
 
-func terminatesBesideUnknown(t *testing.T, s Subject) {
+func terminatesDespiteUnknown(t *testing.T, s Subject) {
 	launched := s.launched(t, 2)
 	ends := []string{noInstance, launched[0], noInstance[:18] + "1", launched[1]}
 	must(t, s.Terminate(context.Background(), ends))
@@ -137,7 +137,7 @@ func terminatesBesideUnknown(t *testing.T, s Subject) {
 	s.wait(5 * time.Minute)
 	for _, i := range s.described(t, cloud.InstanceFilter{IDs: launched}) {
 		if !i.State.Gone() {
-			t.Errorf("%s is %s", i.ID, i.State)
+			t.Errorf("%s: state %s", i.ID, i.State)
 		}
 	}
 }
@@ -150,16 +150,16 @@ func tagsAfterwards(t *testing.T, s Subject) {
 	s.wait(time.Minute)
 	for _, i := range s.described(t, cloud.InstanceFilter{IDs: launched}) {
 		if i.Tags["Name"] != "second" || i.Tags["k"] != "v" || i.Tags["joist/test"] != t.Name() {
-			t.Errorf("%s has the tags %v", i.ID, i.Tags)
+			t.Errorf("%s: tags %v", i.ID, i.Tags)
 		}
 	}
 }
 
-func refusesTagOfUnknown(t *testing.T, s Subject) {
+func rejectsTagOfUnknown(t *testing.T, s Subject) {
 	wantKind(t, s.Tag(context.Background(), []string{noInstance}, map[string]string{"k": "v"}), fault.Missing)
 }
 
-func tellsStatus(t *testing.T, s Subject) {
+func describesStatus(t *testing.T, s Subject) {
 	need(t, s.Impair != nil && s.Plan != nil, "Impair and Plan")
 	launched := s.launched(t, 3)
 	instance := s.described(t, cloud.InstanceFilter{IDs: launched[:1]})[0]

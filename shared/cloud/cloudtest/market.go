@@ -11,12 +11,12 @@ import (
 
 var markets = []behaviour{
 	{"describes hardware", describesHardware},
-	{"says where types are offered", saysOfferings},
+	{"lists offerings", listsOfferings},
 	{"names zones as subnets do", namesZones},
 	{"prices spot", pricesSpot},
 	{"prices on-demand", pricesOnDemand},
-	{"knows no shift of a quiet cluster", knowsNoShift},
-	{"knows shifts until they end", knowsShifts},
+	{"lists no zonal shift", listsNoShift},
+	{"lists zonal shifts until they end", listsShifts},
 }
 
 // unique indexes a list by key and fails the behaviour if a key repeats.
@@ -25,7 +25,7 @@ func unique[T any, K comparable](t *testing.T, list []T, key func(T) K) map[K]T 
 	out := map[K]T{}
 	for _, one := range list {
 		if _, twice := out[key(one)]; twice {
-			t.Errorf("%v is there twice", key(one))
+			t.Errorf("%v is listed twice", key(one))
 		}
 		out[key(one)] = one
 	}
@@ -37,7 +37,7 @@ func describesHardware(t *testing.T, s Subject) {
 	must(t, err)
 	got, ok := unique(t, found, func(i cloud.InstanceType) string { return i.Name })[s.Type]
 	if !ok {
-		t.Fatalf("%s is not among %d types", s.Type, len(found))
+		t.Fatalf("%s is missing in %d types", s.Type, len(found))
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "arm64"}[s.Image.Arch]
 	if got.VCPU <= 0 || got.MemoryMiB <= 0 || got.Network.Interfaces <= 0 || got.Network.IPv4 <= 0 ||
@@ -46,7 +46,7 @@ func describesHardware(t *testing.T, s Subject) {
 	}
 }
 
-func saysOfferings(t *testing.T, s Subject) {
+func listsOfferings(t *testing.T, s Subject) {
 	found, err := s.TypeOfferings(context.Background())
 	must(t, err)
 	got := unique(t, found, func(o cloud.TypeOffering) cloud.TypeOffering { return o })
@@ -63,7 +63,7 @@ func namesZones(t *testing.T, s Subject) {
 	got := unique(t, found, func(z cloud.AvailabilityZone) string { return z.Name })
 	for _, subnet := range s.Subnets {
 		if zone := got[subnet.Zone]; zone.ID != subnet.ZoneID || zone.Down {
-			t.Errorf("%s is %+v, and its subnet's id is %s", subnet.Zone, zone, subnet.ZoneID)
+			t.Errorf("zone %s = %+v, and its subnet has zone ID %s", subnet.Zone, zone, subnet.ZoneID)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func pricesOnDemand(t *testing.T, s Subject) {
 	}
 }
 
-func knowsNoShift(t *testing.T, s Subject) {
+func listsNoShift(t *testing.T, s Subject) {
 	found, err := s.ZonalShifts(context.Background(), s.Cluster.ARN)
 	must(t, err)
 	if len(found) > 0 {
-		t.Errorf("%s is shifted: %+v", s.Cluster.ARN, found)
+		t.Errorf("%s has a zonal shift: %+v", s.Cluster.ARN, found)
 	}
 }
 
-func knowsShifts(t *testing.T, s Subject) {
+func listsShifts(t *testing.T, s Subject) {
 	need(t, s.Shift != nil && s.Wait != nil, "Shift")
 	s.Shift(s.Subnets[0].ZoneID, time.Hour)
 	s.Shift(s.Subnets[1].ZoneID, 0)
@@ -112,11 +112,11 @@ func knowsShifts(t *testing.T, s Subject) {
 		for _, shift := range found {
 			got = append(got, shift.ZoneID)
 			if forever := shift.Until.IsZero(); forever != (shift.ZoneID == s.Subnets[1].ZoneID) {
-				t.Errorf("the shift away from %s ends at %s", shift.ZoneID, shift.Until)
+				t.Errorf("the shift from zone %s ends at %s", shift.ZoneID, shift.Until)
 			}
 		}
 		if !slices.Equal(sorted(got), sorted(step.want)) {
-			t.Errorf("after %s: away from %v, want %v", step.wait, got, step.want)
+			t.Errorf("after %s: zonal shifts %v, want %v", step.wait, got, step.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 var networks = []behaviour{
 	{"finds subnets", findsSubnets},
-	{"describes a subnet whole", describesSubnet},
+	{"describes all fields of a subnet", describesSubnet},
 	{"counts free addresses", countsAddresses},
 	{"finds security groups", findsGroups},
 }
@@ -40,7 +40,7 @@ func (s Subject) byTags(all []string) []selection {
 			{Tags: map[string]string{s.TagKey: s.TagValue, "joist/absent": "*"}}}, nil},
 		{"id and tag", []cloud.Selector{{ID: all[0], Tags: map[string]string{s.TagKey: s.TagValue}}}, all[:1]},
 		{"id and another tag", []cloud.Selector{{ID: all[0], Tags: map[string]string{s.TagKey: "x"}}}, nil},
-		{"two selectors that find the same", []cloud.Selector{tagged(s.TagKey, "*"), {ID: all[0]}}, all},
+		{"two selectors for the same object", []cloud.Selector{tagged(s.TagKey, "*"), {ID: all[0]}}, all},
 		{"nothing", nil, nil},
 		{"an empty selector", []cloud.Selector{{}}, nil},
 	}

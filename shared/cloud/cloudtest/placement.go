@@ -13,10 +13,10 @@ import (
 )
 
 var placements = []behaviour{
-	{"describes capacity reservations whole", describesReservations},
-	{"counts what a reservation has left", countsReservation},
-	{"describes placement groups whole", describesGroups},
-	{"tells in which partition an instance is", tellsPartition},
+	{"describes all fields of capacity reservations", describesReservations},
+	{"counts the free instances of a reservation", countsReservation},
+	{"describes all fields of placement groups", describesGroups},
+	{"describes the partition of an instance", describesPartition},
 	{"finds every subnet", findsEverySubnet},
 }
 
@@ -51,20 +51,20 @@ func countsReservation(t *testing.T, s Subject) {
 	for want := r.Available - 1; want >= 0; want-- {
 		request.Token += "+"
 		if got := ids(s.launch(t, request)); len(got) != 1 {
-			t.Fatalf("%d instances with %d left", len(got), want+1)
+			t.Fatalf("launched %d instances with %d free", len(got), want+1)
 		}
-		if got := s.left(t, r.ID); got != want {
-			t.Fatalf("%d are left, want %d", got, want)
+		if got := s.freeInstances(t, r.ID); got != want {
+			t.Fatalf("%d free instances, want %d", got, want)
 		}
 	}
 	request.Token += "+"
 	result := s.launch(t, request)
 	if len(ids(result)) > 0 || len(result.Errors) != 1 || result.Errors[0].Code != "ReservationCapacityExceeded" {
-		t.Errorf("a full reservation gives %+v", result)
+		t.Errorf("launch in a full reservation = %+v", result)
 	}
 }
 
-func (s Subject) left(t *testing.T, id string) int {
+func (s Subject) freeInstances(t *testing.T, id string) int {
 	t.Helper()
 	for _, r := range s.reservations(t) {
 		if r.ID == id {
@@ -89,7 +89,7 @@ func describesGroups(t *testing.T, s Subject) {
 }
 
 // EC2 chooses a partition unless the template names one, and describes it; an instance in no such group has none.
-func tellsPartition(t *testing.T, s Subject) {
+func describesPartition(t *testing.T, s Subject) {
 	at := slices.IndexFunc(s.PlacementGroups, func(g cloud.PlacementGroup) bool { return g.Partitions > 0 })
 	need(t, at >= 0, "a placement group with partitions")
 	group := s.PlacementGroups[at]
@@ -120,20 +120,20 @@ func findsEverySubnet(t *testing.T, s Subject) {
 	must(t, err)
 	for _, want := range s.Subnets {
 		if !slices.ContainsFunc(got, func(n cloud.Subnet) bool { return n.ID == want.ID }) {
-			t.Errorf("%s is not among all subnets", want.ID)
+			t.Errorf("%s is missing in the list of all subnets", want.ID)
 		}
 	}
 }
 
-// Furnisher is a model to which placements can be added.
-type Furnisher interface {
+// PlacementAdder is a model to which placements can be added.
+type PlacementAdder interface {
 	AddReservation(cloud.Reservation) cloud.Reservation
 	AddPlacementGroup(cloud.PlacementGroup) cloud.PlacementGroup
 }
 
-// FurnishPlacements adds one of every kind of reservation and placement group. The first reservation has the given
+// AddPlacements adds one of every kind of reservation and placement group. The first reservation has the given
 // type and zone.
-func FurnishPlacements(model Furnisher, instanceType, zone string, now time.Time) ([]cloud.Reservation, []cloud.PlacementGroup) {
+func AddPlacements(model PlacementAdder, instanceType, zone string, now time.Time) ([]cloud.Reservation, []cloud.PlacementGroup) {
 	tags := map[string]string{"joist/placed": "yes"}
 	var reservations []cloud.Reservation
 	for _, r := range []cloud.Reservation{

@@ -15,13 +15,13 @@ var profiles = []behaviour{
 	{"is ensured twice", ensuresProfileTwice},
 	{"changes its role", changesRole},
 	{"is deleted twice", deletesProfileTwice},
-	{"refuses a role that is missing", missesRole},
-	{"is there again after its end", ensuresAgain},
-	{"is read whole", readsProfile},
-	{"is listed by its path", listsProfiles},
-	{"is tagged afterwards", tagsProfile},
-	{"takes a role's name and not its path", cutsPath},
-	{"is told by its instances", toldByInstances},
+	{"rejects a missing role", rejectsMissingRole},
+	{"can be created again after deletion", ensuresAgain},
+	{"has all fields", readsProfile},
+	{"is listed by path", listsProfiles},
+	{"is tagged after creation", tagsProfile},
+	{"uses the role's name without its path", dropsRolePath},
+	{"is named by its instances", describesProfileOfInstance},
 }
 
 func (s Subject) profile(role string) cloud.Profile {
@@ -34,11 +34,11 @@ func ensuresProfileTwice(t *testing.T, s Subject) {
 	for range 2 {
 		must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
 	}
-	s.boots(t, true)
+	s.canLaunch(t, true)
 }
 
-// boots checks whether instances can start with the profile, which shows whether it exists.
-func (s Subject) boots(t *testing.T, want bool) {
+// canLaunch checks whether instances can start with the profile, which shows whether it exists.
+func (s Subject) canLaunch(t *testing.T, want bool) {
 	t.Helper()
 	request := s.request(t, "", 1)
 	template := s.template("joist-profile")
@@ -46,7 +46,7 @@ func (s Subject) boots(t *testing.T, want bool) {
 	must(t, s.EnsureTemplate(context.Background(), template))
 	request.Configs[0].Template = template.Name
 	if got := len(ids(s.launch(t, request))) == 1; got != want {
-		t.Errorf("an instance with the profile starts: %v", got)
+		t.Errorf("an instance with the profile launches: %v", got)
 	}
 }
 
@@ -54,7 +54,7 @@ func changesRole(t *testing.T, s Subject) {
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.OtherRole)))
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
-	s.boots(t, true)
+	s.canLaunch(t, true)
 }
 
 func deletesProfileTwice(t *testing.T, s Subject) {
@@ -62,10 +62,10 @@ func deletesProfileTwice(t *testing.T, s Subject) {
 	for range 2 {
 		must(t, s.DeleteProfile(context.Background(), s.profile("").Name))
 	}
-	s.boots(t, false)
+	s.canLaunch(t, false)
 }
 
-func missesRole(t *testing.T, s Subject) {
+func rejectsMissingRole(t *testing.T, s Subject) {
 	wantKind(t, s.EnsureProfile(context.Background(), s.profile("joist-no-such-role")), fault.Missing)
 }
 
@@ -73,7 +73,7 @@ func ensuresAgain(t *testing.T, s Subject) {
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
 	must(t, s.DeleteProfile(context.Background(), s.profile("").Name))
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.OtherRole)))
-	s.boots(t, true)
+	s.canLaunch(t, true)
 }
 
 func readsProfile(t *testing.T, s Subject) {
@@ -84,7 +84,7 @@ func readsProfile(t *testing.T, s Subject) {
 	got, err := s.Profile(context.Background(), want.Name)
 	must(t, err)
 	if got.Created.IsZero() {
-		t.Error("it does not say when it was created")
+		t.Error("the profile has no creation time")
 	}
 	got.Created = want.Created
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -106,11 +106,11 @@ func listsProfiles(t *testing.T, s Subject) {
 		for _, p := range found {
 			names = append(names, p.Name)
 			if p.Role != s.Role || p.Created.IsZero() {
-				t.Errorf("it tells %+v", p)
+				t.Errorf("listed profile = %+v", p)
 			}
 		}
 		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("below %s: %s", path, diff)
+			t.Errorf("profiles below %s: %s", path, diff)
 		}
 	}
 }
@@ -126,18 +126,18 @@ func tagsProfile(t *testing.T, s Subject) {
 	}
 }
 
-func cutsPath(t *testing.T, s Subject) {
+func dropsRolePath(t *testing.T, s Subject) {
 	for range 2 {
 		must(t, s.EnsureProfile(context.Background(), s.profile("service-role/"+s.Role)))
 	}
 	got, err := s.Profile(context.Background(), s.profile("").Name)
 	must(t, err)
 	if got.Role != s.Role {
-		t.Errorf("it holds %q", got.Role)
+		t.Errorf("role of the profile = %q", got.Role)
 	}
 }
 
-func toldByInstances(t *testing.T, s Subject) {
+func describesProfileOfInstance(t *testing.T, s Subject) {
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
 	request := s.request(t, "", 1)
 	template := s.template("joist-profile")

@@ -14,8 +14,8 @@ var templates = []behaviour{
 	{"is ensured twice", ensuresTemplateTwice},
 	{"is listed by its tags", listsTemplates},
 	{"is deleted twice", deletesTemplateTwice},
-	{"tags what it launches", tagsFromTemplate},
-	{"refuses a malformed name", refusesTemplateName},
+	{"tags the launched instances", tagsFromTemplate},
+	{"rejects a malformed name", rejectsTemplateName},
 }
 
 func ensuresTemplateTwice(t *testing.T, s Subject) {
@@ -23,7 +23,7 @@ func ensuresTemplateTwice(t *testing.T, s Subject) {
 		must(t, s.EnsureTemplate(context.Background(), s.template("joist-twice")))
 	}
 	if names := s.templateNames(t, map[string]string{"joist/test": "template"}); !cmp.Equal(names, []string{"joist-twice"}) {
-		t.Errorf("there are %v", names)
+		t.Errorf("templates %v", names)
 	}
 }
 
@@ -36,7 +36,7 @@ func (s Subject) templateNames(t *testing.T, tags map[string]string) []string {
 	for _, info := range found {
 		names = append(names, info.Name)
 		if info.Created.IsZero() {
-			t.Errorf("%s says no time of creation", info.Name)
+			t.Errorf("%s has no creation time", info.Name)
 		}
 	}
 	return names
@@ -74,7 +74,7 @@ func deletesTemplateTwice(t *testing.T, s Subject) {
 		must(t, s.DeleteTemplate(context.Background(), "joist-gone"))
 	}
 	if names := s.templateNames(t, map[string]string{"joist/test": ""}); len(names) != 0 {
-		t.Errorf("there still are %v", names)
+		t.Errorf("templates after deletion: %v", names)
 	}
 }
 
@@ -93,6 +93,6 @@ func tagsFromTemplate(t *testing.T, s Subject) {
 	}
 }
 
-func refusesTemplateName(t *testing.T, s Subject) {
+func rejectsTemplateName(t *testing.T, s Subject) {
 	wantKind(t, s.EnsureTemplate(context.Background(), s.template("x")), fault.Invalid)
 }

@@ -46,7 +46,7 @@ func (r *refusing) Do(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString(text))}, nil
 }
 
-func TestTerminateWhereEC2DoesNotSayWhich(t *testing.T) {
+func TestTerminateWithoutInstanceInError(t *testing.T) {
 	server := &refusing{known: "i-2"}
 	c := New(aws.Config{Region: "us-west-2", HTTPClient: server, Credentials: aws.AnonymousCredentials{}})
 	if err := c.Terminate(t.Context(), []string{"i-1", "i-2", "i-3"}); err != nil {
@@ -79,11 +79,11 @@ func TestOrigin(t *testing.T) {
 		zone, subnet, origin string
 	}{
 		{"whole", said("b", "s2", "z2", "arm"), "z2", "s2", "arm"},
-		{"without a zone", said("b", "s2", "", "arm"), "z2", "s2", "arm"},
-		{"without a template", said("b", "s1", "z1", ""), "z1", "s1", "arm"},
-		{"without both", said("a", "s1", "", ""), "z1", "s1", "amd"},
-		{"of something else", said("c", "s1", "", ""), "", "s1", ""},
-		{"of nothing", nil, "", "", ""},
+		{"override without a zone", said("b", "s2", "", "arm"), "z2", "s2", "arm"},
+		{"override without a template", said("b", "s1", "z1", ""), "z1", "s1", "arm"},
+		{"override without zone and template", said("a", "s1", "", ""), "z1", "s1", "amd"},
+		{"override of another template", said("c", "s1", "", ""), "", "s1", ""},
+		{"no override", nil, "", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := origin(request, test.answer)
@@ -111,22 +111,22 @@ func TestImpaired(t *testing.T) {
 		want      time.Time
 		undated   bool
 	}{
-		{"nothing is known", []*types.InstanceStatusSummary{nil, nil}, time.Time{}, false},
-		{"all passed", []*types.InstanceStatusSummary{passed, passed}, time.Time{}, false},
-		{"the system", []*types.InstanceStatusSummary{passed, failed(&later)}, later, false},
+		{"no status checks", []*types.InstanceStatusSummary{nil, nil}, time.Time{}, false},
+		{"all checks passed", []*types.InstanceStatusSummary{passed, passed}, time.Time{}, false},
+		{"system check failed", []*types.InstanceStatusSummary{passed, failed(&later)}, later, false},
 		{"both", []*types.InstanceStatusSummary{failed(&later), failed(&later, &earlier)}, earlier, false},
-		{"since it does not say when", []*types.InstanceStatusSummary{failed(nil)}, time.Time{}, true},
-		{"one since it does not say when", []*types.InstanceStatusSummary{failed(nil), failed(&later)}, later, true},
+		{"failed check without a time", []*types.InstanceStatusSummary{failed(nil)}, time.Time{}, true},
+		{"one failed check without a time", []*types.InstanceStatusSummary{failed(nil), failed(&later)}, later, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got, undated := impaired(test.summaries...); !got.Equal(test.want) || undated != test.undated {
-				t.Errorf("got %v, %t, want %v, %t", got, undated, test.want, test.undated)
+				t.Errorf("impaired since %v, undated %t, want %v, %t", got, undated, test.want, test.undated)
 			}
 		})
 	}
 }
 
-func TestEventsThatAreOver(t *testing.T) {
+func TestEndedEventsAreDropped(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	event := func(code types.EventCode, text string) types.InstanceStatusEvent {
 		return types.InstanceStatusEvent{Code: code, Description: aws.String(text), NotBefore: &at}
@@ -153,9 +153,9 @@ func TestQueries(t *testing.T) {
 		want      string
 	}{
 		{"nothing", []cloud.Selector{{}}, ""},
-		{"ids share a call", []cloud.Selector{{ID: "a"}, {ID: "b"}}, "id=a,b"},
-		{"but 200 at most", many, "id=" + strings.Repeat("x,", filterValues-1) + "x|id=x"},
-		{"tags are calls of their own", []cloud.Selector{
+		{"IDs share one call", []cloud.Selector{{ID: "a"}, {ID: "b"}}, "id=a,b"},
+		{"at most 200 values in a call", many, "id=" + strings.Repeat("x,", filterValues-1) + "x|id=x"},
+		{"each tag selector is one call", []cloud.Selector{
 			{Tags: map[string]string{"k": "*", "j": "v*"}}, {ID: "a", Tags: map[string]string{"k": "v"}}, {Name: "n?"},
 		}, "tag:j=v*;tag-key=k|id=a;tag:k=v|name=n?"},
 	} {
@@ -169,7 +169,7 @@ func TestQueries(t *testing.T) {
 				calls = append(calls, strings.Join(filters, ";"))
 			}
 			if got := strings.Join(calls, "|"); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
+				t.Errorf("queries %s, want %s", got, test.want)
 			}
 		})
 	}

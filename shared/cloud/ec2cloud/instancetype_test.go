@@ -16,7 +16,7 @@ import (
 // The file has EC2's responses for seventeen types, from Karpenter's tests (karpenter-provider-aws v1.14.0,
 // Apache-2.0). Their conversion must equal the embedded catalogue, which has other sources. The file omits the number
 // of disks.
-func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
+func TestInstanceTypesMatchEmbedded(t *testing.T) {
 	text, err := os.ReadFile("testdata/instance-types.json")
 	if err != nil {
 		t.Fatal(err)
@@ -33,11 +33,11 @@ func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
 		t.Run(string(answer.InstanceType), func(t *testing.T) {
 			got, ok := catalog.ConvertType(fromInstanceType(answer))
 			if !ok {
-				t.Fatal("no node can run on it")
+				t.Fatal("no node can run on the type")
 			}
 			want, ok := embedded.Find(got.Name)
 			if !ok {
-				t.Fatal("the embedded catalogue lacks it")
+				t.Fatal("the type is missing in the embedded catalogue")
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.InstanceType{}, "Offerings", "Storage.Disks")); diff != "" {
 				t.Error(diff)
@@ -47,17 +47,17 @@ func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
 }
 
 // EC2 omits what a type lacks, and a response may be from an older API.
-func TestInstanceTypeOfLittle(t *testing.T) {
+func TestInstanceTypeWithMissingFields(t *testing.T) {
 	got := fromInstanceType(types.InstanceTypeInfo{InstanceType: "x"})
 	if diff := cmp.Diff(cloud.InstanceType{Name: "x"}, got); diff != "" {
 		t.Error(diff)
 	}
 	if _, ok := catalog.ConvertType(got); ok {
-		t.Error("a node could run on nothing")
+		t.Error("a type without facts is usable for nodes")
 	}
 }
 
-func TestInstanceTypeOfManyCards(t *testing.T) {
+func TestInstanceTypeWithManyCards(t *testing.T) {
 	card := func(index, interfaces int32, gbps float64) types.NetworkCardInfo {
 		return types.NetworkCardInfo{NetworkCardIndex: &index, MaximumNetworkInterfaces: &interfaces, BaselineBandwidthInGbps: &gbps}
 	}

@@ -127,10 +127,10 @@ func (p Profiles) setRole(ctx context.Context, want cloud.Profile, have *types.I
 	_, err := p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(want.Name), RoleName: aws.String(want.Role),
 	})
-	err = awsfault.WriteCall("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Wrap(err)
+	err = awsfault.WriteCall("adding role "+want.Role+" to instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Wrap(err)
 	if fault.Is(err, fault.Missing) && !strings.Contains(messageOf(err), "role") {
 		// The profile was just read or created: the change has not propagated in IAM yet.
-		return fault.E("putting a role into a new instance profile", fault.Retry, err)
+		return fault.E("adding a role to a new instance profile", fault.Retry, err)
 	}
 	return err
 }
@@ -153,7 +153,7 @@ func (p Profiles) detach(ctx context.Context, name string, roles []types.Role, b
 		_, err := p.client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(name), RoleName: role.RoleName,
 		})
-		err = awsfault.WriteCall("taking a role out of instance profile "+name, "iam:RemoveRoleFromInstanceProfile").Wrap(err)
+		err = awsfault.WriteCall("removing the role from instance profile "+name, "iam:RemoveRoleFromInstanceProfile").Wrap(err)
 		if err != nil && !fault.Is(err, fault.Missing) {
 			return err
 		}

@@ -154,7 +154,7 @@ func (c *Cloud) chance(share float64, about string, action Action) bool {
 
 func (s script) error() error {
 	if s.refusal != nil {
-		return fault.E("calling the modelled cloud", s.kind, s.refusal)
+		return fault.E("calling the simulated EC2", s.kind, s.refusal)
 	}
-	return fault.E("calling the modelled cloud", s.kind, errLost)
+	return fault.E("calling the simulated EC2", s.kind, errLost)
 }

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 			Name: "joist-test-1", Arch: "amd64", Tags: map[string]string{"joist/image": "yes"},
 		})
 		c.SetParameter("/joist/image", image.ID)
-		reservations, groups := cloudtest.FurnishPlacements(c, "m6i.large", w.Subnets[0].Zone, start)
+		reservations, groups := cloudtest.AddPlacements(c, "m6i.large", w.Subnets[0].Zone, start)
 		return cloudtest.Subject{
 			Cloud: c,
 			World: cloudtest.World{

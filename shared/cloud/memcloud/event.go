@@ -31,7 +31,7 @@ func (c *Cloud) emit(e raw, about ...string) {
 	}
 	body, err := json.Marshal(e)
 	if err != nil {
-		panic("memcloud: an event that is no JSON: " + err.Error())
+		panic("memcloud: encoding an event as JSON: " + err.Error())
 	}
 	c.outbox = append(c.outbox, body)
 }

@@ -88,7 +88,7 @@ func (c *Cloud) acceptable(request cloud.FleetRequest) error {
 		return refuse(fault.Invalid, "InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.")
 	case !knows(request.CapacityType, request.Strategy):
 		return refuse(fault.Invalid, "InvalidParameterValue",
-			"The allocation strategy %q is not one for %s.", request.Strategy, request.CapacityType)
+			"The allocation strategy %q is not valid for %s.", request.Strategy, request.CapacityType)
 	}
 	return nil
 }

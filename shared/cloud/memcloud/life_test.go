@@ -13,12 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-func TestLifeOfASpotInstance(t *testing.T) {
+func TestSpotInstanceLifecycle(t *testing.T) {
 	s := newSite(t, memcloud.Options{Seed: 3})
 	result := s.launch(t, s.request("t", cloud.Spot, 1, "m6i.large"))
 	id := result.Instances[0].IDs[0]
 	if s.NextChange().IsZero() {
-		t.Fatal("a pending instance has nothing to wait for")
+		t.Fatal("a pending instance has no next change")
 	}
 	s.pass(s.NextChange().Sub(s.now))
 	boots := s.Booted()
@@ -26,14 +26,14 @@ func TestLifeOfASpotInstance(t *testing.T) {
 		t.Fatalf("booted %+v", boots)
 	}
 	if len(s.Booted()) != 0 {
-		t.Error("the same boot twice")
+		t.Error("Booted returned the same boot twice")
 	}
 	if !s.InterruptSpot(id) || s.InterruptSpot(id) {
-		t.Error("a spot instance is warned once")
+		t.Error("a spot instance got a second warning")
 	}
 	s.pass(memcloud.SpotNotice - time.Second)
 	if r, _ := s.Record(id); r.State != cloud.Running {
-		t.Errorf("%s before the deadline", r.State)
+		t.Errorf("state %s before the deadline", r.State)
 	}
 	s.pass(time.Second)
 	s.pass(30 * time.Second)
@@ -50,7 +50,7 @@ func TestLifeOfASpotInstance(t *testing.T) {
 		t.Error(diff)
 	}
 	if at := s.NextChange(); !at.IsZero() {
-		t.Errorf("something is due at %v", at)
+		t.Errorf("a change is due at %v", at)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOnDemandIsNotInterrupted(t *testing.T) {
 	}
 }
 
-func TestTerminatedIsShownForAnHour(t *testing.T) {
+func TestTerminatedIsListedForAnHour(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	id := s.launch(t, s.request("t", cloud.OnDemand, 1, "m6i.large")).Instances[0].IDs[0]
 	s.pass(time.Minute)
@@ -82,7 +82,7 @@ func TestTerminatedIsShownForAnHour(t *testing.T) {
 		}
 	}
 	if len(s.Records()) != 1 {
-		t.Error("checkers have lost the instance")
+		t.Error("Records does not list the instance")
 	}
 }
 
@@ -104,18 +104,18 @@ func TestCost(t *testing.T) {
 	s.SetPrice(event.Offering{InstanceType: "m6i.large", Zone: s.Subnets[0].Zone, CapacityType: cloud.OnDemand}, 0.05)
 	id := s.launch(t, s.request("t", cloud.OnDemand, 1, "m6i.large")).Instances[0].IDs[0]
 	if got := s.DollarsPerHour(); got != 0.05 {
-		t.Errorf("%v dollars an hour", got)
+		t.Errorf("DollarsPerHour = %v", got)
 	}
 	s.pass(time.Minute)
 	r, _ := s.Record(id)
 	s.pass(time.Hour - s.now.Sub(r.Running))
 	if got := s.Dollars(); math.Abs(got-0.05) > 1e-9 {
-		t.Errorf("an hour costs %v", got)
+		t.Errorf("Dollars after an hour = %v", got)
 	}
 	s.Fail(id)
 	s.pass(time.Hour)
 	if got := s.Dollars(); math.Abs(got-0.05) > 1e-9 || s.DollarsPerHour() != 0 {
-		t.Errorf("an hour and its end cost %v, and %v an hour are left", got, s.DollarsPerHour())
+		t.Errorf("Dollars after termination = %v, DollarsPerHour = %v", got, s.DollarsPerHour())
 	}
 }
 
@@ -135,20 +135,20 @@ func TestLag(t *testing.T) {
 		s.pass(time.Second)
 	}
 	if len(seen) < 10 || !seen[len(ids)] {
-		t.Errorf("numbers of visible instances: %v", seen)
+		t.Errorf("counts of visible instances: %v", seen)
 	}
 	if late == 0 {
-		t.Error("no instance was shown pending after it ran")
+		t.Error("no running instance was listed as pending")
 	}
 	if err := s.Tag(context.Background(), ids, map[string]string{"Name": "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.named(t); n == len(ids) {
-		t.Error("every tag is visible at once")
+		t.Error("all tags are visible at once")
 	}
 	s.pass(30 * time.Second)
 	if n := s.named(t); n != len(ids) {
-		t.Errorf("%d tags are visible in the end", n)
+		t.Errorf("%d tags are visible after the lag", n)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestSeed(t *testing.T) {
 		t.Error(diff)
 	}
 	if cmp.Equal(run(7), run(8)) {
-		t.Error("two seeds, one history")
+		t.Error("two seeds gave the same events")
 	}
 }
 
@@ -193,10 +193,10 @@ func TestAddresses(t *testing.T) {
 			a, _ := s.Record(first)
 			b, _ := s.Record(second)
 			if (a.PrivateDNS == b.PrivateDNS) != test.reuse {
-				t.Errorf("%s, then %s", a.PrivateDNS, b.PrivateDNS)
+				t.Errorf("names %s, then %s", a.PrivateDNS, b.PrivateDNS)
 			}
 			if !test.reuse && a.PrivateDNS != "ip-10-0-0-4.us-west-2.compute.internal" {
-				t.Errorf("the first is %s", a.PrivateDNS)
+				t.Errorf("name of the first instance = %s", a.PrivateDNS)
 			}
 		})
 	}

@@ -94,10 +94,10 @@ func TestBuckets(t *testing.T) {
 		wait    time.Duration
 		admit   int
 	}{
-		{"a burst of five", 1, 0, 5},
-		{"two a second come back", 1, 2 * time.Second, 9},
-		{"and never more than the burst", 1, time.Hour, 10},
-		{"a divisor narrows both", 5, time.Second, 1},
+		{"burst of five", 1, 0, 5},
+		{"refills two tokens per second", 1, 2 * time.Second, 9},
+		{"never refills above the burst", 1, time.Hour, 10},
+		{"a divisor reduces rate and burst", 5, time.Second, 1},
 		{"switched off", -1, 0, 40},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,18 +119,18 @@ func TestBuckets(t *testing.T) {
 				t.Errorf("%d calls were admitted, want %d", admitted, test.admit)
 			}
 			if got := s.Counts()[memcloud.CreateFleet]; got.Calls != 40 || got.Throttled != 40-admitted {
-				t.Errorf("counted %+v", got)
+				t.Errorf("Counts = %+v", got)
 			}
 			for name, tokens := range s.Tokens() {
 				if tokens < 0 {
-					t.Errorf("bucket %s holds %v", name, tokens)
+					t.Errorf("bucket %s has %v tokens", name, tokens)
 				}
 			}
 		})
 	}
 }
 
-func TestThrottledCallLeavesTheTokenUnused(t *testing.T) {
+func TestThrottledCallDoesNotUseToken(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
 	if _, err := s.CreateFleet(context.Background(), s.request("t", cloud.OnDemand, 1, "m6i.large")); !fault.Is(err, fault.Throttled) {
@@ -139,14 +139,14 @@ func TestThrottledCallLeavesTheTokenUnused(t *testing.T) {
 	s.launch(t, s.request("t", cloud.OnDemand, 2, "m6i.large"))
 }
 
-func TestLostAnswers(t *testing.T) {
+func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		lose     func(*memcloud.Cloud)
 		launched int
 	}{
-		{"after the effect", func(c *memcloud.Cloud) { c.LoseAnswer(memcloud.CreateFleet) }, 1},
-		{"before it", func(c *memcloud.Cloud) { c.LoseCall(memcloud.CreateFleet) }, 0},
+		{"response lost", func(c *memcloud.Cloud) { c.LoseAnswer(memcloud.CreateFleet) }, 1},
+		{"request lost", func(c *memcloud.Cloud) { c.LoseCall(memcloud.CreateFleet) }, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t, memcloud.Options{})
@@ -160,7 +160,7 @@ func TestLostAnswers(t *testing.T) {
 			}
 			got := s.launch(t, request)
 			if n := len(s.Records()); n != 1 || got.Instances[0].IDs[0] != s.Records()[0].ID {
-				t.Fatalf("%d instances after the second call, answer %+v", n, got)
+				t.Fatalf("%d instances after the second call, result %+v", n, got)
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestStrategies(t *testing.T) {
 	one, two := 1.0, 2.0
 	request := s.request("", cloud.OnDemand, 1, "m6i.xlarge", "m6i.large")
 	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.large" {
-		t.Errorf("lowest-price took %s", got)
+		t.Errorf("lowest-price chose %s", got)
 	}
 	request.Strategy = "prioritized"
 	for i := range request.Configs[0].Overrides {
@@ -182,15 +182,15 @@ func TestStrategies(t *testing.T) {
 		}
 	}
 	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.xlarge" {
-		t.Errorf("prioritized took %s", got)
+		t.Errorf("prioritized chose %s", got)
 	}
 	request.CapacityType, request.Strategy = cloud.Spot, "price-capacity-optimized"
 	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.large" {
-		t.Errorf("price-capacity-optimized took %s at more than the best depth is worth", got)
+		t.Errorf("price-capacity-optimized chose %s, whose price exceeds the value of the best depth", got)
 	}
 }
 
-func TestFleetBeyondTheBucketOfInstances(t *testing.T) {
+func TestFleetExceedsResourceBucket(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	s.launch(t, s.request("a", cloud.OnDemand, 999, "m6i.large"))
 	got := s.launch(t, s.request("b", cloud.OnDemand, 2, "m6i.large"))
@@ -209,12 +209,12 @@ func TestCapacityComesBack(t *testing.T) {
 	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
 	id := s.launch(t, request).Instances[0].IDs[0]
 	if got := s.launch(t, request); len(got.Errors) != 1 || s.Capacity(offering) != 0 {
-		t.Fatalf("the second got %+v", got)
+		t.Fatalf("second fleet = %+v", got)
 	}
 	s.Fail(id)
 	s.pass(time.Minute)
 	if got := s.launch(t, request); len(got.Instances) != 1 {
-		t.Errorf("after the end of the first, the third got %+v", got)
+		t.Errorf("third fleet after the first was terminated = %+v", got)
 	}
 }
 
@@ -225,15 +225,15 @@ func TestBlocked(t *testing.T) {
 	s.Shortage(event.Offering{InstanceType: "m6i.large", Zone: s.Subnets[0].Zone}, start.Add(time.Minute))
 	got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large"))
 	if len(got.Instances) != 0 || len(got.Errors) != 3 || got.Errors[0].Code != "MaxSpotInstanceCountExceeded" {
-		t.Errorf("spot got %+v", got)
+		t.Errorf("spot fleet = %+v", got)
 	}
 	got = s.launch(t, s.request("", cloud.OnDemand, 1, "m6i.large"))
 	if len(got.Errors) != 1 || got.Errors[0].Code != "InsufficientInstanceCapacity" || got.Instances[0].Zone != s.Subnets[1].Zone {
-		t.Errorf("on-demand got %+v", got)
+		t.Errorf("on-demand fleet = %+v", got)
 	}
 	s.pass(time.Minute)
 	if got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large")); len(got.Instances) != 1 {
-		t.Errorf("afterwards spot got %+v", got)
+		t.Errorf("spot fleet after the block = %+v", got)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *subnet) lease(lowest bool) int {
 			return at
 		}
 	}
-	panic("memcloud: leasing from a full subnet")
+	panic("memcloud: no free address in the subnet")
 }
 
 func (s *subnet) free(address int) { delete(s.taken, address) }

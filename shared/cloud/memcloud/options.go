@@ -67,7 +67,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
-		panic("memcloud: Options.Now is needed")
+		panic("memcloud: Options.Now is required")
 	}
 	if o.Region == "" {
 		o.Region = defaultRegion

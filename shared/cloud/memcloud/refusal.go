@@ -30,9 +30,9 @@ func Code(err error) (code, message string) {
 
 // refuse returns an error of a kind with AWS's code.
 func refuse(kind fault.Kind, code, format string, args ...any) error {
-	return fault.E("calling the modelled cloud", kind,
+	return fault.E("calling the simulated EC2", kind,
 		&Refusal{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // errLost is the error of a lost call or response.
-var errLost = errors.New("the connection was lost before the answer")
+var errLost = errors.New("the connection was lost before the response")

@@ -20,11 +20,11 @@ func TestParse(t *testing.T) {
 		{"by the hour", rate("Hrs", "USD", "0.0960000000"), "USD", 0.096},
 		{"in China", rate("Hrs", "CNY", "0.7500000000"), "CNY", 0.75},
 		{"in another currency", rate("Hrs", "CNY", "0.75"), "USD", 0},
-		{"a fee", rate("Quantity", "USD", "1000"), "USD", 0},
-		{"no number", rate("Hrs", "USD", "free"), "USD", 0},
-		{"not a number", rate("Hrs", "USD", "NaN"), "USD", 0},
-		{"without end", rate("Hrs", "USD", "Inf"), "USD", 0},
-		{"reserved alone", entry(`"Reserved":{}`), "USD", 0},
+		{"upfront fee", rate("Quantity", "USD", "1000"), "USD", 0},
+		{"text instead of a price", rate("Hrs", "USD", "free"), "USD", 0},
+		{"NaN price", rate("Hrs", "USD", "NaN"), "USD", 0},
+		{"infinite price", rate("Hrs", "USD", "Inf"), "USD", 0},
+		{"only reserved terms", entry(`"Reserved":{}`), "USD", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := parse(test.text, test.currency)
@@ -34,6 +34,6 @@ func TestParse(t *testing.T) {
 		})
 	}
 	if _, err := parse("{", "USD"); err == nil {
-		t.Error("half an entry was read")
+		t.Error("a truncated entry was decoded")
 	}
 }

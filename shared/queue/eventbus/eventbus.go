@@ -93,7 +93,7 @@ func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
 func (b *Bus) retryMessages(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, attempt int) ([]queue.Outgoing, error) {
 	op := "sending to bus " + b.name
 	if len(out.Entries) != len(batch) {
-		return nil, fault.F(op, fault.Unknown, "%d entries were answered with %d", len(batch), len(out.Entries))
+		return nil, fault.F(op, fault.Unknown, "PutEvents returned %d results for %d entries", len(out.Entries), len(batch))
 	}
 	var again []queue.Outgoing
 	for i, entry := range out.Entries {

@@ -76,11 +76,11 @@ func TestErrors(t *testing.T) {
 		hint  string
 		calls int
 	}{
-		{"never taken", fake{fail: map[string]int{"a": 100}, code: "InternalFailure"}, fault.Retry, "", maxAttempts},
+		{"never accepted", fake{fail: map[string]int{"a": 100}, code: "InternalFailure"}, fault.Retry, "", maxAttempts},
 		{"refused", fake{fail: map[string]int{"a": 1}, code: "MalformedDetail"}, fault.Invalid, "", 1},
-		{"refused for a reason that nobody knows", fake{fail: map[string]int{"a": 1}, code: "TooManyCoffees"}, fault.Rejected, "", 1},
+		{"rejected with an unknown code", fake{fail: map[string]int{"a": 1}, code: "TooManyCoffees"}, fault.Rejected, "", 1},
 		{"entry denied", fake{fail: map[string]int{"a": 1}, code: "AccessDeniedException"}, fault.Denied, "events:PutEvents", 1},
-		{"answers missing", fake{short: true}, fault.Unknown, "", 1},
+		{"missing results", fake{short: true}, fault.Unknown, "", 1},
 		{"no bus", fake{err: &types.ResourceNotFoundException{}}, fault.Missing, "JOIST_BUS", 1},
 		{"denied", fake{err: &smithy.GenericAPIError{Code: "AccessDeniedException"}}, fault.Denied, "events:PutEvents", 1},
 		{"theirs", fake{err: &smithy.GenericAPIError{Code: "InternalException", Fault: smithy.FaultServer}}, fault.Unknown, "", 1},
@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			err := over(&test.fake).Send(t.Context(), messages("a")...)
 			if !fault.Is(err, test.kind) || !strings.Contains(fault.FindHint(err), test.hint) || len(test.fake.calls) != test.calls {
-				t.Errorf("%v of kind %q after %d calls", err, fault.KindOf(err), len(test.fake.calls))
+				t.Errorf("error %v of kind %q after %d calls", err, fault.KindOf(err), len(test.fake.calls))
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func compileAnythingBut(operand any) (matcher, error) {
 	}
 	compile, ok := invertibleOperators[operator]
 	if !ok {
-		return nil, fmt.Errorf("%q cannot stand inside", operator)
+		return nil, fmt.Errorf("%q is not allowed here", operator)
 	}
 	values := asList(inner)
 	if len(values) == 0 {
@@ -27,7 +27,7 @@ func compileAnythingBut(operand any) (matcher, error) {
 	}
 	return matchNone(values, func(value any) (matcher, error) {
 		if text, ok := value.(string); !ok || text == "" {
-			return nil, fmt.Errorf("%s: %s must be a string that is not empty", operator, describeValue(value))
+			return nil, fmt.Errorf("%s: %s must be a non-empty string", operator, describeValue(value))
 		}
 		return compile(value)
 	})
@@ -56,7 +56,7 @@ func matchOtherValues(operand any) (matcher, error) {
 		}
 	}
 	if (texts == 0) == (numbers == 0) {
-		return nil, errors.New("the list must hold strings alone or numbers alone")
+		return nil, errors.New("the list must contain only strings or only numbers")
 	}
 	return matchNone(values, matchScalar)
 }

@@ -47,7 +47,7 @@ func (f *field) compileExpression(object map[string]any) error {
 	}
 	compile, ok := expressions[operator]
 	if !ok {
-		return fmt.Errorf("%q is no operator", operator)
+		return fmt.Errorf("unknown operator %q", operator)
 	}
 	m, err := compile(operand)
 	if err != nil {
@@ -115,7 +115,7 @@ func compileAffix(has, hasFold func(s, part string) bool) func(operand any) (mat
 				return nil, err
 			}
 			if operator != "equals-ignore-case" {
-				return nil, fmt.Errorf("%q cannot stand inside", operator)
+				return nil, fmt.Errorf("%q is not allowed here", operator)
 			}
 			operand, test = inner, hasFold
 		}
@@ -148,7 +148,7 @@ func compileCIDR(operand any) (matcher, error) {
 		return nil, err
 	}
 	if block.IsSingleIP() || block.Addr().Is4In6() {
-		return nil, fmt.Errorf("%s must be a block of two or more addresses, none of them IPv4 within IPv6", describeValue(operand))
+		return nil, fmt.Errorf("%s must be a CIDR of two or more addresses and not IPv4-mapped IPv6", describeValue(operand))
 	}
 	return matchString(func(s string) bool {
 		address, err := netip.ParseAddr(s)

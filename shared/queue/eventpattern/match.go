@@ -40,7 +40,7 @@ func (p *Pattern) Match(event []byte) (bool, error) {
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return false, fault.F("matching an event", fault.Invalid, "it is %s, not an object", describeValue(tree))
+		return false, fault.F("matching an event", fault.Invalid, "the value is %s, not an object", describeValue(tree))
 	}
 	f := flattener{leaves: map[string][]leaf{}}
 	f.flattenValue("", object, arrayIndexes{})

@@ -44,7 +44,7 @@ var comparisons = map[string]struct {
 func compileNumeric(operand any) (matcher, error) {
 	list, ok := operand.([]any)
 	if !ok || (len(list) != 2 && len(list) != 4) {
-		return nil, errors.New("it takes an array of one or two comparisons")
+		return nil, errors.New("numeric needs an array of one or two comparisons")
 	}
 	first, side, low, err := compileComparison(list[0], list[1])
 	if err != nil || len(list) == 2 {
@@ -67,7 +67,7 @@ func compileComparison(operator, operand any) (m matcher, side int, bound float6
 	name, _ := operator.(string)
 	comparison, ok := comparisons[name]
 	if !ok {
-		return nil, 0, 0, fmt.Errorf("%s is no comparison", describeValue(operator))
+		return nil, 0, 0, fmt.Errorf("unknown comparison %s", describeValue(operator))
 	}
 	number, ok := operand.(json.Number)
 	if !ok {

@@ -44,7 +44,7 @@ func Compile(text []byte) (*Pattern, error) {
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return nil, fault.F("compiling an event pattern", fault.Invalid, "it is %s, not an object", describeValue(tree))
+		return nil, fault.F("compiling an event pattern", fault.Invalid, "the value is %s, not an object", describeValue(tree))
 	}
 	alternatives, err := compileObject("", object)
 	if err != nil {
@@ -65,7 +65,7 @@ func compileObject(path string, object map[string]any) ([][]field, error) {
 			return nil, err
 		}
 		if len(all)*len(some) > MaxAlternatives {
-			return nil, fmt.Errorf("%s: its $or make more than %d combinations", pathName(path), MaxAlternatives)
+			return nil, fmt.Errorf("%s: its $or lists produce more than %d combinations", pathName(path), MaxAlternatives)
 		}
 		if all, err = joinAlternatives(all, some); err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func compileMember(path, name string, value any) ([][]field, error) {
 		leaf, err := compileLeaf(below, value)
 		return [][]field{{leaf}}, err
 	default:
-		return nil, fmt.Errorf("%s: %s must stand in an object or an array", below, describeValue(value))
+		return nil, fmt.Errorf("%s: %s must be in an object or an array", below, describeValue(value))
 	}
 }
 
@@ -143,7 +143,7 @@ func joinAlternatives(a, b [][]field) ([][]field, error) {
 		for _, right := range b {
 			for _, f := range right {
 				if slices.ContainsFunc(left, func(other field) bool { return other.path == f.path }) {
-					return nil, fmt.Errorf("%s: the field stands both inside and outside of an $or, or twice", f.path)
+					return nil, fmt.Errorf("%s: the field is both inside and outside of an $or, or is there twice", f.path)
 				}
 			}
 			out = append(out, slices.Concat(left, right))

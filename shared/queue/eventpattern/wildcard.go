@@ -37,7 +37,7 @@ func splitWildcard(text string) ([]string, error) {
 		if c == '\\' {
 			i++
 			if i == len(text) || (text[i] != '*' && text[i] != '\\') {
-				return nil, errors.New(`a backslash may stand only before * and \`)
+				return nil, errors.New(`a backslash is allowed only before * and \`)
 			}
 			c = text[i]
 		}

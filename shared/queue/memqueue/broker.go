@@ -104,7 +104,7 @@ func (b *Broker) CheckConservation() error {
 	for _, name := range b.Queues() {
 		q, _ := b.FindQueue(name)
 		if s := q.Stats(); s.TotalIn() != s.TotalOut()+s.Visible+s.Hidden {
-			return fmt.Errorf("queue %s lost or made messages: %+v", name, s)
+			return fmt.Errorf("queue %s lost or duplicated messages: %+v", name, s)
 		}
 	}
 	return nil

@@ -100,9 +100,9 @@ func checkEntry(m queue.Outgoing) error {
 	size := len(m.Source) + len(m.Type) + len(m.Body)
 	switch {
 	case m.Source == "" || m.Type == "":
-		return fault.F(op, fault.Invalid, "source and type are needed")
+		return fault.F(op, fault.Invalid, "source and type are required")
 	case strings.HasPrefix(m.Source, "aws."):
-		return fault.F(op, fault.Invalid, "source %q belongs to AWS", m.Source)
+		return fault.F(op, fault.Invalid, "source %q is reserved for AWS", m.Source)
 	case size > MaxEntry:
 		return fault.F(op, fault.Invalid, "%d bytes exceed the limit of %d", size, MaxEntry)
 	case !json.Valid(m.Body) || bytes.TrimLeft(m.Body, " \t\r\n")[0] != '{':
@@ -117,7 +117,7 @@ func (s *Bus) putEntries(batch []queue.Outgoing) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shouldFail(SendFailed, b.faults.FailSend) {
-		return fault.F("sending to bus "+s.name, fault.Retry, "the model failed the call")
+		return fault.F("sending to bus "+s.name, fault.Retry, "injected fault: the call failed")
 	}
 	for _, m := range batch {
 		event, err := s.newEvent(m)
@@ -127,7 +127,7 @@ func (s *Bus) putEntries(batch []queue.Outgoing) error {
 		s.archiveAndRoute(event)
 	}
 	if b.shouldFail(SendAnswerLost, b.faults.LoseSendAnswer) {
-		return fault.F("sending to bus "+s.name, fault.Unknown, "the model lost the answer")
+		return fault.F("sending to bus "+s.name, fault.Unknown, "injected fault: the response was lost")
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 		Time: s.broker.now().UTC().Format(time.RFC3339), Region: s.region, Resources: []string{}, Detail: m.Body,
 	})
 	if err != nil {
-		return nil, fault.E("wrapping an event of type "+m.Type, fault.Invalid, err)
+		return nil, fault.E("encoding an event of type "+m.Type, fault.Invalid, err)
 	}
 	return bytes.TrimRight(text.Bytes(), "\n"), nil
 }
@@ -163,7 +163,7 @@ func (s *Bus) newEvent(m queue.Outgoing) ([]byte, error) {
 // PutEvent routes a complete event, as AWS services send them.
 func (s *Bus) PutEvent(raw []byte) error {
 	if !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
-		return fault.F("putting an event on bus "+s.name, fault.Invalid, "it is not a JSON object")
+		return fault.F("putting an event on bus "+s.name, fault.Invalid, "the event is not a JSON object")
 	}
 	b := s.broker
 	b.mu.Lock()

@@ -20,7 +20,7 @@ func bodies(t *testing.T, q *Queue) []string {
 }
 
 func TestBusRoutes(t *testing.T) {
-	b, inbox, dead, _ := made(t, Faults{})
+	b, inbox, dead, _ := newTestBroker(t, Faults{})
 	audit := b.Queue("audit", QueueOptions{})
 	bus := b.Bus("joist").SetAccount("210987654321", "us-east-2")
 	for _, rule := range []Rule{
@@ -44,7 +44,7 @@ func TestBusRoutes(t *testing.T) {
 	}
 	whole := bodies(t, audit)
 	if len(whole) != 2 || len(bodies(t, dead)) != 1 {
-		t.Fatalf("audit got %v", whole)
+		t.Fatalf("messages of the queue audit = %v", whole)
 	}
 	id := whole[0][len(`{"version":"0","id":"`):][:36]
 	want := `{"version":"0","id":"` + id + `","detail-type":"plan.made.v1","source":"joist/planner","account":"210987654321",` +
@@ -58,7 +58,7 @@ func TestBusRoutes(t *testing.T) {
 }
 
 func TestBusPutAndReplay(t *testing.T) {
-	b, q, _, c := made(t, Faults{})
+	b, q, _, c := newTestBroker(t, Faults{})
 	bus := b.Bus("default")
 	if err := bus.PutRule(Rule{Name: "spot", Pattern: `{"source":["aws.ec2"]}`, Targets: []Target{{Queue: "q"}}}); err != nil {
 		t.Fatal(err)
@@ -78,15 +78,15 @@ func TestBusPutAndReplay(t *testing.T) {
 	}
 	b.SetFaults(Faults{LoseEvent: 1})
 	if err := bus.PutEvent([]byte(`{"source":"aws.ec2"}`)); err != nil || b.Counts()[EventLost] != 1 || len(bodies(t, q)) != 0 {
-		t.Errorf("losing an event: %v, %v", err, b.Counts())
+		t.Errorf("lost event: %v, %v", err, b.Counts())
 	}
 	if err := bus.PutEvent([]byte(`[]`)); !fault.Is(err, fault.Invalid) {
-		t.Errorf("putting an array: %v", err)
+		t.Errorf("putting an array on the bus: %v", err)
 	}
 }
 
 func TestBusRefuses(t *testing.T) {
-	b, _, _, _ := made(t, Faults{})
+	b, _, _, _ := newTestBroker(t, Faults{})
 	bus := b.Bus("joist")
 	for name, m := range map[string]queue.Outgoing{
 		"no source":     {Type: "t", Body: []byte(`{}`)},
@@ -102,15 +102,15 @@ func TestBusRefuses(t *testing.T) {
 		}
 	}
 	if err := bus.PutRule(Rule{Name: "r", Pattern: `{`}); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a pattern that is no JSON: %v", err)
+		t.Errorf("rule with a malformed pattern: %v", err)
 	}
 	if err := bus.PutRule(Rule{Name: "r", Pattern: `{"a":["x"]}`, Targets: []Target{{InputPath: "detail"}}}); !fault.Is(err, fault.Invalid) {
-		t.Errorf("an input path without $: %v", err)
+		t.Errorf("rule with an input path without $: %v", err)
 	}
 }
 
 func TestBusFaults(t *testing.T) {
-	b, q, _, _ := made(t, Faults{RouteTwice: 1})
+	b, q, _, _ := newTestBroker(t, Faults{RouteTwice: 1})
 	bus := b.Bus("joist")
 	if err := bus.PutRule(Rule{Name: "r", Pattern: `{"source":["s"]}`, Targets: []Target{{Queue: "q", InputPath: "$.detail"}}}); err != nil {
 		t.Fatal(err)
@@ -122,11 +122,11 @@ func TestBusFaults(t *testing.T) {
 	m := queue.Outgoing{Source: "s", Type: "t", Body: []byte(`{}`)}
 	b.SetFaults(Faults{FailSend: 1})
 	if err := bus.Send(t.Context(), m); !fault.Is(err, fault.Retry) || len(bodies(t, q)) != 0 {
-		t.Errorf("a failed send: %v", err)
+		t.Errorf("failed send: %v", err)
 	}
 	b.SetFaults(Faults{LoseSendAnswer: 1})
 	if err := bus.Send(t.Context(), m); !fault.Is(err, fault.Unknown) || len(bodies(t, q)) != 1 {
-		t.Errorf("a lost answer: %v", err)
+		t.Errorf("lost response: %v", err)
 	}
 	b.SetFaults(Faults{})
 	if err := b.CheckConservation(); err != nil {

@@ -37,7 +37,7 @@ func (b *Broker) MoveUpTo(from, to string, limit int) (moved int, err error) {
 	defer b.mu.Unlock()
 	q := b.queues[from]
 	if q == nil || (to != "" && b.queues[to] == nil) {
-		return 0, fault.F("moving messages from "+from, fault.Missing, "there is no queue %q or %q", from, to)
+		return 0, fault.F("moving messages from "+from, fault.Missing, "queue %q or %q does not exist", from, to)
 	}
 	q.expireMessages()
 	var stay []*record

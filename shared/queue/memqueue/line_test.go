@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineIsASortedList compares a heap with a list that is sorted before each access.
-func TestLineIsASortedList(t *testing.T) {
+// TestVisibilityHeapMatchesSortedList compares a heap with a list that is sorted before each access.
+func TestVisibilityHeapMatchesSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l visibilityHeap
 		var list []*record
@@ -20,7 +20,7 @@ func TestLineIsASortedList(t *testing.T) {
 		}
 		pick := func(t *rapid.T) *record {
 			if len(list) == 0 {
-				t.Skip("it is empty")
+				t.Skip("the heap is empty")
 			}
 			return rapid.SampledFrom(list).Draw(t, "record")
 		}
@@ -53,26 +53,26 @@ func TestLineIsASortedList(t *testing.T) {
 			"next": func(t *rapid.T) {
 				want := slices.MinFunc(append(list, pick(t)), order)
 				if got := l.popFirst(); got != want {
-					t.Fatalf("got %d, want %d", got.serial, want.serial)
+					t.Fatalf("popped %d, want %d", got.serial, want.serial)
 				}
 				out(want)
 			},
 			"": func(t *rapid.T) {
 				if l.len() != len(list) {
-					t.Fatalf("it has %d, want %d", l.len(), len(list))
+					t.Fatalf("len = %d, want %d", l.len(), len(list))
 				}
 				if len(list) == 0 {
 					if l.firstRecord() != nil {
-						t.Fatal("an empty line has a first")
+						t.Fatal("an empty heap has a first record")
 					}
 				} else if got, want := l.firstRecord(), slices.MinFunc(list, order); got != want {
-					t.Fatalf("the first is %d, want %d", got.serial, want.serial)
+					t.Fatalf("first record %d, want %d", got.serial, want.serial)
 				}
 				if got := slices.SortedFunc(l.allRecords(), order); !slices.Equal(got, slices.SortedFunc(slices.Values(list), order)) {
-					t.Fatalf("all are %v", got)
+					t.Fatalf("all records = %v", got)
 				}
 				if l.stale > minStale && l.stale > len(l.heap)/2+1 {
-					t.Fatalf("%d of %d places are given up", l.stale, len(l.heap))
+					t.Fatalf("%d of %d entries are stale", l.stale, len(l.heap))
 				}
 			},
 		})

@@ -24,7 +24,7 @@ type clock struct{ now time.Time }
 func (c *clock) Now() time.Time          { return c.now }
 func (c *clock) Advance(d time.Duration) { c.now = c.now.Add(d) }
 
-func made(t *testing.T, f Faults) (*Broker, *Queue, *Queue, *clock) {
+func newTestBroker(t *testing.T, f Faults) (*Broker, *Queue, *Queue, *clock) {
 	t.Helper()
 	c := &clock{now: epoch}
 	b := New(Options{Now: c.Now, Seed: 1, Faults: f})
@@ -51,15 +51,15 @@ func receive(t *testing.T, q *Queue, visibility time.Duration) []queue.Message {
 }
 
 func TestRetentionExpires(t *testing.T) {
-	b, q, _, c := made(t, Faults{})
+	b, q, _, c := newTestBroker(t, Faults{})
 	send(t, q, "1")
 	c.Advance(time.Hour - 1)
 	if got := receive(t, q, 0); len(got) != 1 {
-		t.Fatalf("just before the end there are %d messages", len(got))
+		t.Fatalf("%d messages just before the end of the retention", len(got))
 	}
 	c.Advance(1)
 	if got := receive(t, q, 0); len(got) != 0 {
-		t.Fatalf("after the end there are %d messages", len(got))
+		t.Fatalf("%d messages after the end of the retention", len(got))
 	}
 	if s := q.Stats(); s.Expired != 1 || b.CheckConservation() != nil {
 		t.Errorf("%+v, %v", s, b.CheckConservation())
@@ -67,9 +67,9 @@ func TestRetentionExpires(t *testing.T) {
 }
 
 func TestNextVisible(t *testing.T) {
-	b, q, _, c := made(t, Faults{})
+	b, q, _, c := newTestBroker(t, Faults{})
 	if !q.NextVisible().IsZero() || !b.NextVisible().IsZero() {
-		t.Fatal("an empty queue has a next message")
+		t.Fatal("NextVisible of an empty queue found a message")
 	}
 	send(t, q, "1", "2")
 	receive(t, q, 30*time.Second)
@@ -85,14 +85,14 @@ func TestNextVisible(t *testing.T) {
 
 // A move task returns DLQ messages as new messages, and a purge keeps the counts consistent.
 func TestMove(t *testing.T) {
-	b, q, dead, c := made(t, Faults{})
+	b, q, dead, c := newTestBroker(t, Faults{})
 	send(t, q, "1")
 	id := receive(t, q, 0)[0].ID
 	receive(t, q, 0)
 	receive(t, q, 0)
 	letters := receive(t, dead, 0)
 	if len(letters) != 1 || letters[0].ID != id || !letters[0].Sent.Equal(epoch) {
-		t.Fatalf("dead letters: %+v", letters)
+		t.Fatalf("messages in the DLQ = %+v", letters)
 	}
 	c.Advance(time.Minute)
 	dead.PutRaw([]byte("stranger"))
@@ -101,10 +101,10 @@ func TestMove(t *testing.T) {
 	}
 	back := receive(t, q, 0)
 	if len(back) != 1 || back[0].ID == id || back[0].Receives != 1 || !back[0].Sent.Equal(c.now) {
-		t.Errorf("moved back: %+v", back)
+		t.Errorf("messages after the move = %+v", back)
 	}
 	if _, err := b.MoveMessages("q-dead", "nowhere"); !fault.Is(err, fault.Missing) {
-		t.Errorf("moving to nowhere: %v", err)
+		t.Errorf("moving to a missing queue: %v", err)
 	}
 	dead.Purge()
 	if err := b.CheckConservation(); err != nil || len(receive(t, dead, 0)) != 0 {
@@ -113,7 +113,7 @@ func TestMove(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	b, _, _, c := made(t, Faults{})
+	b, _, _, c := newTestBroker(t, Faults{})
 	q := b.Queue("slow", QueueOptions{Delay: time.Minute})
 	send(t, q, "1")
 	if got := receive(t, q, 0); len(got) != 0 {
@@ -168,8 +168,8 @@ func TestFaults(t *testing.T) {
 		{Duplicated, Faults{Duplicate: 1}, "got 1, held 1"},
 	} {
 		t.Run(string(test.fault), func(t *testing.T) {
-			b, q, _, _ := made(t, test.faults)
-			got := walk(q)
+			b, q, _, _ := newTestBroker(t, test.faults)
+			got := runCalls(q)
 			s := q.Stats()
 			if got = fmt.Sprintf("%s, held %d", got, s.Visible+s.Hidden); got != test.want {
 				t.Errorf("%s; want %s", got, test.want)
@@ -184,8 +184,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// walk sends, receives, hides and deletes one message up to the first error.
-func walk(q *Queue) string {
+// runCalls sends, receives, hides and deletes one message up to the first error.
+func runCalls(q *Queue) string {
 	ctx := context.Background()
 	if err := q.Send(ctx, queue.Outgoing{Type: "t", Body: []byte("x")}); err != nil {
 		return string(fault.KindOf(err))
@@ -206,7 +206,7 @@ func walk(q *Queue) string {
 }
 
 func TestReorder(t *testing.T) {
-	b, q, _, _ := made(t, Faults{Reorder: 1})
+	b, q, _, _ := newTestBroker(t, Faults{Reorder: 1})
 	var want []string
 	for i := range 20 {
 		want = append(want, strconv.Itoa(i))
@@ -229,18 +229,18 @@ func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		steps := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 200).Draw(t, "steps")
-		first, err := story(seed, steps)
+		first, err := runSteps(seed, steps)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if second, _ := story(seed, steps); first != second {
+		if second, _ := runSteps(seed, steps); first != second {
 			t.Fatalf("two runs of one seed differ:\n%s\n%s", first, second)
 		}
 	})
 }
 
-// story runs the steps against a faulty broker and returns a log of the results.
-func story(seed uint64, steps []int) (string, error) {
+// runSteps runs the steps against a faulty broker and returns a log of the results.
+func runSteps(seed uint64, steps []int) (string, error) {
 	ctx := context.Background()
 	c := &clock{now: epoch}
 	b := New(Options{Now: c.Now, Seed: seed, Faults: Faults{

@@ -89,7 +89,7 @@ func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shouldFail(DeleteFailed, b.faults.FailDelete) {
-		return fault.F("deleting from "+q.name, fault.Retry, "the model failed the call")
+		return fault.F("deleting from "+q.name, fault.Retry, "injected fault: the call failed")
 	}
 	q.expireMessages()
 	for _, receipt := range receipts {
@@ -112,13 +112,13 @@ func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration
 		return fault.F(op, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
 	}
 	if b.shouldFail(HideFailed, b.faults.FailHide) {
-		return fault.F(op, fault.Retry, "the model failed the call")
+		return fault.F(op, fault.Retry, "injected fault: the call failed")
 	}
 	q.expireMessages()
 	now := b.now()
 	r := q.inFlight[receipt]
 	if r == nil || !r.visible.After(now) {
-		return fault.F(op, fault.Missing, "the receipt names no delivery in flight")
+		return fault.F(op, fault.Missing, "the receipt belongs to no message in flight")
 	}
 	q.order.remove(r)
 	r.visible = now.Add(visibility)

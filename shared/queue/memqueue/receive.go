@@ -14,7 +14,7 @@ func (q *Queue) receiveNow(limit int, visibility time.Duration) ([]queue.Message
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shouldFail(ReceiveFailed, b.faults.FailReceive) {
-		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model failed the call")
+		return nil, fault.F("receiving from "+q.name, fault.Retry, "injected fault: the call failed")
 	}
 	q.expireMessages()
 	now := b.now()
@@ -29,7 +29,7 @@ func (q *Queue) receiveNow(limit int, visibility time.Duration) ([]queue.Message
 		room = room[len(r.body):]
 	}
 	if len(messages) > 0 && b.shouldFail(ReceiveAnswerLost, b.faults.LoseReceiveAnswer) {
-		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model lost the answer")
+		return nil, fault.F("receiving from "+q.name, fault.Retry, "injected fault: the response was lost")
 	}
 	return messages, nil
 }

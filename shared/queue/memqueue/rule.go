@@ -43,7 +43,7 @@ func (s *Bus) PutRule(rule Rule) error {
 	}
 	for _, target := range rule.Targets {
 		if p := target.InputPath; p != "" && p != "$" && !strings.HasPrefix(p, "$.") {
-			return fault.F("adding rule "+rule.Name, fault.Invalid, "input path %q does not begin with $.", p)
+			return fault.F("adding rule "+rule.Name, fault.Invalid, "input path %q must begin with $.", p)
 		}
 	}
 	s.broker.mu.Lock()

@@ -40,14 +40,14 @@ func (q *Queue) SendBatch(delay time.Duration, batch ...queue.Outgoing) ([]strin
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shouldFail(SendFailed, b.faults.FailSend) {
-		return nil, fault.F("sending to "+q.name, fault.Retry, "the model failed the call")
+		return nil, fault.F("sending to "+q.name, fault.Retry, "injected fault: the call failed")
 	}
 	ids := make([]string, 0, len(batch))
 	for _, m := range batch {
 		ids = append(ids, q.acceptMessage(m.Body, m.MessageAttributes(), delay))
 	}
 	if b.shouldFail(SendAnswerLost, b.faults.LoseSendAnswer) {
-		return nil, fault.F("sending to "+q.name, fault.Unknown, "the model lost the answer")
+		return nil, fault.F("sending to "+q.name, fault.Unknown, "injected fault: the response was lost")
 	}
 	return ids, nil
 }

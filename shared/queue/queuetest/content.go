@@ -45,7 +45,7 @@ func splitsSends(t *testing.T, s Subject) {
 	large := strings.Repeat("x", queue.MaxBody-1024)
 	send(t, s.Queue, text(large, large, large, large, large)...)
 	if got := countBodies(gather(t, s.Queue, 5, long)); got[large] != 5 {
-		t.Errorf("%d of 5 large bodies came whole", got[large])
+		t.Errorf("received %d of 5 large bodies unchanged", got[large])
 	}
 }
 
@@ -66,7 +66,7 @@ func limitsReceive(t *testing.T, s Subject) {
 	for _, limit := range []int{1, 3, queue.MaxBatch} {
 		got, err := s.Queue.Receive(t.Context(), limit, 0, 0)
 		if err != nil || len(got) > limit {
-			t.Errorf("a receive of at most %d gave %d, %v", limit, len(got), err)
+			t.Errorf("receive with limit %d returned %d messages, %v", limit, len(got), err)
 		}
 	}
 	for _, limit := range []int{0, queue.MaxBatch + 1} {
@@ -83,7 +83,7 @@ func keepsBodies(t *testing.T, s Subject) {
 		send(t, s.Queue, text(body)...)
 		m := one(t, s.Queue, long)
 		if got := string(m.Body); got != body {
-			t.Errorf("%d bytes %.40q became %d bytes %.40q", len(body), body, len(got), got)
+			t.Errorf("body of %d bytes %.40q was received as %d bytes %.40q", len(body), body, len(got), got)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func refusesBodies(t *testing.T, s Subject) {
 	nothing(t, s.Queue)
 }
 
-func tellsDepth(t *testing.T, s Subject) {
+func reportsDepth(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a", "b", "c")...)
 	got, err := s.Queue.Receive(t.Context(), 1, time.Second, long)
 	if err != nil || len(got) != 1 {
@@ -128,7 +128,7 @@ func tellsDepth(t *testing.T, s Subject) {
 	}
 	visible, hidden, err = s.Dead.Depth(t.Context())
 	if err != nil || visible != 0 || hidden != 0 {
-		t.Errorf("dead letters: %d visible, %d hidden, %v; want none", visible, hidden, err)
+		t.Errorf("DLQ: %d visible, %d hidden, %v; want none", visible, hidden, err)
 	}
 }
 

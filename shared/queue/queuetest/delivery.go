@@ -48,7 +48,7 @@ func hideExtends(t *testing.T, s Subject) {
 	one(t, s.Queue, long)
 }
 
-func hideGivesBack(t *testing.T, s Subject) {
+func hideZeroReturns(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	hide(t, s.Queue, one(t, s.Queue, long).Receipt, 0)
 	one(t, s.Queue, long)
@@ -77,9 +77,9 @@ func hideRefusesDeleted(t *testing.T, s Subject) {
 	wantKind(t, s.Queue.Hide(t.Context(), m.Receipt, long), fault.Missing)
 }
 
-func hideAllAnswersEach(t *testing.T, s Subject) {
+func hideAllReportsEach(t *testing.T, s Subject) {
 	if errs := s.Queue.HideAll(t.Context(), long); len(errs) != 0 {
-		t.Errorf("nothing to hide is answered with %v", errs)
+		t.Errorf("HideAll without receipts = %v", errs)
 	}
 	send(t, s.Queue, text("a")...)
 	gone := one(t, s.Queue, long)
@@ -92,7 +92,7 @@ func hideAllAnswersEach(t *testing.T, s Subject) {
 	}
 	errs := s.Queue.HideAll(t.Context(), long, receipts...)
 	if len(errs) != len(receipts) {
-		t.Fatalf("%d receipts are answered with %d errors", len(receipts), len(errs))
+		t.Fatalf("HideAll of %d receipts returned %d results", len(receipts), len(errs))
 	}
 	wantKind(t, errs[0], fault.Missing)
 	for i, err := range errs[1:] {
@@ -104,7 +104,7 @@ func hideAllAnswersEach(t *testing.T, s Subject) {
 	nothing(t, s.Queue)
 }
 
-func deleteForgivesStale(t *testing.T, s Subject) {
+func deleteAcceptsStale(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	first := one(t, s.Queue, long)
 	hide(t, s.Queue, first.Receipt, 0)
@@ -130,7 +130,7 @@ func countsReceives(t *testing.T, s Subject) {
 	for want := 1; want <= 2; want++ {
 		m := one(t, s.Queue, long)
 		if m.Receives != want {
-			t.Errorf("delivery %d says %d receives", want, m.Receives)
+			t.Errorf("delivery %d has %d receives", want, m.Receives)
 		}
 		hide(t, s.Queue, m.Receipt, 0)
 	}
@@ -141,7 +141,7 @@ func receiptsDiffer(t *testing.T, s Subject) {
 	first := one(t, s.Queue, long)
 	hide(t, s.Queue, first.Receipt, 0)
 	if second := one(t, s.Queue, long); first.Receipt == second.Receipt {
-		t.Errorf("two deliveries share the receipt %s", first.Receipt)
+		t.Errorf("two deliveries have the same receipt %s", first.Receipt)
 	}
 }
 
@@ -160,7 +160,7 @@ func keepsSentTime(t *testing.T, s Subject) {
 	}
 }
 
-func emptyGivesNothing(t *testing.T, s Subject) {
+func emptyReturnsNothing(t *testing.T, s Subject) {
 	got, err := s.Queue.Receive(t.Context(), 1, time.Second, long)
 	if err != nil || len(got) != 0 {
 		t.Errorf("received %v, %v", got, err)
@@ -179,8 +179,8 @@ func cancelledReceive(t *testing.T, s Subject) {
 	one(t, s.Queue, long)
 }
 
-// buries receives a message once more than MaxReceives.
-func buries(t *testing.T, s Subject) {
+// movesToDLQ receives a message once more than MaxReceives.
+func movesToDLQ(t *testing.T, s Subject) {
 	send(t, s.Queue, queue.Outgoing{Source: "queuetest", Type: "poison.v1", Body: []byte("a")})
 	for range s.MaxReceives {
 		one(t, s.Queue, short)
@@ -190,14 +190,14 @@ func buries(t *testing.T, s Subject) {
 	nothing(t, s.Queue)
 	m := one(t, s.Dead, long)
 	if string(m.Body) != "a" || m.Attributes[queue.TypeAttribute] != "poison.v1" {
-		t.Errorf("the dead letter is %+v", m)
+		t.Errorf("message in the DLQ = %+v", m)
 	}
 	s.Advance(long + time.Second)
 	nothing(t, s.Queue)
 }
 
-// buriesGivenBack is the same for receivers that make the message visible at once.
-func buriesGivenBack(t *testing.T, s Subject) {
+// movesReturnedToDLQ is the same for receivers that make the message visible at once.
+func movesReturnedToDLQ(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	for range s.MaxReceives {
 		hide(t, s.Queue, one(t, s.Queue, long).Receipt, 0)
@@ -205,7 +205,7 @@ func buriesGivenBack(t *testing.T, s Subject) {
 	}
 	nothing(t, s.Queue)
 	if m := one(t, s.Dead, long); string(m.Body) != "a" {
-		t.Errorf("the dead letter is %+v", m)
+		t.Errorf("message in the DLQ = %+v", m)
 	}
 }
 

@@ -59,7 +59,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		t.Run(b.name, func(t *testing.T) {
 			s := subject(t)
 			if b.needs != nil && !b.needs(s.Features) {
-				t.Skip("the subject does not have this feature")
+				t.Skip("the subject does not support this feature")
 			}
 			b.check(t, s)
 		})
@@ -72,28 +72,28 @@ func behaviours() []behaviour {
 		{"hides what was received", nil, hidesReceived},
 		{"delivers again when visibility ends", nil, deliversAgain},
 		{"hide extends", nil, hideExtends},
-		{"hide of zero gives back", nil, hideGivesBack},
-		{"hide refuses a stale receipt", nil, hideRefusesStale},
-		{"hide refuses a deleted message", nil, hideRefusesDeleted},
-		{"hiding many answers for each", nil, hideAllAnswersEach},
-		{"delete forgives a stale receipt", nil, deleteForgivesStale},
-		{"delete with a stale receipt keeps", func(f Features) bool { return f.Strict }, staleDeleteKeeps},
-		{"delete takes many receipts", nil, deletesMany},
+		{"hide with zero makes visible", nil, hideZeroReturns},
+		{"hide rejects a stale receipt", nil, hideRefusesStale},
+		{"hide rejects a deleted message", nil, hideRefusesDeleted},
+		{"hiding many returns a result for each", nil, hideAllReportsEach},
+		{"delete accepts a stale receipt", nil, deleteAcceptsStale},
+		{"delete with a stale receipt keeps the message", func(f Features) bool { return f.Strict }, staleDeleteKeeps},
+		{"deletes many receipts", nil, deletesMany},
 		{"counts receives", nil, countsReceives},
-		{"each delivery has its receipt", nil, receiptsDiffer},
-		{"keeps the time of sending", nil, keepsSentTime},
+		{"each delivery has its own receipt", nil, receiptsDiffer},
+		{"keeps the time of the send", nil, keepsSentTime},
 		{"splits a large send", nil, splitsSends},
 		{"limits a receive", nil, limitsReceive},
 		{"keeps bodies exactly", nil, keepsBodies},
 		{"keeps attributes", nil, keepsAttributes},
-		{"refuses what it cannot carry", nil, refusesBodies},
-		{"an empty queue gives nothing", nil, emptyGivesNothing},
-		{"a cancelled receive says so", nil, cancelledReceive},
-		{"buries after the last receive", func(f Features) bool { return f.Jumps }, buries},
-		{"buries what was given back too often", nil, buriesGivenBack},
-		{"tells its depth", nil, tellsDepth},
-		{"receivers do not share", nil, receiversDoNotShare},
-		{"queues do not mix", nil, queuesDoNotMix},
+		{"rejects invalid bodies", nil, refusesBodies},
+		{"an empty queue returns no message", nil, emptyReturnsNothing},
+		{"a cancelled receive returns the context's error", nil, cancelledReceive},
+		{"moves to the DLQ after the last receive", func(f Features) bool { return f.Jumps }, movesToDLQ},
+		{"moves to the DLQ after too many returns", nil, movesReturnedToDLQ},
+		{"reports its depth", nil, reportsDepth},
+		{"concurrent receivers get different messages", nil, receiversDoNotShare},
+		{"queues are separate", nil, queuesDoNotMix},
 		{"waits for a message", func(f Features) bool { return f.Waits }, waitsForMessage},
 		{"receives from the bus", func(f Features) bool { return f.Bus }, receivesFromBus},
 	}

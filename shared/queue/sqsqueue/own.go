@@ -16,12 +16,12 @@ import (
 func QueueARN(ctx context.Context, config aws.Config, name string) (string, error) {
 	told, err := sts.NewFromConfig(config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return "", awsfault.ReadCall("asking STS who we are", "sts:GetCallerIdentity").Wrap(err)
+		return "", awsfault.ReadCall("reading the caller's identity", "sts:GetCallerIdentity").Wrap(err)
 	}
 	// The caller's ARN is like arn:partition:sts::account:assumed-role/role/session.
 	fields := strings.Split(aws.ToString(told.Arn), ":")
 	if len(fields) < 6 {
-		return "", fault.F("asking STS who we are", fault.Bug, "it calls us %q", aws.ToString(told.Arn))
+		return "", fault.F("reading the caller's identity", fault.Bug, "STS returned the malformed ARN %q", aws.ToString(told.Arn))
 	}
 	return strings.Join([]string{"arn", fields[1], "sqs", config.Region, fields[4], name}, ":"), nil
 }

@@ -109,7 +109,7 @@ func TestPartialFailures(t *testing.T) {
 	}
 }
 
-func TestPartialFailuresForGood(t *testing.T) {
+func TestPermanentPartialFailures(t *testing.T) {
 	f := &fake{fail: map[string]int{"b": 100}, code: "InternalError"}
 	err := over(f).Send(t.Context(), messages("a b")...)
 	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "entry 1") || len(f.calls) != maxAttempts {
@@ -178,7 +178,7 @@ func TestErrors(t *testing.T) {
 		{"no queue", &types.QueueDoesNotExist{}, fault.Missing, fault.Missing, "JOIST_QUEUE_URL"},
 		{"denied", &smithy.GenericAPIError{Code: "AccessDenied"}, fault.Denied, fault.Denied, "sqs:SendMessage"},
 		{"theirs", &smithy.GenericAPIError{Code: "InternalFailure", Fault: smithy.FaultServer}, fault.Unknown, fault.Retry, ""},
-		{"receipt gone", &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Value x for parameter ReceiptHandle is invalid"},
+		{"unknown receipt", &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Value x for parameter ReceiptHandle is invalid"},
 			fault.Invalid, fault.Missing, ""},
 		{"not in flight", &types.MessageNotInflight{}, fault.Invalid, fault.Missing, ""},
 		{"too much in flight", &types.OverLimit{}, fault.Throttled, fault.Throttled, ""},
@@ -199,13 +199,13 @@ func TestErrors(t *testing.T) {
 func TestSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]int32{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, queue.MaxVisibility: 43200} {
 		if got := toSeconds(d); got != want {
-			t.Errorf("%s is %d seconds, want %d", d, got, want)
+			t.Errorf("%s = %d seconds, want %d", d, got, want)
 		}
 	}
 }
 
 // A message with malformed attributes is delivered, and so are the others.
-func TestReadIsTotal(t *testing.T) {
+func TestMalformedAttributesAreIgnored(t *testing.T) {
 	odd := toMessage(types.Message{Body: aws.String("b"), Attributes: map[string]string{"ApproximateReceiveCount": "many", "SentTimestamp": "noon"}})
 	if odd.Receives != 1 || !odd.Sent.IsZero() || string(odd.Body) != "b" {
 		t.Errorf("%+v", odd)

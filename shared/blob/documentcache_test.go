@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-func TestKeptRemembersByDigest(t *testing.T) {
+func TestDocumentCache(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := memblob.New(memblob.Options{Now: func() time.Time { return now }})
 	first, err := blob.Put(t.Context(), store, now, "notes", "first")
@@ -28,16 +28,16 @@ func TestKeptRemembersByDigest(t *testing.T) {
 	}
 	store.RemoveKey(first.Key())
 	if got, err := kept.Get(t.Context(), store, first); err != nil || got != "first" {
-		t.Errorf("what is remembered was read again: %q, %v", got, err)
+		t.Errorf("a cached document was read again: %q, %v", got, err)
 	}
 	if got, err := kept.Get(t.Context(), store, second); err != nil || got != "second" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := kept.Get(t.Context(), store, first); !fault.Is(err, fault.Retry) {
-		t.Errorf("only the last document is remembered, and reading the first gave %v", err)
+		t.Errorf("the first document is still cached: %v", err)
 	}
 	var none *blob.DocumentCache[string]
 	if got, err := none.Get(t.Context(), store, second); err != nil || got != "second" {
-		t.Errorf("without memory: %q, %v", got, err)
+		t.Errorf("empty cache: %q, %v", got, err)
 	}
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-var rehearsals = []behaviour{
-	{"says yes and does nothing", rehearses},
-	{"says no with the action", rehearsesDenial},
-	{"is throttled like the call", rehearsesThrottling},
-	{"finds what is missing", rehearsesMissing},
+var dryRuns = []behaviour{
+	{"succeeds and changes nothing", dryRunChangesNothing},
+	{"is denied with its action", dryRunIsDenied},
+	{"is throttled", dryRunIsThrottled},
+	{"finds a missing template", dryRunFindsMissingTemplate},
 }
 
-// rehearsal is one dry run and its action.
-type rehearsal struct {
+// dryRun is one dry run and its action.
+type dryRun struct {
 	action string
 	try    func(s Subject, t *testing.T) error
 }
 
-var rehearsed = []rehearsal{
+var dryRunCalls = []dryRun{
 	{"ec2:CreateLaunchTemplate", func(s Subject, _ *testing.T) error {
-		return s.TryTemplate(context.Background(), s.template("joist-rehearsed"))
+		return s.TryTemplate(context.Background(), s.template("joist-dry-run"))
 	}},
 	{"ec2:CreateFleet", func(s Subject, t *testing.T) error {
-		return s.TryFleet(context.Background(), s.request(t, "rehearsed", 1))
+		return s.TryFleet(context.Background(), s.request(t, "dry-run", 1))
 	}},
 	{"ec2:RunInstances", func(s Subject, t *testing.T) error {
 		s.request(t, "", 1)
@@ -37,26 +37,26 @@ var rehearsed = []rehearsal{
 	}},
 }
 
-func rehearses(t *testing.T, s Subject) {
-	for _, r := range rehearsed {
+func dryRunChangesNothing(t *testing.T, s Subject) {
+	for _, r := range dryRunCalls {
 		must(t, r.try(s, t))
 	}
-	s.countIs(t, 0)
+	s.wantCount(t, 0)
 	for _, name := range s.templateNames(t, map[string]string{"joist/test": "template"}) {
-		if name == "joist-rehearsed" {
-			t.Error("a template was made")
+		if name == "joist-dry-run" {
+			t.Error("a dry run created a template")
 		}
 	}
 	// A dry run does not use up the token.
-	if n := len(ids(s.launch(t, s.request(t, "rehearsed", 2)))); n != 2 {
+	if n := len(ids(s.launch(t, s.request(t, "dry-run", 2)))); n != 2 {
 		t.Errorf("%d instances", n)
 	}
 }
 
-func rehearsesDenial(t *testing.T, s Subject) {
+func dryRunIsDenied(t *testing.T, s Subject) {
 	need(t, s.Deny != nil, "Deny")
 	s.request(t, "", 1)
-	for _, r := range rehearsed[1:] {
+	for _, r := range dryRunCalls[1:] {
 		allow := s.Deny(r.action)
 		err := r.try(s, t)
 		allow()
@@ -67,16 +67,16 @@ func rehearsesDenial(t *testing.T, s Subject) {
 	}
 }
 
-func rehearsesThrottling(t *testing.T, s Subject) {
+func dryRunIsThrottled(t *testing.T, s Subject) {
 	need(t, s.Throttle != nil, "Throttle")
 	s.request(t, "", 1)
-	for _, r := range rehearsed[1:] {
+	for _, r := range dryRunCalls[1:] {
 		s.Throttle(r.action)
 		wantKind(t, r.try(s, t), fault.Throttled)
 	}
 }
 
-func rehearsesMissing(t *testing.T, s Subject) {
+func dryRunFindsMissingTemplate(t *testing.T, s Subject) {
 	err := s.TryRun(context.Background(), cloud.RunRequest{Template: "joist-nowhere", InstanceType: s.Type, SubnetID: s.Subnets[0].ID})
 	wantKind(t, err, fault.Missing)
 }

@@ -20,7 +20,7 @@ var _ cloud.DryRunner = Cloud{}
 func (c Cloud) TryTemplate(ctx context.Context, t cloud.Template) error {
 	in := toTemplate(t)
 	in.DryRun = aws.Bool(true)
-	return try(ctx, "ec2:CreateLaunchTemplate", func(ctx context.Context) (*ec2.CreateLaunchTemplateOutput, error) {
+	return dryRun(ctx, "ec2:CreateLaunchTemplate", func(ctx context.Context) (*ec2.CreateLaunchTemplateOutput, error) {
 		return c.client.CreateLaunchTemplate(ctx, in, single)
 	})
 }
@@ -30,7 +30,7 @@ func (c Cloud) TryFleet(ctx context.Context, request cloud.FleetRequest) error {
 	request.Token = ""
 	in := toFleet(request)
 	in.DryRun = aws.Bool(true)
-	return try(ctx, "ec2:CreateFleet", func(ctx context.Context) (*ec2.CreateFleetOutput, error) {
+	return dryRun(ctx, "ec2:CreateFleet", func(ctx context.Context) (*ec2.CreateFleetOutput, error) {
 		return c.client.CreateFleet(ctx, in, single)
 	})
 }
@@ -46,7 +46,7 @@ func (c Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 		NetworkInterfaces: toRunInterfaces(request),
 		TagSpecifications: toSpecifications(request.TagSets),
 	}
-	return try(ctx, "ec2:RunInstances", func(ctx context.Context) (*ec2.RunInstancesOutput, error) {
+	return dryRun(ctx, "ec2:RunInstances", func(ctx context.Context) (*ec2.RunInstancesOutput, error) {
 		return c.client.RunInstances(ctx, in, single)
 	})
 }
@@ -69,9 +69,9 @@ func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceS
 	return out
 }
 
-// try makes a call that changes nothing, so its failures are never Unknown.
-func try[T any](ctx context.Context, action string, do func(context.Context) (T, error)) error {
-	_, err := call(ctx, awsfault.ReadCall("rehearsing "+action, action), do)
+// dryRun makes a call that changes nothing, so its failures are never Unknown.
+func dryRun[T any](ctx context.Context, action string, do func(context.Context) (T, error)) error {
+	_, err := call(ctx, awsfault.ReadCall("making a dry run of "+action, action), do)
 	if cloud.Code(err) == allowed {
 		return nil
 	}
