@@ -71,7 +71,7 @@ func TestPlanEvents(t *testing.T) {
 		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{intent},
 		Nominations: []planning.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
 		Unplaced: []planning.UnplacedPods{{Namespace: "shop", Pods: []planning.PodRef{big}, Rejections: []planning.Rejection{
-			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type suits it", LacksInstanceTypes: true},
+			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type matches it", LacksInstanceTypes: true},
 		}}},
 	}), "")
 	if sent := s.takeSent(); len(sent) != 1 {
@@ -84,8 +84,8 @@ func TestPlanEvents(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Warning NoCompatibleInstanceTypes default: NodePool requirements filtered out all compatible available instance types: no instance type suits it",
-		"Warning FailedScheduling shop/big: Failed to schedule pod, default: no instance type suits it",
+		"Warning NoCompatibleInstanceTypes default: NodePool requirements filtered out all compatible available instance types: no instance type matches it",
+		"Warning FailedScheduling shop/big: Failed to schedule pod, default: no instance type matches it",
 		"Normal Nominated shop/web: Pod should schedule on: nodeclaim/intent-0",
 	}
 	if !slices.Equal(got, want) {

@@ -62,7 +62,7 @@ func TestNewestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(golden), text); diff != "" {
-		t.Errorf("a document changed its form:\n%s", diff)
+		t.Errorf("the encoding of a document changed:\n%s", diff)
 	}
 }
 

@@ -65,7 +65,7 @@ func NotReadyReason(np *karpenter.NodePool) string {
 	case np.DeletionTimestamp != nil:
 		return "the NodePool is being deleted"
 	case !known:
-		return "the NodePool has not been looked at yet"
+		return "the NodePool has not been reconciled yet"
 	case ready.Status != metav1.ConditionTrue:
 		return "the NodePool is not ready: " + ready.Message
 	}

@@ -37,27 +37,27 @@ func TestShortfalls(t *testing.T) {
 		nodes []planning.Node
 		want  []planning.Shortfall
 	}{
-		{"nothing static", []karpenter.NodePool{{}}, nil, nil},
+		{"no static pool", []karpenter.NodePool{{}}, nil, nil},
 		{"no replicas", []karpenter.NodePool{pool("p", 0)}, nil, nil},
-		{"none yet", []karpenter.NodePool{pool("p", 3)}, nil, []planning.Shortfall{{NodePool: "p", Count: 3}}},
+		{"no nodes yet", []karpenter.NodePool{pool("p", 3)}, nil, []planning.Shortfall{{NodePool: "p", Count: 3}}},
 		{"some", []karpenter.NodePool{pool("p", 3)}, []planning.Node{node, node}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
 		{"enough", []karpenter.NodePool{pool("p", 2)}, []planning.Node{node, node}, nil},
 		{"too many", []karpenter.NodePool{pool("p", 1)}, []planning.Node{node, node}, nil},
-		{"one that goes is replaced", []karpenter.NodePool{pool("p", 2)}, []planning.Node{node, going}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
-		{"unless the limit forbids", []karpenter.NodePool{pool("p", 2, limit("2"))}, []planning.Node{node, going}, nil},
-		{"as far as the limit goes", []karpenter.NodePool{pool("p", 5, limit("3"))}, []planning.Node{node}, []planning.Shortfall{{NodePool: "p", Count: 2}}},
-		{"beyond the limit already", []karpenter.NodePool{pool("p", 5, limit("1"))}, []planning.Node{node, going, going}, nil},
-		{"nodes of nobody do not count", []karpenter.NodePool{pool("p", 1)}, []planning.Node{foreign}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
+		{"a node that is being removed is replaced", []karpenter.NodePool{pool("p", 2)}, []planning.Node{node, going}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
+		{"a node that is being removed counts against the limit", []karpenter.NodePool{pool("p", 2, limit("2"))}, []planning.Node{node, going}, nil},
+		{"limit below the replicas", []karpenter.NodePool{pool("p", 5, limit("3"))}, []planning.Node{node}, []planning.Shortfall{{NodePool: "p", Count: 2}}},
+		{"limit exceeded", []karpenter.NodePool{pool("p", 5, limit("1"))}, []planning.Node{node, going, going}, nil},
+		{"foreign nodes do not count", []karpenter.NodePool{pool("p", 1)}, []planning.Node{foreign}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
 		{"nodes of another pool do not count", []karpenter.NodePool{pool("q", 1)}, []planning.Node{node}, []planning.Shortfall{{NodePool: "q", Count: 1}}},
-		{"a pool that goes", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.DeletionTimestamp = &metav1.Time{} })}, nil, nil},
+		{"a pool that is being deleted", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.DeletionTimestamp = &metav1.Time{} })}, nil, nil},
 		{"a pool that is not ready", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionFalse))}, nil, nil},
-		{"a pool that may be ready or not", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionUnknown))}, nil, nil},
-		{"a pool that nobody has looked at", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.Status.Conditions = nil })}, nil, nil},
-		{"by name", []karpenter.NodePool{pool("q", 1), pool("p", 1)}, nil, []planning.Shortfall{{NodePool: "p", Count: 1}, {NodePool: "q", Count: 1}}},
+		{"a pool with unknown readiness", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionUnknown))}, nil, nil},
+		{"a pool that has not been reconciled", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.Status.Conditions = nil })}, nil, nil},
+		{"sorted by name", []karpenter.NodePool{pool("q", 1), pool("p", 1)}, nil, []planning.Shortfall{{NodePool: "p", Count: 1}, {NodePool: "q", Count: 1}}},
 	} {
 		s := planning.Snapshot{NodePools: tt.pools, Nodes: tt.nodes}
 		if got := planning.FindShortfalls(s); got != nil {
-			t.Errorf("%s, with the gate off: %v", tt.name, got)
+			t.Errorf("%s, gate off: %v", tt.name, got)
 		}
 		s.Settings.Gates.StaticCapacity = true
 		if diff := cmp.Diff(tt.want, planning.FindShortfalls(s)); diff != "" {

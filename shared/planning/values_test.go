@@ -94,17 +94,17 @@ func TestValuesAgreeWithNaiveModel(t *testing.T) {
 		}
 		some := set.AllowsAbsent()
 		if want := model("", false); set.AllowsAbsent() != want {
-			t.Fatalf("absence is in %s: %v, want %v", set, set.AllowsAbsent(), want)
+			t.Fatalf("%s.AllowsAbsent = %v, want %v", set, set.AllowsAbsent(), want)
 		}
 		for _, value := range universe {
 			got, want := set.Has(value), model(value, true)
 			if got != want {
-				t.Fatalf("%q is in %s: %v, want %v", value, set, got, want)
+				t.Fatalf("%q in %s: %v, want %v", value, set, got, want)
 			}
 			some = some || got
 		}
 		if some && set.IsEmpty() {
-			t.Fatalf("%s is called empty and is not", set)
+			t.Fatalf("IsEmpty(%s) = true, want false", set)
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestIntersectionIsASetIntersection(t *testing.T) {
 		same("idempotent", a.Intersect(a), a)
 		same("neutral", a.Intersect(planning.AnyValue()), a)
 		if !a.Intersect(b).IsSubset(a) {
-			t.Fatalf("%s is no subset of %s", a.Intersect(b), a)
+			t.Fatalf("%s is not a subset of %s", a.Intersect(b), a)
 		}
 	})
 }
@@ -131,12 +131,12 @@ func TestRequirementsSurviveAClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := genRequirement().Draw(t, "a").set().Intersect(genRequirement().Draw(t, "b").set())
 		if set.IsEmpty() {
-			t.Skip("a pool or claim never has a requirement that nothing satisfies")
+			t.Skip("pools and claims have no unsatisfiable requirements")
 		}
 		was := planning.Requirements{"key": set}
 		now := planning.NewNodeClaimRequirements(was.NodeSelectorRequirements())
 		if !now["key"].IsSubset(set) || !set.IsSubset(now["key"]) {
-			t.Fatalf("%s comes back as %s", set, now["key"])
+			t.Fatalf("round trip of %s = %s", set, now["key"])
 		}
 	})
 }
@@ -151,10 +151,10 @@ func TestEmptyRanges(t *testing.T) {
 		want bool
 	}{
 		{"crossed bounds", gt("5").Intersect(lt("5")), true},
-		{"nothing between", gt("3").Intersect(lt("4")), true},
-		{"one between", gt("3").Intersect(lt("5")), false},
-		{"the one between excluded", gt("3").Intersect(lt("5")).Intersect(not("4")), true},
-		{"no number", gt("many"), true},
+		{"no number between the bounds", gt("3").Intersect(lt("4")), true},
+		{"one number between the bounds", gt("3").Intersect(lt("5")), false},
+		{"the only number between the bounds excluded", gt("3").Intersect(lt("5")).Intersect(not("4")), true},
+		{"bound that is not a number", gt("many"), true},
 		{"past the largest number", gt("9223372036854775807"), true},
 		{"unknown operator", planning.NewValues("Like", "a"), true},
 		{"In nothing", planning.In(), true},
@@ -181,9 +181,9 @@ func TestCompatible(t *testing.T) {
 		{"custom and defined", "team", planning.In("shop", "web"), false},
 		{"custom and other", "team", planning.In("web"), true},
 		{"custom and undefined", "tier", planning.In("gold"), true},
-		{"custom, undefined, and not wanted", "tier", planning.NewValues(karpenter.NodeSelectorOpNotIn, "gold"), false},
+		{"custom, undefined, and excluded", "tier", planning.NewValues(karpenter.NodeSelectorOpNotIn, "gold"), false},
 		{"custom, undefined, and absent", "tier", planning.AbsentValue(), false},
-		{"older name", "failure-domain.beta.kubernetes.io/zone", planning.In("a"), false},
+		{"beta label", "failure-domain.beta.kubernetes.io/zone", planning.In("a"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := planning.Requirements{}.WithRequirement(tt.key, tt.want)

@@ -25,9 +25,9 @@ func TestAttachments(t *testing.T) {
 		{"no driver", []planning.Volume{{Claim: "a"}}, nil},
 		{"two claims", []planning.Volume{{Claim: "a", Driver: driver}, {Claim: "b", Driver: driver}},
 			corev1.ResourceList{"attachable-volumes-csi-ebs.csi.aws.com": resource.MustParse("2")}},
-		{"one claim twice", []planning.Volume{{Claim: "a", Driver: driver}, {Claim: "a", Driver: driver}},
+		{"one claim in two volumes", []planning.Volume{{Claim: "a", Driver: driver}, {Claim: "a", Driver: driver}},
 			corev1.ResourceList{"attachable-volumes-csi-ebs.csi.aws.com": resource.MustParse("1")}},
-		{"claims of their own", []planning.Volume{{Driver: driver}, {Driver: driver}},
+		{"volumes without a claim name", []planning.Volume{{Driver: driver}, {Driver: driver}},
 			corev1.ResourceList{"attachable-volumes-csi-ebs.csi.aws.com": resource.MustParse("2")}},
 		{"two drivers", []planning.Volume{{Claim: "a", Driver: driver}, {Claim: "a", Driver: other}}, corev1.ResourceList{
 			"attachable-volumes-csi-ebs.csi.aws.com": resource.MustParse("1"), "attachable-volumes-csi-efs.csi.aws.com": resource.MustParse("1"),
@@ -47,10 +47,10 @@ func TestStockAttachLimits(t *testing.T) {
 	types := stock.ByNodeClass[planningtest.NewNodeClass().Name]
 	for _, one := range types {
 		if q := one.Allocatable[limit]; q.Value() < 1 {
-			t.Errorf("%s takes %s volumes", one.Name, q.String())
+			t.Errorf("attach limit of %s = %s", one.Name, q.String())
 		}
 		if _, counted := one.Capacity[limit]; counted {
-			t.Errorf("volumes of %s count against limits", one.Name)
+			t.Errorf("Capacity of %s contains the attach limit", one.Name)
 		}
 	}
 	if len(types) == 0 || !planning.IsAttachLimit(limit) || planning.IsAttachLimit(corev1.ResourceCPU) {
@@ -73,8 +73,8 @@ func TestExpected(t *testing.T) {
 	}{
 		{"young", planning.Node{Labels: of("t4g.medium")}, 25},
 		{"told", planning.Node{Labels: of("t4g.medium"), Allocatable: told}, 3},
-		{"grown up, without a driver", planning.Node{Labels: of("t4g.medium"), Initialized: true}, 0},
-		{"of a type that nobody knows", planning.Node{Labels: of("t9.huge")}, 0},
+		{"initialized, without a driver", planning.Node{Labels: of("t4g.medium"), Initialized: true}, 0},
+		{"of an unknown type", planning.Node{Labels: of("t9.huge")}, 0},
 		{"not launched", planning.Node{}, 0},
 	} {
 		if got := stock.ExpectedAllocatable(&tt.node)[limit]; got.Value() != tt.want {

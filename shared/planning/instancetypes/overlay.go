@@ -60,7 +60,7 @@ func (s InstanceTypes) ApplyOverlays(overlays []karpenter.NodeOverlay, pools []k
 		hits := change.selectTypes(views)
 		if i := slices.IndexFunc(hits, change.conflictsOn); i >= 0 {
 			problems = append(problems, OverlayProblem{o.Name, OverlayConflict, fmt.Sprintf(
-				"an overlay of the same weight says otherwise of %s in NodePool %s: give one of them a larger weight", hits[i].instanceType.Name, hits[i].pool.pool)})
+				"another overlay of the same weight has different values for %s in NodePool %s: give one of them a larger weight", hits[i].instanceType.Name, hits[i].pool.pool)})
 			continue
 		}
 		for _, hit := range hits {

@@ -49,9 +49,9 @@ func readOverlay(o *karpenter.NodeOverlay) (overlayChange, error) {
 		values := planning.NewValues(r.Operator, r.Values...)
 		switch {
 		case karpenter.IsRestrictedLabel(r.Key) && r.Key != karpenter.LabelEC2NodeClass:
-			return out, fmt.Errorf("requirements: label %s is no label of instance types or NodePools: name another", r.Key)
+			return out, fmt.Errorf("requirements: label %s is not set by instance types or NodePools: use another label", r.Key)
 		case values.IsEmpty() || r.Operator == karpenter.NodeSelectorOpNotIn && len(r.Values) == 0:
-			return out, fmt.Errorf("requirements: %s %s %v matches nothing that could be meant: correct its values", r.Key, r.Operator, r.Values)
+			return out, fmt.Errorf("requirements: %s %s %v cannot match: correct its values", r.Key, r.Operator, r.Values)
 		}
 		out.requirements.Add(r.Key, values)
 	}
@@ -77,9 +77,9 @@ func checkCapacity(capacity corev1.ResourceList) error {
 		quantity := capacity[name]
 		switch {
 		case slices.Contains(commonResources, name):
-			return fmt.Errorf("capacity: %s is the instance type's own: only extended resources can be added", name)
+			return fmt.Errorf("capacity: %s belongs to the instance type: add only extended resources", name)
 		case quantity.Sign() < 0:
-			return fmt.Errorf("capacity: there cannot be %s of %s", quantity.String(), name)
+			return fmt.Errorf("capacity: invalid quantity %s of %s (use a positive quantity)", quantity.String(), name)
 		}
 	}
 	return nil
@@ -89,11 +89,11 @@ func checkCapacity(capacity corev1.ResourceList) error {
 func parsePriceChange(spec karpenter.NodeOverlaySpec) (func(float64) float64, error) {
 	switch {
 	case spec.Price != nil && spec.PriceAdjustment != nil:
-		return nil, errors.New("price and priceAdjustment exclude each other: remove one")
+		return nil, errors.New("price and priceAdjustment are both set: remove one")
 	case spec.Price != nil:
 		fixed, err := parseAmount(*spec.Price)
 		if err != nil || fixed < 0 {
-			return nil, fmt.Errorf("price: %q is no price in US dollars: write for example 0.12", *spec.Price)
+			return nil, fmt.Errorf("price: invalid price %q (use US dollars such as 0.12)", *spec.Price)
 		}
 		return func(float64) float64 { return fixed }, nil
 	case spec.PriceAdjustment != nil:
@@ -108,7 +108,7 @@ func parseAdjustment(text string) (func(float64) float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	by, err := parseAmount(number)
 	if signed := strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-"); err != nil || !signed {
-		return nil, fmt.Errorf("priceAdjustment: %q is no change of a price: write for example -0.05 or +10%%", text)
+		return nil, fmt.Errorf("priceAdjustment: invalid adjustment %q (use for example -0.05 or +10%%)", text)
 	}
 	if percent {
 		return func(price float64) float64 { return max(0, price*(1+by/100)) }, nil

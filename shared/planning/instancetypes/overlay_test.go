@@ -98,23 +98,23 @@ func TestOverlaidPrices(t *testing.T) {
 		{"a price for all", []karpenter.NodeOverlay{overlay("o", costs("2"))}, []float64{2, 2, 2, 2, 2, 2}},
 		{"a price for one type", []karpenter.NodeOverlay{overlay("o", wants(arch, in, "arm64"), costs("2"))}, []float64{1, 0.5, 1, 2, 2, 2}},
 		{"more", []karpenter.NodeOverlay{overlay("o", wants(karpenter.CapacityTypeLabelKey, in, "spot"), adjusts("+0.25"))}, []float64{1, 0.75, 1, 1, 0.75, 1}},
-		{"less in a zone", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelTopologyZone, in, "b"), adjusts("-50%"))}, []float64{1, 0.5, 0.5, 1, 0.5, 0.5}},
-		{"by an older name of the zone's label", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelFailureDomainBetaZone, in, "b"), adjusts("-50%"))}, []float64{1, 0.5, 0.5, 1, 0.5, 0.5}},
-		{"never below nothing", []karpenter.NodeOverlay{overlay("o", adjusts("-0.75"))}, []float64{0.25, 0, 0.25, 0.25, 0, 0.25}},
-		{"by the pool", []karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "other"), costs("2"))}, plain},
+		{"a lower price in a zone", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelTopologyZone, in, "b"), adjusts("-50%"))}, []float64{1, 0.5, 0.5, 1, 0.5, 0.5}},
+		{"by the zone's beta label", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelFailureDomainBetaZone, in, "b"), adjusts("-50%"))}, []float64{1, 0.5, 0.5, 1, 0.5, 0.5}},
+		{"never below zero", []karpenter.NodeOverlay{overlay("o", adjusts("-0.75"))}, []float64{0.25, 0, 0.25, 0.25, 0, 0.25}},
+		{"for another pool", []karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "other"), costs("2"))}, plain},
 		{"by a label of the pool", []karpenter.NodeOverlay{overlay("o", wants("team", in, "web"), wants(arch, in, "arm64"), costs("2"))}, []float64{1, 0.5, 1, 2, 2, 2}},
-		{"by a label that nothing has", []karpenter.NodeOverlay{overlay("o", wants(karpenter.LabelInstanceGPUName, exists), costs("2"))}, plain},
+		{"by a missing label", []karpenter.NodeOverlay{overlay("o", wants(karpenter.LabelInstanceGPUName, exists), costs("2"))}, plain},
 		{"by the absence of a label", []karpenter.NodeOverlay{overlay("o", wants(karpenter.LabelInstanceGPUName, corev1.NodeSelectorOpDoesNotExist), costs("2"))}, []float64{2, 2, 2, 2, 2, 2}},
-		{"the heavier decides", []karpenter.NodeOverlay{
+		{"higher weight wins", []karpenter.NodeOverlay{
 			overlay("light", costs("3")), overlay("heavy", heavy(2), wants(arch, in, "arm64"), costs("2")),
 		}, []float64{3, 3, 3, 2, 2, 2}},
-		{"of a contradiction the later name stays", []karpenter.NodeOverlay{
+		{"conflict: the later name wins", []karpenter.NodeOverlay{
 			overlay("b", wants(arch, in, "arm64"), costs("2")), overlay("a", costs("3")),
 		}, []float64{1, 0.5, 1, 2, 2, 2}},
-		{"equal weights apart", []karpenter.NodeOverlay{
+		{"equal weights for different offerings", []karpenter.NodeOverlay{
 			overlay("b", wants(arch, in, "arm64"), costs("2")), overlay("a", wants(arch, in, "amd64"), costs("3")),
 		}, []float64{3, 3, 3, 2, 2, 2}},
-		{"one that goes", []karpenter.NodeOverlay{overlay("o", costs("2"), func(o *karpenter.NodeOverlay) { o.DeletionTimestamp = &metav1.Time{} })}, plain},
+		{"an overlay that is being deleted", []karpenter.NodeOverlay{overlay("o", costs("2"), func(o *karpenter.NodeOverlay) { o.DeletionTimestamp = &metav1.Time{} })}, plain},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := shelf()
@@ -123,7 +123,7 @@ func TestOverlaidPrices(t *testing.T) {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(shelf(), before); diff != "" {
-				t.Errorf("the stock itself was changed:\n%s", diff)
+				t.Errorf("New changed the class's types:\n%s", diff)
 			}
 		})
 	}
@@ -138,10 +138,10 @@ func TestOverlaidPools(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, own := got.ByNodePool["plain"]; own || len(prices(got, "plain")) != 6 {
-		t.Errorf("pool plain has types of its own: %v", got.ByNodePool["plain"])
+		t.Errorf("pool plain does not share the class's types: %v", got.ByNodePool["plain"])
 	}
 	if !got.ByNodePool["dear"][0].Offerings[0].PricedByOverlay || got.ByNodeClass["default"][0].Offerings[0].PricedByOverlay {
-		t.Error("only the price of an overlay is one")
+		t.Error("an offering without overlay is marked as overlaid")
 	}
 }
 
@@ -154,13 +154,13 @@ func TestOverlaidCapacity(t *testing.T) {
 		want     map[corev1.ResourceName]string // of the type big; its allocatable resources
 	}{
 		{"a device", []karpenter.NodeOverlay{overlay("o", adds("example.com/fpga", "2"))}, map[corev1.ResourceName]string{"example.com/fpga": "2", "memory": "8Gi"}},
-		{"one offer is enough", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelTopologyZone, in, "b"), adds("example.com/fpga", "2"))},
+		{"one matching offering is enough", []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelTopologyZone, in, "b"), adds("example.com/fpga", "2"))},
 			map[corev1.ResourceName]string{"example.com/fpga": "2"}},
 		{"for another type", []karpenter.NodeOverlay{overlay("o", wants(arch, in, "arm64"), adds("example.com/fpga", "2"))}, map[corev1.ResourceName]string{"example.com/fpga": "0"}},
-		{"the heavier decides, each resource apart", []karpenter.NodeOverlay{
+		{"higher weight wins per resource", []karpenter.NodeOverlay{
 			overlay("o", heavy(2), adds("example.com/fpga", "2")), overlay("p", adds("example.com/fpga", "5"), adds("example.com/tpu", "1")),
 		}, map[corev1.ResourceName]string{"example.com/fpga": "2", "example.com/tpu": "1"}},
-		{"equal weights of one mind about nothing", []karpenter.NodeOverlay{
+		{"equal weights for different resources", []karpenter.NodeOverlay{
 			overlay("b", adds("example.com/fpga", "2")), overlay("a", adds("example.com/fpga", "2"), adds("example.com/tpu", "1")),
 		}, map[corev1.ResourceName]string{"example.com/fpga": "2", "example.com/tpu": "0"}},
 		{"three of equal weight", []karpenter.NodeOverlay{
@@ -178,7 +178,7 @@ func TestOverlaidCapacity(t *testing.T) {
 				}
 			}
 			if memory := big.Capacity.Memory(); memory.Cmp(resource.MustParse("8Gi")) != 0 {
-				t.Errorf("the hardware's memory became %s", memory)
+				t.Errorf("the overlay changed the hardware's memory to %s", memory)
 			}
 		})
 	}
@@ -193,20 +193,20 @@ func TestOverlayProblems(t *testing.T) {
 		says     string
 	}{
 		{"none", []karpenter.NodeOverlay{overlay("o", costs("1"))}, nil, ""},
-		{"a contradiction", []karpenter.NodeOverlay{overlay("b", costs("1")), overlay("a", costs("2"))}, []string{"a Conflict"}, "big in NodePool default"},
-		{"a contradiction about resources", []karpenter.NodeOverlay{overlay("b", adds("x/y", "1")), overlay("a", adds("x/y", "2"))}, []string{"a Conflict"}, "weight"},
+		{"conflicting prices", []karpenter.NodeOverlay{overlay("b", costs("1")), overlay("a", costs("2"))}, []string{"a Conflict"}, "big in NodePool default"},
+		{"conflicting resources", []karpenter.NodeOverlay{overlay("b", adds("x/y", "1")), overlay("a", adds("x/y", "2"))}, []string{"a Conflict"}, "weight"},
 		{"a price and a resource", []karpenter.NodeOverlay{overlay("b", costs("1")), overlay("a", adds("x/y", "2"))}, nil, ""},
-		{"a label of nobody's", []karpenter.NodeOverlay{overlay("o", wants("kubernetes.io/hostname", exists))}, []string{"o RuntimeValidation"}, "kubernetes.io/hostname"},
+		{"an unsupported label", []karpenter.NodeOverlay{overlay("o", wants("kubernetes.io/hostname", exists))}, []string{"o RuntimeValidation"}, "kubernetes.io/hostname"},
 		{"no values", []karpenter.NodeOverlay{overlay("o", wants(arch, in))}, []string{"o RuntimeValidation"}, arch},
-		{"none of no values", []karpenter.NodeOverlay{overlay("o", wants(arch, corev1.NodeSelectorOpNotIn))}, []string{"o RuntimeValidation"}, arch},
-		{"a bound that is no number", []karpenter.NodeOverlay{overlay("o", wants(karpenter.LabelInstanceCPU, corev1.NodeSelectorOpGt, "many"))}, []string{"o RuntimeValidation"}, "many"},
-		{"another CPU", []karpenter.NodeOverlay{overlay("o", adds("cpu", "9"))}, []string{"o RuntimeValidation"}, "extended"},
-		{"less than nothing", []karpenter.NodeOverlay{overlay("o", adds("x/y", "-1"))}, []string{"o RuntimeValidation"}, "-1 of x/y"},
-		{"two prices", []karpenter.NodeOverlay{overlay("o", both)}, []string{"o RuntimeValidation"}, "exclude"},
-		{"a price that is none", []karpenter.NodeOverlay{overlay("o", costs("cheap"))}, []string{"o RuntimeValidation"}, `"cheap"`},
-		{"a price without end", []karpenter.NodeOverlay{overlay("o", costs("Inf"))}, []string{"o RuntimeValidation"}, `"Inf"`},
-		{"a change without a sign", []karpenter.NodeOverlay{overlay("o", adjusts("5%"))}, []string{"o RuntimeValidation"}, `"5%"`},
-		{"a change that is none", []karpenter.NodeOverlay{overlay("o", adjusts("+NaN"))}, []string{"o RuntimeValidation"}, `"+NaN"`},
+		{"NotIn without values", []karpenter.NodeOverlay{overlay("o", wants(arch, corev1.NodeSelectorOpNotIn))}, []string{"o RuntimeValidation"}, arch},
+		{"a bound that is not a number", []karpenter.NodeOverlay{overlay("o", wants(karpenter.LabelInstanceCPU, corev1.NodeSelectorOpGt, "many"))}, []string{"o RuntimeValidation"}, "many"},
+		{"cpu capacity", []karpenter.NodeOverlay{overlay("o", adds("cpu", "9"))}, []string{"o RuntimeValidation"}, "extended"},
+		{"negative quantity", []karpenter.NodeOverlay{overlay("o", adds("x/y", "-1"))}, []string{"o RuntimeValidation"}, "-1 of x/y"},
+		{"two prices", []karpenter.NodeOverlay{overlay("o", both)}, []string{"o RuntimeValidation"}, "both set"},
+		{"invalid price", []karpenter.NodeOverlay{overlay("o", costs("cheap"))}, []string{"o RuntimeValidation"}, `"cheap"`},
+		{"infinite price", []karpenter.NodeOverlay{overlay("o", costs("Inf"))}, []string{"o RuntimeValidation"}, `"Inf"`},
+		{"adjustment without a sign", []karpenter.NodeOverlay{overlay("o", adjusts("5%"))}, []string{"o RuntimeValidation"}, `"5%"`},
+		{"invalid adjustment", []karpenter.NodeOverlay{overlay("o", adjusts("+NaN"))}, []string{"o RuntimeValidation"}, `"+NaN"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, problems := shelf().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
@@ -214,7 +214,7 @@ func TestOverlayProblems(t *testing.T) {
 			for _, p := range problems {
 				got = append(got, p.Overlay+" "+p.Reason)
 				if !strings.Contains(p.Message, tt.says) {
-					t.Errorf("it says %q, and not %q", p.Message, tt.says)
+					t.Errorf("message %q, want it to contain %q", p.Message, tt.says)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -229,11 +229,11 @@ func TestOverlaidPlan(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay("o", wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge"), costs("0.001"))}
 	if got := solver.Solve(batch, planningtest.NewCatalogue()).Nodes[0].Offerings[0]; got.InstanceType != "t4g.medium" {
-		t.Errorf("with the gate off: %+v", got)
+		t.Errorf("gate off: %+v", got)
 	}
 	batch.Snapshot.Settings.Gates.NodeOverlay = true
 	if got := solver.Solve(batch, planningtest.NewCatalogue()).Nodes[0].Offerings[0]; got.InstanceType != "t4g.xlarge" || got.PricePerHour != 0.001 {
-		t.Errorf("with the gate on: %+v", got)
+		t.Errorf("gate on: %+v", got)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestOverlayVerdicts(t *testing.T) {
 		overlay("a", large, costs("0.001")), bad, overlay("b", large, costs("0.002")), going, overlay("c", large, adds("example.com/x", "1")),
 	}
 	if got := solver.Solve(batch, planningtest.NewCatalogue()).OverlayStatuses; got != nil {
-		t.Errorf("with the gate off: %+v", got)
+		t.Errorf("gate off: %+v", got)
 	}
 	batch.Snapshot.Settings.Gates.NodeOverlay = true
 	want := []planning.OverlayStatus{
@@ -256,7 +256,7 @@ func TestOverlayVerdicts(t *testing.T) {
 	got := solver.Solve(batch, planningtest.NewCatalogue()).OverlayStatuses
 	for i := range got {
 		if (got[i].Message == "") != (got[i].Reason == "") {
-			t.Errorf("a message without a reason, or none with it: %+v", got[i])
+			t.Errorf("message without reason, or reason without message: %+v", got[i])
 		}
 		got[i].Message = ""
 	}

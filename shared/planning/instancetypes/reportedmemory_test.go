@@ -43,7 +43,7 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 	}{
 		{"none", nil, estimate},
 		{"one", []planning.Node{kin("3900Mi", booted)}, "3900Mi"},
-		{"the least of several", []planning.Node{kin("3900Mi", booted), kin("3850Mi", booted), kin("3880Mi", booted)}, "3850Mi"},
+		{"the smallest of several reports", []planning.Node{kin("3900Mi", booted), kin("3850Mi", booted), kin("3880Mi", booted)}, "3850Mi"},
 		{"less than the estimate", []planning.Node{kin("3000Mi", booted)}, "3000Mi"},
 		{"of another image", []planning.Node{kin("3000Mi", func(n *planning.Node) { n.Image = "ami-old" })}, estimate},
 		{"of an unknown image", []planning.Node{kin("3000Mi")}, estimate},
@@ -51,7 +51,7 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 		{"of another type", []planning.Node{kin("3000Mi", booted, func(n *planning.Node) {
 			n.Labels = map[string]string{corev1.LabelInstanceTypeStable: "t4g.large"}
 		})}, estimate},
-		{"that reports nothing", []planning.Node{kin("0", booted)}, estimate},
+		{"without a report", []planning.Node{kin("0", booted)}, estimate},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := planningtest.NewBatch().Snapshot
@@ -65,7 +65,7 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 				}
 				return
 			}
-			t.Fatalf("%s is not in stock", reservedType)
+			t.Fatalf("type %s is missing", reservedType)
 		})
 	}
 }
@@ -79,7 +79,7 @@ func TestNothingIsBoughtInShiftedZones(t *testing.T) {
 		for _, o := range one.Offerings {
 			switch {
 			case o.ZoneID == "apne2-az1" && o.Available:
-				t.Fatalf("%s may be bought in a shifted zone as %s", one.Name, o.CapacityType)
+				t.Fatalf("%s is buyable in a shifted zone as %s", one.Name, o.CapacityType)
 			case o.ZoneID == "apne2-az1":
 				shifted++
 			case o.Available:
@@ -88,7 +88,7 @@ func TestNothingIsBoughtInShiftedZones(t *testing.T) {
 		}
 	}
 	if shifted == 0 || open == 0 || len(reserved(stock)) != 1 {
-		t.Errorf("%d offers are shut, %d open", shifted, open)
+		t.Errorf("%d offerings unavailable, %d available", shifted, open)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestZoneIDsOfSubnets(t *testing.T) {
 	for _, one := range instancetypes.New(s, cat).ByNodeClass[planningtest.NewNodeClass().Name] {
 		for _, o := range one.Offerings {
 			if o.ZoneID != "id-of-"+o.Zone {
-				t.Fatalf("%s in %s has the id %q", one.Name, o.Zone, o.ZoneID)
+				t.Fatalf("%s in %s: zone ID %q", one.Name, o.Zone, o.ZoneID)
 			}
 		}
 	}

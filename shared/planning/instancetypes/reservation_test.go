@@ -71,7 +71,7 @@ func TestReservedOffer(t *testing.T) {
 		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" || price == 0 {
-		t.Errorf("on-demand costs %v\n%s", price, diff)
+		t.Errorf("on-demand price %v\n%s", price, diff)
 	}
 }
 
@@ -108,14 +108,14 @@ func TestReservationsLeft(t *testing.T) {
 		count     int
 	}{
 		{"as counted", func(*snapshot, *catalogue, *reservation) {}, 1, true, 5},
-		{"the gate is off", func(s *snapshot, _ *catalogue, _ *reservation) { s.Settings.Gates = planning.Gates{} }, 0, false, 0},
+		{"feature gate off", func(s *snapshot, _ *catalogue, _ *reservation) { s.Settings.Gates = planning.Gates{} }, 0, false, 0},
 		{"never counted", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations = nil }, 1, false, 0},
 		{"full", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations[0].Count = 0 }, 1, false, 0},
 		{"in a zone without a subnet", func(_ *snapshot, _ *catalogue, r *reservation) { r.AvailabilityZone = "ap-northeast-2z" }, 0, false, 0},
-		{"EC2 refuses it", func(s *snapshot, _ *catalogue, _ *reservation) {
+		{"EC2 rejected launches", func(s *snapshot, _ *catalogue, _ *reservation) {
 			s.Unavailable = []planning.Unavailable{{Offering: event.Offering{CapacityType: "reserved"}, Until: s.TakenAt.Add(1)}}
 		}, 1, false, 5},
-		{"on its way out", func(_ *snapshot, _ *catalogue, r *reservation) { r.State = karpenter.CapacityReservationStateExpiring }, 1, false, 5},
+		{"reservation is expiring", func(_ *snapshot, _ *catalogue, r *reservation) { r.State = karpenter.CapacityReservationStateExpiring }, 1, false, 5},
 		{"ends soon", ends(plain, time.Second), 1, true, 5},
 		{"has ended", ends(plain, 0), 1, false, 5},
 		{"a block with more than 40 minutes", ends(block, 40*time.Minute+1), 1, true, 5},
@@ -123,13 +123,13 @@ func TestReservationsLeft(t *testing.T) {
 		{"a node from long before the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(-61)}), 1, true, 5},
 		{"a node from just before the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(-60)}), 1, true, 4},
 		{"a node from after the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(1)}), 1, true, 4},
-		{"a claim that may take it", nodes(planning.Node{Requirements: planned, Created: since(-3600)}), 1, true, 4},
-		{"a node from before a count that is younger than the prices", func(s *snapshot, c *catalogue, _ *reservation) {
+		{"an open claim that may use it", nodes(planning.Node{Requirements: planned, Created: since(-3600)}), 1, true, 4},
+		{"a node created before a count that is newer than the prices", func(s *snapshot, c *catalogue, _ *reservation) {
 			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(time.Minute)}}
 			c.Counted = c.AsOf.Add(10 * time.Minute)
 		}, 1, true, 5},
-		{"a node of the shelf", nodes(planning.Node{Launched: true, Created: since(1)}), 1, true, 5},
-		{"more nodes than were left", func(s *snapshot, c *catalogue, _ *reservation) {
+		{"a node outside of the reservation", nodes(planning.Node{Launched: true, Created: since(1)}), 1, true, 5},
+		{"more nodes than free instances", func(s *snapshot, c *catalogue, _ *reservation) {
 			s.Nodes = make([]planning.Node, 6)
 			for i := range s.Nodes {
 				s.Nodes[i] = planning.Node{Launched: true, Labels: mine, Created: c.AsOf}
@@ -139,10 +139,10 @@ func TestReservationsLeft(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := reserved(reserving(tt.edit))
 			if len(got) != tt.offered {
-				t.Fatalf("%d offers: %+v", len(got), got)
+				t.Fatalf("%d offerings: %+v", len(got), got)
 			}
 			if tt.offered > 0 && (got[0].Available != tt.available || got[0].ReservationCapacity != tt.count) {
-				t.Errorf("available %t, %d left; want %t, %d", got[0].Available, got[0].ReservationCapacity, tt.available, tt.count)
+				t.Errorf("available %t, %d free; want %t, %d", got[0].Available, got[0].ReservationCapacity, tt.available, tt.count)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 		in   time.Duration
 		want bool
 	}{
-		"this one": {"cr-1", time.Minute, false}, "another": {"cr-2", time.Minute, true}, "this one, until just now": {"cr-1", 0, true},
+		"this reservation": {"cr-1", time.Minute, false}, "another reservation": {"cr-2", time.Minute, true}, "this reservation, expired now": {"cr-1", 0, true},
 	} {
 		stock := reserving(func(s *planning.Snapshot, _ *catalog.Catalogue, _ *karpenter.CapacityReservation) {
 			s.Unavailable = []planning.Unavailable{{
@@ -170,7 +170,7 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 		for _, typ := range stock.ByNodeClass[planningtest.NewNodeClass().Name] {
 			for _, o := range typ.Offerings {
 				if typ.Name == reservedType && o.Zone == reservedZone && o.CapacityType == catalog.OnDemand && !o.Available {
-					t.Errorf("%s: on-demand capacity is left alone as well", name)
+					t.Errorf("%s: on-demand offerings are unavailable too", name)
 				}
 			}
 		}
@@ -201,6 +201,6 @@ func TestPodsBeyondAReservation(t *testing.T) {
 		}
 	}
 	if onReserved != 1 || len(result.Nodes) < 2 || len(result.Unplaced) > 0 {
-		t.Errorf("%d of %d nodes are reserved, and %d pod classes have no place", onReserved, len(result.Nodes), len(result.Unplaced))
+		t.Errorf("%d of %d nodes are reserved, and %d pod classes are unplaced", onReserved, len(result.Nodes), len(result.Unplaced))
 	}
 }

@@ -61,17 +61,17 @@ func TestUnavailable(t *testing.T) {
 		{"a whole capacity type", nil, []planning.Unavailable{{Offering: event.Offering{CapacityType: "spot"}, Until: until}}, []string{inA[1], inB[1]}},
 		{"one subnet of two", nil, []planning.Unavailable{full("subnet-1", a)}, nil},
 		{"both subnets of the zone", nil, []planning.Unavailable{full("subnet-1", a), full("subnet-2", a)}, inA},
-		{"both, one of them until now", nil, []planning.Unavailable{
+		{"both subnets, one of them expired now", nil, []planning.Unavailable{
 			full("subnet-1", a), {Offering: event.Offering{Zone: a}, Subnet: "subnet-2", Until: planningtest.Now},
 		}, nil},
 		{"the zone's only subnet", nil, []planning.Unavailable{full("subnet-3", b)}, inB},
-		{"somebody else's subnet", nil, []planning.Unavailable{full("subnet-9", b)}, nil},
-		{"in a group that the class is not in", nil, []planning.Unavailable{in("pg-1")}, nil},
-		{"in the class's group", selects(karpenter.PlacementGroupSelector{ID: new("pg-1")}), []planning.Unavailable{in("pg-1")}, inB},
+		{"an unknown subnet", nil, []planning.Unavailable{full("subnet-9", b)}, nil},
+		{"in a placement group, class without a group", nil, []planning.Unavailable{in("pg-1")}, nil},
+		{"in the class's placement group", selects(karpenter.PlacementGroupSelector{ID: new("pg-1")}), []planning.Unavailable{in("pg-1")}, inB},
 		{"in another group", selects(karpenter.PlacementGroupSelector{ID: new("pg-2")}), []planning.Unavailable{in("pg-1")}, nil},
 		{"in a group by name", selects(karpenter.PlacementGroupSelector{Name: new("near")}), []planning.Unavailable{in("near")}, inB},
 		{"in another group by name", selects(karpenter.PlacementGroupSelector{Name: new("near")}), []planning.Unavailable{in("far")}, nil},
-		{"in a group whose name is not known", selects(karpenter.PlacementGroupSelector{Name: new("near")}), []planning.Unavailable{in("pg-1")}, inB},
+		{"in a placement group of unknown name", selects(karpenter.PlacementGroupSelector{Name: new("near")}), []planning.Unavailable{in("pg-1")}, inB},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, soldOut(test.edit, test.list...)); diff != "" {

@@ -79,7 +79,7 @@ func (c *checker) checkEachPodOnce() {
 // checkPlannedNode checks the node with each of its offerings.
 func (c *checker) checkPlannedNode(n *planning.PlannedNode) {
 	if len(n.Offerings) == 0 || len(n.Pods) == 0 {
-		c.failf("a node of pool %s has %d options and %d pods", n.NodePool, len(n.Offerings), len(n.Pods))
+		c.failf("a node of NodePool %s has %d options and %d pods", n.NodePool, len(n.Offerings), len(n.Pods))
 		return
 	}
 	c.checkMinValues(n)
@@ -122,7 +122,7 @@ func (c *checker) checkMinValues(n *planning.PlannedNode) {
 
 func (c *checker) checkAvailability(option planning.PricedOffering, class *karpenter.EC2NodeClass) {
 	if !slices.ContainsFunc(class.Status.Subnets, func(s karpenter.Subnet) bool { return s.Zone == option.Zone }) {
-		c.failf("there is no subnet in %s", option.Zone)
+		c.failf("no subnet in zone %s", option.Zone)
 	}
 	for _, u := range c.batch.Snapshot.Unavailable {
 		if u.Subnet != "" && slices.ContainsFunc(class.Status.Subnets, func(s karpenter.Subnet) bool {
@@ -165,7 +165,7 @@ func (c *checker) checkNode(what string, labels map[string]string, taints []core
 	}
 	for name, want := range total {
 		if has := room[name]; want.Cmp(has) > 0 {
-			c.failf("%s has %s of %s, and its pods want %s", what, has.String(), name, want.String())
+			c.failf("%s has %s of %s, and its pods request %s", what, has.String(), name, want.String())
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (c *checker) checkNominations() {
 		}
 		if uids := placed[name]; len(uids) > 0 {
 			if node.MarkedForDeletion {
-				c.failf("node %s is going and was given %d pods", name, len(uids))
+				c.failf("node %s is being removed and has %d nominated pods", name, len(uids))
 			}
 			used := addResources(corev1.ResourceList{}, node.Used)
 			c.checkNode("node "+name, node.Labels, node.Taints, node.Allocatable, used, uids)
@@ -247,7 +247,7 @@ func (c *checker) checkNominations() {
 		delete(placed, name)
 	}
 	for name := range placed {
-		c.failf("there is no node %q to nominate", name)
+		c.failf("nominated node %q does not exist", name)
 	}
 }
 
@@ -271,7 +271,7 @@ func (c *checker) checkLimits() {
 		for name, limit := range pool.Spec.Limits {
 			was, now := before[name], total[name]
 			if now.Cmp(limit) > 0 && now.Cmp(was) > 0 {
-				c.failf("NodePool %s may come to %s %s, and its limit is %s", pool.Name, now.String(), name, limit.String())
+				c.failf("NodePool %s may use %s of %s, and its limit is %s", pool.Name, now.String(), name, limit.String())
 			}
 		}
 	}

@@ -28,11 +28,11 @@ func (c *checker) checkPriceLimits() {
 		text, limited := pool.Annotations[policy.PriceLimit]
 		limit, err := strconv.ParseFloat(text, 64)
 		if limited && more > 0 && (err != nil || has+more > limit+noise) {
-			c.failf("NodePool %s costs %v and may come to %v, and its limit is %q", pool.Name, has, has+more, text)
+			c.failf("NodePool %s costs %v and may cost %v, and its limit is %q", pool.Name, has, has+more, text)
 		}
 	}
 	if limit := c.batch.Snapshot.Settings.PriceLimit; limit != nil && added > 0 && all+added > *limit+noise {
-		c.failf("the nodes cost %v and may come to %v, and the cluster's limit is %v", all, all+added, *limit)
+		c.failf("the nodes cost %v and may cost %v, and the cluster's limit is %v", all, all+added, *limit)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestEqualTypesCrowdNoneOut(t *testing.T) {
 			}
 			result := solver.SolveWithTypes(batch, assorted())
 			if len(result.Nodes) != 1 || len(result.Nodes[0].Pods) != 3 {
-				t.Errorf("%d nodes for $%.3f an hour, want one for $0.829: %+v", len(result.Nodes), result.PricePerHour, result.Unplaced)
+				t.Errorf("%d nodes for $%.3f per hour, want one for $0.829: %+v", len(result.Nodes), result.PricePerHour, result.Unplaced)
 			}
 		})
 	}

@@ -37,30 +37,30 @@ func TestBadInput(t *testing.T) {
 		detail  string
 	}{
 		{"negative", []planning.PodClass{web(requests("-1"))}, nil, "requests must not be negative"},
-		{"more than there is", []planning.PodClass{web(requests("9000000000000"))}, nil, "and the closest type"},
-		{"more than a number holds", []planning.PodClass{web(requests("1e30"))}, nil, "and the closest type"},
+		{"more than any type has", []planning.PodClass{web(requests("9000000000000"))}, nil, "and the closest type"},
+		{"more than an int64", []planning.PodClass{web(requests("1e30"))}, nil, "and the closest type"},
 		{"contradiction", []planning.PodClass{web(selecting("kubernetes.io/arch", "amd64"), func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{topologyTerm("kubernetes.io/arch", "arm64")}}}}
 		})}, nil, "kubernetes.io/arch"},
-		{"each affinityRules the other", []planning.PodClass{
+		{"affinity to each other", []planning.PodClass{
 			planningtest.NewPods("a", 1, "100m", "1Mi", requireLabels("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", requireLabels("app", "b"), to("a"))},
-			nil, "affinity over host names"},
-		{"a selector that cannot be read", []planning.PodClass{web(func(s *planning.PodSpec) {
+			nil, "affinity over hostnames"},
+		{"an invalid selector", []planning.PodClass{web(func(s *planning.PodSpec) {
 			s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: broken}}
-		})}, nil, "cannot be read"},
-		{"no class", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodeClasses = nil }, `there is no EC2NodeClass "default"`},
-		{"no pool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodePools = nil }, "no NodePool"},
-		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) { s.ByNodeClass = nil }, "no instance type suits"},
-		{"prices that are no numbers", []planning.PodClass{web()}, priced(math.NaN()), "can be bought"},
-		{"prices below nothing", []planning.PodClass{web()}, priced(-1), "can be bought"},
-		{"endless prices", []planning.PodClass{web()}, priced(math.Inf(1)), "can be bought"},
-		{"types without room", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
+		})}, nil, "invalid labelSelector"},
+		{"no EC2NodeClass", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodeClasses = nil }, `EC2NodeClass "default" does not exist`},
+		{"no NodePool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodePools = nil }, "no NodePool"},
+		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) { s.ByNodeClass = nil }, "no instance type matches"},
+		{"NaN prices", []planning.PodClass{web()}, priced(math.NaN()), "are currently unavailable"},
+		{"negative prices", []planning.PodClass{web()}, priced(-1), "are currently unavailable"},
+		{"infinite prices", []planning.PodClass{web()}, priced(math.Inf(1)), "are currently unavailable"},
+		{"types without free capacity", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
 			for i := range s.ByNodeClass["default"] {
 				s.ByNodeClass["default"][i].Allocatable = nil
 			}
 		}, "and the closest type"},
-		{"a skew of nothing", []planning.PodClass{web(requireLabels("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
+		{"a skew of zero", []planning.PodClass{web(requireLabels("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch(tt.classes...)
@@ -70,11 +70,11 @@ func TestBadInput(t *testing.T) {
 			}
 			result := solver.SolveWithTypes(batch, stock)
 			if len(result.Unplaced) == 0 || len(result.Nodes) > 0 {
-				t.Fatalf("%d nodes and %d classes without: nobody can hold these", len(result.Nodes), len(result.Unplaced))
+				t.Fatalf("%d nodes and %d unplaced classes, want all pods unplaced", len(result.Nodes), len(result.Unplaced))
 			}
 			for _, u := range result.Unplaced {
 				if len(u.Rejections) == 0 || !strings.Contains(u.Rejections[0].Detail, tt.detail) {
-					t.Errorf("refused with %+v, want %q", u.Rejections, tt.detail)
+					t.Errorf("rejections %+v, want %q", u.Rejections, tt.detail)
 				}
 			}
 		})
@@ -99,7 +99,7 @@ func TestFreeTypes(t *testing.T) {
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 	priced(0)(&batch, &stock)
 	if result := solver.SolveWithTypes(batch, stock); len(result.Unplaced) > 0 || result.PricePerHour != 0 {
-		t.Errorf("%d without a place, $%v an hour", count(result.Unplaced), result.PricePerHour)
+		t.Errorf("%d unplaced pods, $%v per hour", count(result.Unplaced), result.PricePerHour)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestManyLabels(t *testing.T) {
 	batch.Snapshot.NodePools[0].Spec.Template.Labels = map[string]string{"team-7": "x"}
 	result := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(result.Nodes) != 1 || len(result.Unplaced) != 9_999 {
-		t.Errorf("%d nodes and %d classes without, want the one that the pool has a label for", len(result.Nodes), len(result.Unplaced))
+		t.Errorf("%d nodes and %d unplaced classes, want one node for the class whose label the pool sets", len(result.Nodes), len(result.Unplaced))
 	}
 }
 
@@ -139,11 +139,11 @@ func FuzzRequirements(f *testing.F) {
 			}
 			for _, value := range []string{"", "x", "y", "0", "3", "4", "007", "-1", "9223372036854775807"} {
 				if !values.IsEmpty() && values.Has(value) != other.Has(value) {
-					t.Errorf("%s: %s says %t of %q, and %s, which was written from it, %t", key, values, values.Has(value), value, other, other.Has(value))
+					t.Errorf("%s: %s.Has = %t for %q, and after a round trip %s.Has = %t", key, values, values.Has(value), value, other, other.Has(value))
 				}
 			}
 			if !values.Intersect(values).IsSubset(values) || !values.IsSubset(values) {
-				t.Errorf("%s: %s is no part of itself", key, values)
+				t.Errorf("%s: %s is not a subset of itself", key, values)
 			}
 		}
 	})

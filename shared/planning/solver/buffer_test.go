@@ -29,26 +29,26 @@ func TestBufferCount(t *testing.T) {
 		buffer planning.Buffer
 		want   int
 	}{
-		{"nothing said", planning.Buffer{}, 0},
+		{"empty buffer", planning.Buffer{}, 0},
 		{"replicas", planning.Buffer{Replicas: new(int32(3))}, 3},
 		{"a percentage", planning.Buffer{Percentage: new(int32(20)), WorkloadReplicas: 10}, 2},
-		{"rounded up", planning.Buffer{Percentage: new(int32(20)), WorkloadReplicas: 11}, 3},
-		{"a little of a little", planning.Buffer{Percentage: new(int32(1)), WorkloadReplicas: 1}, 1},
-		{"nothing of it", planning.Buffer{Percentage: new(int32(0)), WorkloadReplicas: 10}, 0},
-		{"a percentage of nothing", planning.Buffer{Percentage: new(int32(50))}, 0},
-		{"more than all", planning.Buffer{Percentage: new(int32(150)), WorkloadReplicas: 4}, 6},
-		{"the larger of both", planning.Buffer{Replicas: new(int32(3)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 5},
-		{"the larger of both, the other way round", planning.Buffer{Replicas: new(int32(6)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 6},
-		{"limits alone are filled", planning.Buffer{Limits: limits("cpu", "3")}, 6},
-		{"by the scarcest", planning.Buffer{Limits: limits("cpu", "3", "memory", "4.5Gi")}, 4},
-		{"limits hold replicas back", planning.Buffer{Replicas: new(int32(9)), Limits: limits("cpu", "3")}, 6},
-		{"limits that are far", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "3")}, 2},
-		{"limits too low for one", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "400m")}, 0},
-		{"limits on what is not asked for", planning.Buffer{Replicas: new(int32(2)), Limits: limits("nvidia.com/gpu", "0")}, 2},
-		{"such limits alone", planning.Buffer{Limits: limits("nvidia.com/gpu", "8")}, 0},
+		{"percentage rounded up", planning.Buffer{Percentage: new(int32(20)), WorkloadReplicas: 11}, 3},
+		{"percentage rounded up to one", planning.Buffer{Percentage: new(int32(1)), WorkloadReplicas: 1}, 1},
+		{"percentage of zero", planning.Buffer{Percentage: new(int32(0)), WorkloadReplicas: 10}, 0},
+		{"percentage without a workload", planning.Buffer{Percentage: new(int32(50))}, 0},
+		{"percentage above 100", planning.Buffer{Percentage: new(int32(150)), WorkloadReplicas: 4}, 6},
+		{"replicas and percentage: percentage is larger", planning.Buffer{Replicas: new(int32(3)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 5},
+		{"replicas and percentage: replicas are larger", planning.Buffer{Replicas: new(int32(6)), Percentage: new(int32(50)), WorkloadReplicas: 10}, 6},
+		{"only limits", planning.Buffer{Limits: limits("cpu", "3")}, 6},
+		{"only limits: the scarcest resource", planning.Buffer{Limits: limits("cpu", "3", "memory", "4.5Gi")}, 4},
+		{"limits below replicas", planning.Buffer{Replicas: new(int32(9)), Limits: limits("cpu", "3")}, 6},
+		{"limits above replicas", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "3")}, 2},
+		{"limits below one pod", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "400m")}, 0},
+		{"limits on an unrequested resource", planning.Buffer{Replicas: new(int32(2)), Limits: limits("nvidia.com/gpu", "0")}, 2},
+		{"only limits on an unrequested resource", planning.Buffer{Limits: limits("nvidia.com/gpu", "8")}, 0},
 		{"negative limits", planning.Buffer{Limits: limits("cpu", "-8")}, 0},
-		{"limits beyond reason", planning.Buffer{Limits: limits("cpu", "1e30")}, 10_000},
-		{"replicas beyond reason", planning.Buffer{Replicas: new(int32(2_000_000_000))}, 10_000},
+		{"very large limits", planning.Buffer{Limits: limits("cpu", "1e30")}, 10_000},
+		{"very many replicas", planning.Buffer{Replicas: new(int32(2_000_000_000))}, 10_000},
 		{"a problem", planning.Buffer{Replicas: new(int32(3)), Problem: "x"}, 0},
 	} {
 		tt.buffer.Spec = spec
@@ -76,7 +76,7 @@ func TestBufferPods(t *testing.T) {
 		t.Error(diff)
 	}
 	if spec.Labels == nil {
-		t.Error("the buffer itself was changed")
+		t.Error("the buffer was changed")
 	}
 }
 
@@ -99,14 +99,14 @@ func TestBufferNodes(t *testing.T) {
 		Namespace: "shop", Name: "spare", UID: "u", Replicas: new(int32(2)), Spec: planning.PodSpec{Requests: planningtest.NewRequests("3", "1Gi")},
 	}}
 	if got := solver.FindBufferNodes(s); got != nil {
-		t.Errorf("with the gate off: %v", got)
+		t.Errorf("gate off: %v", got)
 	}
 	s.Settings.Gates.CapacityBuffer = true
 	if got := solver.FindBufferNodes(s); len(got) != 2 {
-		t.Errorf("room is kept on %v, want two of three nodes", got)
+		t.Errorf("protected nodes = %v, want two of three", got)
 	}
 	s.Buffers = nil
 	if got := solver.FindBufferNodes(s); got != nil {
-		t.Errorf("without buffers: %v", got)
+		t.Errorf("no buffers: %v", got)
 	}
 }

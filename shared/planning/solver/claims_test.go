@@ -14,7 +14,7 @@ func TestResourceClaims(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
 	rules, detail := labelRule(t, batch)
 	if len(rules) == 0 || !strings.Contains(detail, "IGNORE_DRA_REQUESTS") {
-		t.Errorf("refused by %v: %s", rules, detail)
+		t.Errorf("rejected by %v: %s", rules, detail)
 	}
 	batch.Snapshot.Settings.PlanDRARequests = true
 	if got := solve(t, batch); len(got.Unplaced) > 0 || len(got.Nodes) == 0 {

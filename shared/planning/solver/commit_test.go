@@ -53,7 +53,7 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 			at := slices.IndexFunc(after.Nodes, func(n planning.Node) bool { return n.Name == snapshot.Nodes[i].Name })
 			got, want := simulation.SimulateRemoval(i), again.SimulateRemoval(at)
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("after %v were taken, without %d:\n%s\nas if it had happened:\n%s", gone, i, tell(got), tell(want))
+				t.Fatalf("after the commit of %v, removal of %d:\n%s\nin a new simulation:\n%s", gone, i, tell(got), tell(want))
 			}
 			if len(got.Nominations) > 0 && len(gone) > 0 {
 				compared++
@@ -61,7 +61,7 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 		}
 	})
 	if compared == 0 {
-		t.Error("nothing was taken that mattered")
+		t.Error("no commit changed a later result, so the test cannot fail")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestJoinedLosesNobody(t *testing.T) {
 				for _, n := range result.Nominations {
 					to := slices.IndexFunc(snapshot.Nodes, func(node planning.Node) bool { return node.Name == n.Node })
 					if to < 0 || !snapshot.Nodes[to].Ready || !snapshot.Nodes[to].Initialized {
-						t.Fatalf("%s goes to %q, which is not ready", n.Pod.UID, n.Node)
+						t.Fatalf("pod %s is nominated for node %q, which is not ready", n.Pod.UID, n.Node)
 					}
 				}
 				if len(result.Unplaced) == 0 && rapid.Bool().Draw(t, "taken") {
@@ -89,7 +89,7 @@ func TestJoinedLosesNobody(t *testing.T) {
 			}
 			joined := simulation.ProjectSnapshot()
 			if got, want := living(joined), living(snapshot); !slices.Equal(got, want) {
-				t.Fatalf("pods afterwards:\n%v\nbefore:\n%v", got, want)
+				t.Fatalf("pods after the removals:\n%v\nbefore:\n%v", got, want)
 			}
 			checkJoined(t, snapshot, joined)
 			fresh, waiting = fresh+len(joined.Nodes), waiting+len(joined.PendingPods)
@@ -97,7 +97,7 @@ func TestJoinedLosesNobody(t *testing.T) {
 		}
 	})
 	if fresh == 0 || waiting == 0 {
-		t.Error("the clusters are too easy or too hard to prove anything")
+		t.Error("the generated clusters cover too few cases")
 	}
 }
 
@@ -124,18 +124,18 @@ func checkJoined(t *rapid.T, was, is planning.Snapshot) {
 	for i := range is.Nodes {
 		n := &is.Nodes[i]
 		if names[n.Name] {
-			t.Fatalf("two nodes are named %s", n.Name)
+			t.Fatalf("two nodes have the name %s", n.Name)
 		}
 		names[n.Name] = true
 		if slices.ContainsFunc(was.Nodes, func(old planning.Node) bool { return old.Name == n.Name }) {
 			continue
 		}
 		if !n.Initialized || !n.Ready || n.Labels[corev1.LabelInstanceTypeStable] == "" || n.Labels[corev1.LabelTopologyZone] == "" || n.Capacity == nil {
-			t.Fatalf("the new node is not whole: %+v", n)
+			t.Fatalf("the new node has missing fields: %+v", n)
 		}
 		for name, quantity := range n.Used {
 			if all := n.Allocatable[name]; quantity.Cmp(all) > 0 {
-				t.Fatalf("%s holds %s of %s, which has %s", n.Name, quantity.String(), name, all.String())
+				t.Fatalf("node %s: used %s of %s, allocatable %s", n.Name, quantity.String(), name, all.String())
 			}
 		}
 	}
@@ -151,14 +151,14 @@ func TestOnlyReadyNodesTakePods(t *testing.T) {
 		{"not initialized", func(n *planning.Node) { n.Initialized = false }, false},
 		{"not ready", func(n *planning.Node) { n.Ready = false }, false},
 		{"going", func(n *planning.Node) { n.MarkedForDeletion = true }, false},
-		{"not Joist's", func(n *planning.Node) { n.Claim, n.NodePool = "", "" }, true},
+		{"not managed by Joist", func(n *planning.Node) { n.Claim, n.NodePool = "", "" }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 			snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("web", 1, "500m", "1Gi"))), node("other", tt.edit)}
 			result := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemoval(0)
 			if onto, fresh := placed(result); (onto["otherother"]+onto["other"] == 1) != tt.takes || (fresh == 0) != tt.takes {
-				t.Errorf("onto %v, and %d new nodes", onto, fresh)
+				t.Errorf("nominations %v and %d new nodes", onto, fresh)
 			}
 		})
 	}
@@ -189,17 +189,17 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 		edit func(*planning.Snapshot)
 		free bool
 	}{
-		{"nobody waits", func(*planning.Snapshot) {}, true},
-		{"a pod waits", func(s *planning.Snapshot) { s.PendingPods = []planning.PodClass{big("waits")} }, false},
-		{"a node is going", func(s *planning.Snapshot) {
+		{"no pending pod", func(*planning.Snapshot) {}, true},
+		{"a pending pod", func(s *planning.Snapshot) { s.PendingPods = []planning.PodClass{big("waits")} }, false},
+		{"a node is being removed", func(s *planning.Snapshot) {
 			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.MarkedForDeletion = true }))
 		}, false},
-		{"a node is going, and its pod waits already", func(s *planning.Snapshot) {
+		{"a node is being removed, and its pod is pending", func(s *planning.Snapshot) {
 			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.MarkedForDeletion = true }))
 			s.Nodes = append(s.Nodes, node("third"))
 			s.PendingPods = []planning.PodClass{big("goes")}
 		}, true},
-		{"room is kept", func(s *planning.Snapshot) {
+		{"free capacity for a buffer", func(s *planning.Snapshot) {
 			s.Settings.Gates.CapacityBuffer = true
 			s.Buffers = []planning.Buffer{{Name: "spare", Spec: big("x").Spec, Replicas: new(int32(1))}}
 		}, false},
@@ -216,7 +216,7 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 				for _, class := range n.Pods {
 					for _, pod := range class.Pods {
 						if pod.Buffer != "" {
-							t.Errorf("%s is no pod", pod.Name)
+							t.Errorf("%s is not a pod of the test", pod.Name)
 						}
 					}
 				}
@@ -239,16 +239,16 @@ func TestTakenNodesCountInLimits(t *testing.T) {
 	}
 	result := simulation.SimulateRemoval(0)
 	if len(result.Nodes) != 1 || result.Nodes[0].Pods[0].Pod.Node != "a" {
-		t.Fatalf("%+v, want one new node for the pod of a", result)
+		t.Fatalf("%+v, want one new node for the pod of node a", result)
 	}
 	simulation.Commit(result, 0)
 	if result := simulation.SimulateRemoval(1); len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
-		t.Errorf("%+v, want the limit to keep the pod where it is", result)
+		t.Errorf("%+v, want no new node because of the limit", result)
 	}
 	joined := simulation.ProjectSnapshot()
 	again := solver.NewSimulation(joined, instancetypes.New(joined, planningtest.NewCatalogue()))
 	if result := again.SimulateRemoval(0); len(result.Nodes) != 1 {
-		t.Errorf("%+v, want another node, as there are two again", result)
+		t.Errorf("%+v, want one new node within the limit", result)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestTakenNodesLeaveLimits(t *testing.T) {
 			t.Fatalf("%+v, want one new node", result)
 		}
 		if options := result.Nodes[0].Offerings; options[len(options)-1].InstanceType != want {
-			t.Errorf("without %d: %+v, want %s as the largest", i, options, want)
+			t.Errorf("removal of %d: %+v, want %s as the largest type", i, options, want)
 		}
 		simulation.Commit(result, i)
 	}
@@ -281,13 +281,13 @@ func TestStaticNodesAreReplaced(t *testing.T) {
 	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 	result := simulation.SimulateRemoval(0)
 	if len(result.Nodes) != 1 {
-		t.Fatalf("%d new nodes, want one for the one that goes", len(result.Nodes))
+		t.Fatalf("%d new nodes, want one for the removed node", len(result.Nodes))
 	}
 	simulation.Commit(result, 0)
 	if result := simulation.SimulateRemoval(1); len(result.Nodes) != 1 {
-		t.Errorf("%d new nodes, want one for the second as well", len(result.Nodes))
+		t.Errorf("%d new nodes, want one for the second removed node", len(result.Nodes))
 	}
 	if nodes := simulation.ProjectSnapshot().Nodes; len(nodes) != 2 || nodes[0].Name != "b" {
-		t.Errorf("%d nodes, want b and a new one", len(nodes))
+		t.Errorf("%d nodes, want b and one new node", len(nodes))
 	}
 }

@@ -27,7 +27,7 @@ var lifecycleRules = map[string]func(*planning.PodSpec){
 	"selector of initialized":   selecting(karpenter.NodeInitializedLabelKey, "true"),
 	"affinity to registered":    requiring(karpenter.NodeRegisteredLabelKey, "true"),
 	"affinity to initialized":   requiring(karpenter.NodeInitializedLabelKey, "true"),
-	"no selector of such label": func(*planning.PodSpec) {},
+	"no selector": func(*planning.PodSpec) {},
 }
 
 // TestDaemonsOfNodesToCome counts daemons on new nodes that select labels which a node gets only when
@@ -43,11 +43,11 @@ func TestDaemonsOfNodesToCome(t *testing.T) {
 			}
 			planned := &result.Nodes[0]
 			if got := planned.Requests.Cpu(); got.Cmp(resource.MustParse("2500m")) != 0 {
-				t.Errorf("the node is asked for %s of cpu, want 2500m: the pod and the daemon", got)
+				t.Errorf("cpu requests of the node = %s, want 2500m for the pod and the daemon", got)
 			}
 			for _, key := range []string{karpenter.NodeRegisteredLabelKey, karpenter.NodeInitializedLabelKey} {
 				if values, stated := planned.Requirements[key]; stated {
-					t.Errorf("the claim requires %s %s: lifecycle reads from it how far the node has come", key, values)
+					t.Errorf("the claim requires %s %s, a label that the kubelet sets later", key, values)
 				}
 			}
 		})
@@ -73,7 +73,7 @@ func TestDaemonsOfClaims(t *testing.T) {
 				batch.Snapshot.Nodes = []planning.Node{node("n", edit)}
 				result := solve(t, batch)
 				if onto, fresh := len(result.Nominations), len(result.Nodes); onto != 0 || fresh != 1 {
-					t.Errorf("%d pods on the node and %d new nodes, want 0 and 1: the daemon will take the room", onto, fresh)
+					t.Errorf("%d pods on the node and %d new nodes, want 0 and 1 because of the daemon", onto, fresh)
 				}
 			})
 		}

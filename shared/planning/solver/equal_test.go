@@ -96,10 +96,10 @@ func TestEqualPodsCostLittleMoreThanOneType(t *testing.T) {
 			for _, n := range result.Nodes {
 				bought = append(bought, fmt.Sprint(len(n.Pods), " on ", n.Offerings[0].InstanceType))
 			}
-			t.Fatalf("%v cost $%.4f, and %s alone $%.4f", bought, result.PricePerHour, name, best)
+			t.Fatalf("%v cost $%.4f, nodes of type %s cost $%.4f", bought, result.PricePerHour, name, best)
 		}
 		if placed := len(result.Unplaced) == 0; placed != !math.IsInf(best, 1) {
-			t.Fatalf("placed: %t, and the best plan of one type costs $%f", placed, best)
+			t.Fatalf("placed: %t, price of the best plan with one type: $%f", placed, best)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func (w *state) readTerms(c *podClass) (out []topologyTerm, problem string) {
 	spread := func(s *corev1.TopologySpreadConstraint, hard bool) {
 		chosen, err := spreadSelection(s, c.spec)
 		if err != nil {
-			problem = fmt.Sprintf("its topology spread over %s has a selector that cannot be read: %v", s.TopologyKey, err)
+			problem = fmt.Sprintf("its topology spread over %s: %v", s.TopologyKey, err)
 		}
 		one := topologyTerm{kind: spreadKind, key: s.TopologyKey, selection: chosen, skew: int(s.MaxSkew), hard: hard, spread: s}
 		if s.MinDomains != nil {

@@ -18,9 +18,9 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 		placed, lost int
 	}{
 		{"one class", 1, true, 39, 1},
-		{"as many as are worth the trouble", maxFailures, true, 40 - maxFailures, maxFailures},
+		{"as many as are isolated", maxFailures, true, 40 - maxFailures, maxFailures},
 		{"too many", maxFailures + 1, true, 0, 40},
-		{"nobody to blame", 1, false, 0, 40},
+		{"no single class is the cause", 1, false, 0, 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var batch planning.Batch
@@ -44,11 +44,11 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 				return out, nil
 			})
 			if len(result.Nominations) != tt.placed || countUnplaced(result) != tt.lost {
-				t.Errorf("%d placed and %d lost, want %d and %d", len(result.Nominations), countUnplaced(result), tt.placed, tt.lost)
+				t.Errorf("%d placed and %d unplaced, want %d and %d", len(result.Nominations), countUnplaced(result), tt.placed, tt.lost)
 			}
 			for _, u := range result.Unplaced {
 				if !strings.Contains(u.Rejections[0].Detail, "index out of range") {
-					t.Errorf("set aside with %q, want the cause", u.Rejections[0].Detail)
+					t.Errorf("rejection %q, want the panic's text", u.Rejections[0].Detail)
 				}
 			}
 		})

@@ -24,12 +24,12 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 		operator := rapid.SampledFrom(operators).Draw(t, "operator")
 		valid := len(validation.IsValidLabelValue(value)) == 0
 		if got := planning.NewValues(operator, "good", value); got.IsEmpty() == valid {
-			t.Fatalf("%s [good %q] is %s, and the value is valid: %t", operator, value, got, valid)
+			t.Fatalf("%s [good %q] = %s, valid value: %t", operator, value, got, valid)
 		}
 	})
 	for _, length := range []int{62, 63, 64} {
 		if got, want := planning.NewValues("In", strings.Repeat("a", length)).IsEmpty(), length > 63; got != want {
-			t.Errorf("a value of %d letters matches no node: %t, want %t", length, got, want)
+			t.Errorf("a value of %d characters matches no node: %t, want %t", length, got, want)
 		}
 	}
 	for _, tt := range []struct {
@@ -37,11 +37,11 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 		bound    string
 	}{{karpenter.NodeSelectorOpGt, "-1"}, {karpenter.NodeSelectorOpLt, "-1"}, {karpenter.NodeSelectorOpLt, "0"}, {karpenter.NodeSelectorOpGte, "+1"}} {
 		if got := planning.NewValues(tt.operator, tt.bound); !got.IsEmpty() {
-			t.Errorf("%s %s is %s, and no label value satisfies it", tt.operator, tt.bound, got)
+			t.Errorf("%s %s = %s, want no match because no label value satisfies it", tt.operator, tt.bound, got)
 		}
 	}
 	if planning.NewLabelRequirements(map[string]string{"example.com/team": "no label"}).IsCompatible(planning.NewLabelRequirements(map[string]string{"example.com/team": "no label"})) {
-		t.Error("a value that is no label value matches itself")
+		t.Error("an invalid label value matches itself")
 	}
 }
 
@@ -59,15 +59,15 @@ func TestPodsCannotSpoilClaims(t *testing.T) {
 		name string
 		want []corev1.NodeSelectorRequirement
 	}{
-		{"a value that is no label", one("example.com/team", "In", "no label, --v=9")},
-		{"several of which one is no label", one("example.com/team", "In", "a", "no label")},
-		{"no value that is no label", one("example.com/team", "NotIn", "no label")},
+		{"an invalid value", one("example.com/team", "In", "no label, --v=9")},
+		{"an invalid value among several", one("example.com/team", "In", "a", "no label")},
+		{"an invalid excluded value", one("example.com/team", "NotIn", "no label")},
 		{"above a negative number", one("example.com/team", "Gt", "-5")},
-		{"below nothing", one("example.com/team", "Lt", "0")},
-		{"below one, and not nothing", append(one("example.com/team", "Lt", "1"), one("example.com/team", "NotIn", "0")...)},
-		{"a type that is no label", one(corev1.LabelInstanceTypeStable, "In", "t4g.medium!")},
-		{"not of a restricted domain", one("karpenter.sh/initialized", "NotIn", "true")},
-		{"without a label of a restricted domain", one("karpenter.k8s.aws/own", "DoesNotExist")},
+		{"less than zero", one("example.com/team", "Lt", "0")},
+		{"less than one, and not zero", append(one("example.com/team", "Lt", "1"), one("example.com/team", "NotIn", "0")...)},
+		{"an invalid instance type", one(corev1.LabelInstanceTypeStable, "In", "t4g.medium!")},
+		{"excludes a restricted label", one("karpenter.sh/initialized", "NotIn", "true")},
+		{"requires a restricted label to be absent", one("karpenter.k8s.aws/own", "DoesNotExist")},
 		{"150 labels that must be absent", many},
 	} {
 		for _, required := range []bool{false, true} {
@@ -88,16 +88,16 @@ func TestPodsCannotSpoilClaims(t *testing.T) {
 					placed += len(node.Pods)
 					claim := karpenter.NodeClaim{Spec: karpenter.NodeClaimSpec{Requirements: node.Requirements.NodeSelectorRequirements()}}
 					for _, err := range claim.Validate() {
-						t.Errorf("the API server refuses the claim: %v", err)
+						t.Errorf("the API server would reject the claim: %v", err)
 					}
 					for key, value := range node.Requirements.Labels() {
 						if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-							t.Errorf("label %s is %q: %v", key, value, problems)
+							t.Errorf("label %s = %q: %v", key, value, problems)
 						}
 					}
 				}
 				if least := map[bool]int{false: 3, true: 2}[required]; placed < least {
-					t.Errorf("%d pods are placed, want %d and more: %+v", placed, least, result.Unplaced)
+					t.Errorf("%d pods placed, want at least %d: %+v", placed, least, result.Unplaced)
 				}
 			})
 		}

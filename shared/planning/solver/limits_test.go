@@ -25,7 +25,7 @@ func TestReachedLimitsAreCheap(t *testing.T) {
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")}
 	if left := countUnplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
-		t.Fatal("every pod has found a place, and so this tries nothing")
+		t.Fatal("every pod was placed, so the test cannot fail")
 	}
 	if steps := solver.FirstSteps(batch, stock); steps > 200e6 {
 		t.Errorf("planning took %d steps", steps)
@@ -49,16 +49,16 @@ func TestLimitsBoundWhatStays(t *testing.T) {
 		{"one is being replaced", func(s *planning.Snapshot) {
 			s.Nodes[1].Proposal = &planning.Proposal{ID: "p", ConfirmedAt: planningtest.Now}
 		}, nil, 1},
-		{"one is proposed to be replaced", func(s *planning.Snapshot) {
+		{"one has a proposal", func(s *planning.Snapshot) {
 			s.Nodes[1].Proposal = &planning.Proposal{ID: "p"}
 		}, nil, 0},
-		{"one is being deleted, and all count", func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true; strict(s) }, nil, 0},
-		{"the annotation cannot be read", func(s *planning.Snapshot) {
+		{"one is being deleted, strict limits", func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true; strict(s) }, nil, 0},
+		{"an invalid annotation", func(s *planning.Snapshot) {
 			s.Nodes[1].MarkedForDeletion = true
 			s.NodePools[0].Annotations = map[string]string{policy.Limits: "loose"}
 		}, nil, 0},
-		{"one would go", func(*planning.Snapshot) {}, []int{1}, 1},
-		{"one would go, and all count", strict, []int{1}, 0},
+		{"simulated removal of one", func(*planning.Snapshot) {}, []int{1}, 1},
+		{"simulated removal of one, strict limits", strict, []int{1}, 0},
 	} {
 		for _, limits := range []karpenter.Limits{
 			{corev1.ResourceCPU: resource.MustParse("4")}, {karpenter.ResourceNodes: resource.MustParse("2")},
@@ -76,7 +76,7 @@ func TestLimitsBoundWhatStays(t *testing.T) {
 					got = solver.NewSimulation(batch.Snapshot, stock).SimulateRemoval(tt.removed...)
 				}
 				if len(got.Nodes) != tt.come {
-					t.Errorf("%d nodes come: %+v", len(got.Nodes), got)
+					t.Errorf("%d new nodes: %+v", len(got.Nodes), got)
 				}
 			})
 		}

@@ -48,11 +48,11 @@ func TestLoweredMinValues(t *testing.T) {
 		want      map[string]int
 		relaxed   bool
 	}{
-		{"as many as asked for", map[string]int{family: 3}, small(), map[string]int{family: 3}, false},
-		{"a selector of one family", map[string]int{family: 3}, small(selecting(family, "m6g")), map[string]int{family: 1}, true},
-		{"pods that are too large for most types", map[string]int{name: 3}, planningtest.NewPods("w", 1, "3", "1Gi"), map[string]int{name: 1}, true},
-		{"one label of two", map[string]int{family: 3, name: 2}, small(selecting(family, "m6g")), map[string]int{family: 1, name: 2}, true},
-		{"spot is tried alone", map[string]int{kind: 2}, small(), map[string]int{kind: 1}, true},
+		{"enough values", map[string]int{family: 3}, small(), map[string]int{family: 3}, false},
+		{"selector of one family", map[string]int{family: 3}, small(selecting(family, "m6g")), map[string]int{family: 1}, true},
+		{"pods too large for most types", map[string]int{name: 3}, planningtest.NewPods("w", 1, "3", "1Gi"), map[string]int{name: 1}, true},
+		{"one of two labels lowered", map[string]int{family: 3, name: 2}, small(selecting(family, "m6g")), map[string]int{family: 1, name: 2}, true},
+		{"spot tier has one capacity type", map[string]int{kind: 2}, small(), map[string]int{kind: 1}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := varied("BestEffort", tt.minValues, tt.pods)
@@ -70,12 +70,12 @@ func TestLoweredMinValues(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || n.MinValuesRelaxed != tt.relaxed {
-				t.Errorf("relaxed is %t, want %t; minValues (-want +got):\n%s", n.MinValuesRelaxed, tt.relaxed, diff)
+				t.Errorf("relaxed = %t, want %t; minValues (-want +got):\n%s", n.MinValuesRelaxed, tt.relaxed, diff)
 			}
 		})
 	}
 	if result := solve(t, varied("Strict", map[string]int{family: 3}, small(selecting(family, "m6g")))); count(result.Unplaced) != 1 {
-		t.Errorf("Strict places the pod on %+v", result.Nodes)
+		t.Errorf("policy Strict placed the pod on %+v", result.Nodes)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestLoweredMinValuesOfStaticNodes(t *testing.T) {
 		}
 		n := &result.Nodes[0]
 		if got := n.Requirements[karpenter.LabelInstanceFamily].MinValues(); got != want || n.MinValuesRelaxed != (want == 1) {
-			t.Errorf("%s: minValues %d (relaxed %t), want %d: launches of a Strict pool are refused with a reason", policy, got, n.MinValuesRelaxed, want)
+			t.Errorf("%s: minValues %d (relaxed %t), want %d", policy, got, n.MinValuesRelaxed, want)
 		}
 	}
 }

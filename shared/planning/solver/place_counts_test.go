@@ -56,24 +56,24 @@ func TestFreeIPs(t *testing.T) {
 		nodes  []planning.Node
 		want   map[string]int64 // by last character of the zone
 	}{
-		{"never counted", nil, "", nil, nil},
-		{"the largest of a zone counts", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}},
-		{"a zone that was not counted", counts[:1], "ipv4", nil, map[string]int64{"a": 20}},
-		{"addresses without end", counts, "ipv6", nil, nil},
-		{"a node from after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}},
-		{"a node from just before", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}},
-		{"a node from long before", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}},
-		{"a claim for a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}},
+		{"not counted", nil, "", nil, nil},
+		{"the largest subnet of a zone", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}},
+		{"a zone without a count", counts[:1], "ipv4", nil, map[string]int64{"a": 20}},
+		{"unlimited addresses", counts, "ipv6", nil, nil},
+		{"a node created after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}},
+		{"a node created just before the count", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}},
+		{"a node created long before the count", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}},
+		{"a claim restricted to a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}},
 		{"a claim for any zone", counts, "", []planning.Node{openClaim("4")}, map[string]int64{"a": 45, "b": 5}},
-		{"more than there is", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}},
-		{"nodes of others", counts, "", []planning.Node{{Created: planningtest.Now}}, map[string]int64{"a": 50, "b": 10}},
+		{"more than any type has", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}},
+		{"foreign nodes", counts, "", []planning.Node{{Created: planningtest.Now}}, map[string]int64{"a": 50, "b": 10}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, cat := twoZones()
 			cat.Subnets, cat.Cluster.IPFamily, s.Nodes = tt.counts, tt.family, tt.nodes
 			got := instancetypes.New(s, cat).FreeIPs[planningtest.NewNodeClass().Name]
 			if len(got) != len(tt.want) {
-				t.Errorf("%v, want %v", got, tt.want)
+				t.Errorf("free IPs %v, want %v", got, tt.want)
 			}
 			for zone, want := range tt.want {
 				if got["ap-northeast-2"+zone] != want {
@@ -101,14 +101,14 @@ func TestPlacementGroups(t *testing.T) {
 		rooms    map[string]int
 	}{
 		{"none", nil, nil, "", nil},
-		{"by id", &karpenter.PlacementGroupSelector{ID: new("pg-1")}, nil, "pg-1", nil},
+		{"by ID", &karpenter.PlacementGroupSelector{ID: new("pg-1")}, nil, "pg-1", nil},
 		{"by name", &karpenter.PlacementGroupSelector{Name: new("near")}, nil, "pg-1", nil},
-		{"one that nobody described, by id", &karpenter.PlacementGroupSelector{ID: new("pg-7")}, nil, "pg-7", nil},
-		{"one that nobody described, by name", &karpenter.PlacementGroupSelector{Name: new("far")}, nil, "", nil},
-		{"seven of a zone", &karpenter.PlacementGroupSelector{Name: new("apart")}, nil, "pg-2", map[string]int{"ap-northeast-2a": 7, "ap-northeast-2b": 7}},
-		{"less those that are there", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{grouped("a"), youngNode("a", -3600, "0"), elsewhere},
+		{"unknown group by ID", &karpenter.PlacementGroupSelector{ID: new("pg-7")}, nil, "pg-7", nil},
+		{"unknown group by name", &karpenter.PlacementGroupSelector{Name: new("far")}, nil, "", nil},
+		{"seven partitions per zone", &karpenter.PlacementGroupSelector{Name: new("apart")}, nil, "pg-2", map[string]int{"ap-northeast-2a": 7, "ap-northeast-2b": 7}},
+		{"minus existing nodes", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{grouped("a"), youngNode("a", -3600, "0"), elsewhere},
 			"pg-2", map[string]int{"ap-northeast-2a": 5, "ap-northeast-2b": 7}},
-		{"and those that may come", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{openClaim("1"), openClaim("1", "ap-northeast-2b")},
+		{"minus open claims", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{openClaim("1"), openClaim("1", "ap-northeast-2b")},
 			"pg-2", map[string]int{"ap-northeast-2a": 6, "ap-northeast-2b": 5}},
 		{"full", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{
 			grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"),
@@ -124,11 +124,11 @@ func TestPlacementGroups(t *testing.T) {
 			}
 			for _, one := range stock.ByNodeClass[class] {
 				if got := one.Labels[karpenter.LabelPlacementGroupID]; got != tt.label {
-					t.Fatalf("nodes of %s are in group %q, want %q", one.Name, got, tt.label)
+					t.Fatalf("nodes of type %s have group %q, want %q", one.Name, got, tt.label)
 				}
 				for _, o := range one.Offerings {
 					if room, bounded := tt.rooms[o.Zone]; bounded && room == 0 && o.Available {
-						t.Fatalf("%s is for sale in %s, where the group is full", one.Name, o.Zone)
+						t.Fatalf("%s is buyable in %s, where the group is full", one.Name, o.Zone)
 					}
 				}
 			}

@@ -78,16 +78,16 @@ func TestExistingNodesFirst(t *testing.T) {
 		want  map[string]int
 		fresh int
 	}{
-		{"room on a node", []planning.Node{node("a")}, 2, map[string]int{"aa": 2}, 0},
-		{"the rest is launched", []planning.Node{node("a")}, 3, map[string]int{"aa": 2}, 1},
+		{"free capacity on a node", []planning.Node{node("a")}, 2, map[string]int{"aa": 2}, 0},
+		{"the remaining pod needs a new node", []planning.Node{node("a")}, 3, map[string]int{"aa": 2}, 1},
 		{"initialized before starting", []planning.Node{node("a", starting), node("b")}, 1, map[string]int{"bb": 1}, 0},
-		{"ephemeral taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
-		{"the same taints later", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
+		{"startup taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
+		{"the same taints on an initialized node", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
 		{"going", []planning.Node{node("a", func(n *planning.Node) { n.MarkedForDeletion = true })}, 1, map[string]int{}, 1},
-		{"used up", []planning.Node{node("a", func(n *planning.Node) {
+		{"no free capacity", []planning.Node{node("a", func(n *planning.Node) {
 			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}
 		})}, 1, map[string]int{}, 1},
-		{"overcommitted in what the pod hardly needs", []planning.Node{node("a", func(n *planning.Node) {
+		{"overcommitted in another resource", []planning.Node{node("a", func(n *planning.Node) {
 			n.Used = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("5Gi")}
 		})}, 1, map[string]int{}, 1},
 		{"not managed", []planning.Node{node("a", func(n *planning.Node) { n.Claim, n.NodePool = "", "" })}, 1, map[string]int{"a": 1}, 0},
@@ -134,11 +134,11 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 	}
 	again := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(again.Nodes) > 0 || len(again.Unplaced) > 0 {
-		t.Errorf("planned again: %d more nodes, unplaced %+v", len(again.Nodes), again.Unplaced)
+		t.Errorf("second plan: %d new nodes, unplaced %+v", len(again.Nodes), again.Unplaced)
 	}
 	batch.Pending = append(batch.Pending, planningtest.NewPods("one-more", 1, "100m", "0"))
 	if more := solver.Solve(batch, planningtest.NewCatalogue()); len(more.Nodes) != 1 {
-		t.Errorf("%d new nodes for one pod more: claims promise exactly what they were planned for", len(more.Nodes))
+		t.Errorf("%d new nodes for one more pod, want 1 because the claims are full", len(more.Nodes))
 	}
 }
 
@@ -149,7 +149,7 @@ func TestRulesOnOneNode(t *testing.T) {
 		class planning.PodClass
 		fresh int
 	}{
-		{"nothing", planningtest.NewPods("a", 3, "100m", "0"), 1},
+		{"limit of zero", planningtest.NewPods("a", 3, "100m", "0"), 1},
 		{"anti-affinity over hosts", planningtest.NewPods("a", 3, "100m", "0", apart("a")), 3},
 		{"spread over hosts", planningtest.NewPods("a", 3, "100m", "0", spread("a", 2)), 2},
 		{"host ports", planningtest.NewPods("a", 3, "100m", "0", port), 3},
@@ -168,13 +168,13 @@ func TestRunningPodsAreRespected(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "web"} }))
 	batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.Pods = []planning.PodClass{guard} })}
 	if onto, fresh := placed(solve(t, batch)); len(onto) != 0 || fresh != 1 {
-		t.Errorf("onto %v, %d new: the pod on the node refuses the newcomer", onto, fresh)
+		t.Errorf("nominations %v and %d new nodes, want 1 new node because of the running pod's anti-affinity", onto, fresh)
 	}
 
 	guard.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 	batch.Snapshot.Nodes[0].Pods = []planning.PodClass{guard}
 	if rules, detail := labelRule(t, batch); rules[0] != planning.RuleTopology {
-		t.Errorf("refused by %v: %s; the pod refuses newcomers in its whole zone, and the pool has no other", rules, detail)
+		t.Errorf("rejected by %v: %s; want the running pod's anti-affinity over the zone", rules, detail)
 	}
 }
 
@@ -201,14 +201,14 @@ func TestNodeAffinity(t *testing.T) {
 		want   string
 	}{
 		{"none", func(*planning.PodSpec) {}, "", "t4g.medium"},
-		{"second term works", required(size("8xlarge"), size("large")), "", "t4g.large"},
-		{"preference is kept", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "", "t4g.xlarge"},
+		{"second term matches", required(size("8xlarge"), size("large")), "", "t4g.large"},
+		{"satisfied preference", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "", "t4g.xlarge"},
 		{"heaviest preference", preferred(
 			corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}, corev1.PreferredSchedulingTerm{Weight: 9, Preference: size("large")}), "", "t4g.large"},
-		{"impossible preference is let go", preferred(
+		{"unsatisfiable preference is dropped", preferred(
 			corev1.PreferredSchedulingTerm{Weight: 9, Preference: size("8xlarge")}, corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("large")}), "", "t4g.large"},
 		{"ignored", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "Ignore", "t4g.medium"},
-		{"a volume's zone", func(s *planning.PodSpec) {
+		{"zone of a volume", func(s *planning.PodSpec) {
 			s.Volumes = []planning.Volume{{Claim: "d", Alternatives: []corev1.NodeSelectorTerm{
 				topologyTerm("topology.ebs.csi.aws.com/zone", "ap-northeast-2c"), topologyTerm("topology.ebs.csi.aws.com/zone", "ap-northeast-2a")}}}
 		}, "", "t4g.medium"},
@@ -230,26 +230,26 @@ func TestPreferNoScheduleIsRelaxedLast(t *testing.T) {
 	tainted.Name, tainted.Spec.Template.Spec.Taints, plain.Name = "z-tainted", soft, "a-plain"
 	batch.Snapshot.NodePools = []karpenter.NodePool{tainted, plain}
 	if got := solve(t, batch).Nodes[0].NodePool; got != "a-plain" {
-		t.Errorf("pool %s, want the one without the taint", got)
+		t.Errorf("pool %s, want the pool without the taint", got)
 	}
 	batch.Snapshot.NodePools = []karpenter.NodePool{tainted}
 	if got := solve(t, batch); len(got.Nodes) != 1 {
-		t.Errorf("unplaced %+v: the taint is a preference", got.Unplaced)
+		t.Errorf("unplaced %+v, want the pod on the tainted pool", got.Unplaced)
 	}
 }
 
 func TestDaemonsTakeTheirRoom(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("a", 1, "1900m", "0")))
 	if got := solve(t, batch).Nodes[0].Offerings[0].InstanceType; got != "t4g.medium" {
-		t.Fatalf("without daemons %s", got)
+		t.Fatalf("without daemons: %s", got)
 	}
 	batch.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "0")}}
 	n := solve(t, batch).Nodes[0]
 	if got := n.Offerings[0].InstanceType; got != "t4g.xlarge" {
-		t.Errorf("with a daemon %s, want the larger type", got)
+		t.Errorf("with a daemon: %s, want the larger type", got)
 	}
 	if cpu := n.Requests[corev1.ResourceCPU]; cpu.MilliValue() != 2000 {
-		t.Errorf("the claim asks for %s cpu, want the pod's and the daemon's", cpu.String())
+		t.Errorf("cpu requests of the claim = %s, want the sum of pod and daemon", cpu.String())
 	}
 }
 
@@ -261,6 +261,6 @@ func TestCustomLabelsGetAValue(t *testing.T) {
 	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
 	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "team", Operator: karpenter.NodeSelectorOpIn, Values: []string{"web", "shop"}})
 	if got := solve(t, batch).Nodes[0].Requirements.Labels()["team"]; got != "shop" {
-		t.Errorf("team = %q: nobody but the planner can choose", got)
+		t.Errorf("label team = %q, want a value that the planner chose", got)
 	}
 }

@@ -102,8 +102,8 @@ func comparePods(x, y []planning.PodRef) int {
 // by constraintKey for classes without volumes and without rules over other pods.
 func (w *state) readPreferences(c *podClass) (preferences, string) {
 	if c.spec.ResourceClaims > 0 && !w.snapshot.Settings.PlanDRARequests {
-		return preferences{}, "it has dynamic resource claims, which are not planned for: remove spec.resourceClaims, run it on nodes that exist, " +
-			"or set IGNORE_DRA_REQUESTS=false to plan it by everything else that it asks for"
+		return preferences{}, "it has dynamic resource claims, which Joist does not plan: remove spec.resourceClaims, run the pod on existing nodes, " +
+			"or set IGNORE_DRA_REQUESTS=false to plan it by its other requests"
 	}
 	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
 	if got, ok := w.preferences[c.constraintKey]; ok && alone {

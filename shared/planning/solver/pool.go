@@ -85,11 +85,11 @@ func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpen
 	case why != "":
 		return nil, why
 	case ref == nil:
-		return nil, "the NodePool names no node class (spec.template.spec.nodeClassRef)"
+		return nil, "the NodePool has no node class (set spec.template.spec.nodeClassRef)"
 	}
 	i := slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name })
 	if i < 0 {
-		return nil, fmt.Sprintf("there is no EC2NodeClass %q", ref.Name)
+		return nil, fmt.Sprintf("EC2NodeClass %q does not exist", ref.Name)
 	}
 	class = &s.NodeClasses[i]
 	condition, known := class.Status.Conditions.Get(karpenter.ConditionTypeReady)
@@ -97,13 +97,13 @@ func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpen
 	case class.DeletionTimestamp != nil:
 		return nil, fmt.Sprintf("EC2NodeClass %q is being deleted", ref.Name)
 	case !known:
-		return nil, fmt.Sprintf("EC2NodeClass %q has not been looked at yet", ref.Name)
+		return nil, fmt.Sprintf("EC2NodeClass %q has not been reconciled yet", ref.Name)
 	case !class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady):
 		return nil, fmt.Sprintf("EC2NodeClass %q is not ready: %s", ref.Name, condition.Message)
 	case len(class.Status.Subnets) == 0:
-		return nil, fmt.Sprintf("EC2NodeClass %q has found no subnets: check its subnetSelectorTerms", ref.Name)
+		return nil, fmt.Sprintf("EC2NodeClass %q selects no subnets: check its subnetSelectorTerms", ref.Name)
 	case len(class.Status.AMIs) == 0:
-		return nil, fmt.Sprintf("EC2NodeClass %q has found no images: check its amiSelectorTerms", ref.Name)
+		return nil, fmt.Sprintf("EC2NodeClass %q selects no images: check its amiSelectorTerms", ref.Name)
 	}
 	return class, ""
 }

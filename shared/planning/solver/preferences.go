@@ -120,7 +120,7 @@ func affinityAlternatives(spec *planning.PodSpec) (anyOf []planning.Requirements
 		anyOf = combineTerms(anyOf, terms)
 	}
 	if len(anyOf) == 0 {
-		return nil, "its required node affinity has no terms that could match a node"
+		return nil, "no term of its required node affinity can match a node"
 	}
 	return anyOf, ""
 }

@@ -85,34 +85,34 @@ func TestPriceLimits(t *testing.T) {
 		why   string
 	}{
 		{"none", spending(9, ""), 9, ""},
-		{"room for all", spending(9, "25"), 9, ""},
-		{"exactly as many as fit", spending(9, "0.15"), 5, "its joist.sh/price-limit of $0.1500 an hour: $0.1500 are taken, and the cheapest node, m.two, adds up to $0.0300"},
-		{"a little less", spending(9, "0.1499"), 4, "$0.1200 are taken"},
-		{"nothing", spending(9, "0"), 0, "its joist.sh/price-limit of $0.0000"},
-		{"on demand counts for more", spending(9, "0.35", steadily), 3, "$0.3000 are taken, and the cheapest node, m.two, adds up to $0.1000"},
-		{"what exists counts for what it was bought for", spending(9, "0.15", baseline(2, bought(0.05))), 1, "$0.1300 are taken"},
-		{"or for what it costs by now", spending(9, "0.15", baseline(2, spot)), 3, "$0.1500 are taken"},
-		{"or for the dearest of its type", spending(9, "0.35", baseline(2, func(n *planning.Node) { spot(n); n.Labels[corev1.LabelTopologyZone] = "gone" })), 5, "$0.3500 are taken"},
-		{"or for what its launch may come to", spending(9, "0.15", baseline(1, func(n *planning.Node) {
+		{"limit above the price of all nodes", spending(9, "25"), 9, ""},
+		{"limit reached exactly", spending(9, "0.15"), 5, "its joist.sh/price-limit of $0.1500 per hour: $0.1500 in use, and the cheapest node, m.two, adds up to $0.0300"},
+		{"limit just below a node", spending(9, "0.1499"), 4, "$0.1200 in use"},
+		{"limit of zero", spending(9, "0"), 0, "its joist.sh/price-limit of $0.0000"},
+		{"on-demand nodes cost more", spending(9, "0.35", steadily), 3, "$0.3000 in use, and the cheapest node, m.two, adds up to $0.1000"},
+		{"existing nodes count at their purchase price", spending(9, "0.15", baseline(2, bought(0.05))), 1, "$0.1300 in use"},
+		{"existing nodes without a price count at the current price", spending(9, "0.15", baseline(2, spot)), 3, "$0.1500 in use"},
+		{"existing nodes in an unknown zone count at the type's highest price", spending(9, "0.35", baseline(2, func(n *planning.Node) { spot(n); n.Labels[corev1.LabelTopologyZone] = "gone" })), 5, "$0.3500 in use"},
+		{"open claims count at their highest price", spending(9, "0.15", baseline(1, func(n *planning.Node) {
 			n.Capacity = corev1.ResourceList{planning.PriceResource: resource.MustParse("100000")}
-		})), 1, "$0.1300 are taken"},
-		{"beyond it already", spending(9, "0.15", baseline(1, bought(3))), 0, "$3.0000 are taken"},
-		{"a price that nobody knows", spending(9, "25", baseline(1, bought(0))), 0, "the price of node a is not known: write it on its NodeClaim as joist.sh/price-per-hour"},
-		{"which does not matter without a limit", spending(9, "", baseline(1, bought(0))), 9, ""},
-		{"which cannot be read", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": write US dollars`},
-		{"of the cluster", spending(9, "", cluster(0.1)), 3, "the cluster's price limit of $0.1000 an hour: $0.0900 are taken"},
-		{"of the cluster, with a price that nobody knows", spending(9, "", cluster(9), baseline(1, bought(0))), 0, "the price of node a is not known"},
-		{"of the cluster, and nodes of nobody", spending(9, "", cluster(0.1), baseline(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
-		{"both, the pool's first", spending(9, "0.05", cluster(0.1)), 1, "its joist.sh/price-limit"},
-		{"both, the cluster's first", spending(9, "0.1", cluster(0.05)), 1, "the cluster's price limit"},
-		{"other annotations that cannot be read", spending(9, "0.15", func(b *planning.Batch) {
+		})), 1, "$0.1300 in use"},
+		{"existing nodes exceed the limit", spending(9, "0.15", baseline(1, bought(3))), 0, "$3.0000 in use"},
+		{"unknown price", spending(9, "25", baseline(1, bought(0))), 0, "the price of node a is unknown: set the annotation joist.sh/price-per-hour on its NodeClaim"},
+		{"unknown price without a limit", spending(9, "", baseline(1, bought(0))), 9, ""},
+		{"invalid limit", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": write US dollars`},
+		{"cluster limit", spending(9, "", cluster(0.1)), 3, "the cluster's price limit of $0.1000 per hour: $0.0900 in use"},
+		{"cluster limit and an unknown price", spending(9, "", cluster(9), baseline(1, bought(0))), 0, "the price of node a is unknown"},
+		{"cluster limit and foreign nodes", spending(9, "", cluster(0.1), baseline(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
+		{"both limits, the pool's is lower", spending(9, "0.05", cluster(0.1)), 1, "its joist.sh/price-limit"},
+		{"both limits, the cluster's is lower", spending(9, "0.1", cluster(0.05)), 1, "the cluster's price limit"},
+		{"another invalid annotation", spending(9, "0.15", func(b *planning.Batch) {
 			b.Snapshot.NodePools[0].Annotations[policy.Payback] = "soon"
-		}), 5, "$0.1500 are taken"},
+		}), 5, "$0.1500 in use"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := solver.SolveWithTypes(tt.batch, market())
 			if len(got.Nodes) != tt.nodes || tt.nodes+count(got.Unplaced) != 9 {
-				t.Errorf("%d nodes, want %d; %d pods left", len(got.Nodes), tt.nodes, count(got.Unplaced))
+				t.Errorf("%d nodes, want %d; %d pods unplaced", len(got.Nodes), tt.nodes, count(got.Unplaced))
 			}
 			for _, u := range got.Unplaced {
 				if r := u.Rejections[0]; r.Rule != planning.RuleLimits || !strings.Contains(r.Detail, tt.why) {
@@ -120,7 +120,7 @@ func TestPriceLimits(t *testing.T) {
 				}
 			}
 			if (count(got.Unplaced) > 0) != (tt.why != "") {
-				t.Errorf("%d pods are left, and the reason should be %q", count(got.Unplaced), tt.why)
+				t.Errorf("%d unplaced pods, want the reason %q", count(got.Unplaced), tt.why)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 		byPool[n.NodePool]++
 	}
 	if byPool["other"]+byPool[batch.Snapshot.NodePools[0].Name] != 4 || byPool[batch.Snapshot.NodePools[0].Name] > 2 {
-		t.Errorf("%v, want four nodes", byPool)
+		t.Errorf("nodes by pool %v, want four", byPool)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestPriceLimitsHoldForReplacements(t *testing.T) {
 		batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.NewPods("web", 1, "1500m", "64Mi")}
 		got := solver.NewSimulation(batch.Snapshot, market()).SimulateRemoval(0)
 		if len(got.Nodes) != want || want+count(got.Unplaced) != 1 {
-			t.Errorf("limit %q: %d replacements, and %d pods without a place", limit, len(got.Nodes), count(got.Unplaced))
+			t.Errorf("limit %q: %d replacements and %d unplaced pods", limit, len(got.Nodes), count(got.Unplaced))
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
 		}
 		s.Commit(first, 0)
 		if got := s.SimulateRemoval(1); len(got.Nodes) != 0 || count(got.Unplaced) != 1 {
-			t.Errorf("%d replacements beyond the limit", len(got.Nodes))
+			t.Errorf("%d replacements exceed the limit", len(got.Nodes))
 		}
 	}
 }
@@ -190,10 +190,10 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 		nodes int
 	}{
 		{"none", spending(0, "", static), 9},
-		{"as many as fit", spending(0, "0.1", static), 3},
-		{"affinityRules what exists", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
-		{"of the cluster", spending(0, "", static, cluster(0.1)), 3},
-		{"none at all", spending(0, "0.02", static), 0},
+		{"limit for some nodes", spending(0, "0.1", static), 3},
+		{"limit with existing nodes", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
+		{"cluster limit", spending(0, "", static, cluster(0.1)), 3},
+		{"limit below one node", spending(0, "0.02", static), 0},
 	} {
 		got := solver.SolveWithTypes(tt.batch, market())
 		sum := 0.0
@@ -201,7 +201,7 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 			sum += planning.HighestPrice(n.Offerings)
 		}
 		if len(got.Nodes) != tt.nodes || tt.name != "none" && sum > 0.1 {
-			t.Errorf("%s: %d nodes for up to %v, want %d", tt.name, len(got.Nodes), sum, tt.nodes)
+			t.Errorf("%s: %d nodes, highest price %v, want %d nodes", tt.name, len(got.Nodes), sum, tt.nodes)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 func TestMicrodollars(t *testing.T) {
 	for price, want := range map[float64]int64{0: 0, 0.1: 100000, 0.3: 300000, 0.0000001: 1, 1.0000001: 1000001, 0.0464: 46400, 98.32: 98320000, math.Inf(1): 1 << 54, 1e300: 1 << 54} {
 		if got, ok := planning.PriceToMicrodollars(price); !ok || got != want {
-			t.Errorf("%v: %d, %t, want %d", price, got, ok, want)
+			t.Errorf("%v: %d, %t; want %d", price, got, ok, want)
 		}
 	}
 	for _, price := range []float64{-1, math.NaN(), math.Inf(-1)} {

@@ -100,7 +100,7 @@ func (m *priceLimits) refusePool(np *karpenter.NodePool) string {
 	if stranger == "" {
 		return ""
 	}
-	return fmt.Sprintf("what nodes cost is limited, and the price of node %s is not known: write it on its NodeClaim as %s", stranger, planning.PriceAnnotation)
+	return fmt.Sprintf("a price limit is set, and the price of node %s is unknown: set the annotation %s on its NodeClaim", stranger, planning.PriceAnnotation)
 }
 
 // poolLimit returns the price limit of a NodePool in microdollars an hour; Unlimited if it has none
@@ -200,7 +200,7 @@ func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool)
 	})
 	price := w.problem.Candidates[cheapest].Capacity[at]
 	say := func(name string, limit, left int64) string {
-		return fmt.Sprintf("%s of %s an hour: %s are taken, and the cheapest node, %s, adds up to %s",
+		return fmt.Sprintf("%s of %s per hour: %s in use, and the cheapest node, %s, adds up to %s",
 			name, formatDollars(limit), formatDollars(limit-left), w.candidates[cheapest].instanceType.Name, formatDollars(price))
 	}
 	switch {

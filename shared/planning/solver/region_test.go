@@ -84,11 +84,11 @@ func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
 			result := solve(t, teams(tt.tainted, planningtest.NewPods("b", 2, "600m", "64Mi", web, b, spread), planningtest.NewPods("a", 3, "500m", "64Mi", web, a, spread)))
 			got := perPool(result)
 			if got["ba"] != 2 || count(result.Unplaced) > 0 {
-				t.Fatalf("pods by pool and zone %v, %d without a place", got, count(result.Unplaced))
+				t.Fatalf("pods by pool and zone %v, %d unplaced", got, count(result.Unplaced))
 			}
 			zones := sizes(map[string]int{"a": got["aa"], "b": got["ab"], "c": got["ac"]})
 			if diff := cmp.Diff(tt.want, fmt.Sprintf("%d %d %d", zones[0], zones[1], zones[2])); diff != "" {
-				t.Errorf("the pods of team a by zone: %v\n%s", got, diff)
+				t.Errorf("pods of team a by zone: %v\n%s", got, diff)
 			}
 		})
 	}

@@ -68,15 +68,15 @@ func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rej
 	case large.Len() == 0:
 		return w.explainTooSmall(p, c, sold)
 	case r.packer.IsBudgetUsed():
-		return p.newRejection(planning.RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
+		return p.newRejection(planning.RuleBudget, "the planner's work budget was used up before this pod; the next batch continues with it")
 	case !r.anyCandidate(large, r.packer.CanBuy):
 		return w.explainLimits(p, large, r.packer.Quota(p.index))
 	case !r.anyCandidate(large, func(k int) bool { return r.packer.HasAddresses(k, c.feasible.zoneCapacityTypes) }):
-		return p.newRejection(planning.RuleAddresses, "no zone of the pool has an address left in its subnets, or a place in its placement group")
+		return p.newRejection(planning.RuleAddresses, "no zone of the pool has free addresses in its subnets and free capacity in its placement group")
 	case c.blockedBy != "" || len(c.fullSets) > 0 || len(c.rules.hosts) > 0:
 		return p.newRejection(planning.RuleTopology, "%s", w.explainTopology(c))
 	default:
-		return p.newRejection(planning.RulePod, "a new node would hold it, but not affinityRules the pool's daemons (host ports), or not with minValues")
+		return p.newRejection(planning.RulePod, "the pod fits on a new node, but not with the host ports of the pool's daemons or not with minValues")
 	}
 }
 
@@ -95,9 +95,9 @@ func (p *pool) newRejection(rule, format string, args ...any) planning.Rejection
 }
 
 func (p *pool) rejectWithoutTypes() planning.Rejection {
-	out := p.newRejection(planning.RuleNoOffering, "no instance type suits the pool's own requirements, zones and images")
+	out := p.newRejection(planning.RuleNoOffering, "no instance type matches the pool's own requirements, zones and images")
 	if p.unavailableTypes > 0 {
-		out = p.newRejection(planning.RuleNoOffering, "none of the pool's %d instance types can be bought at the moment", p.unavailableTypes)
+		out = p.newRejection(planning.RuleNoOffering, "all %d instance types of the pool are currently unavailable", p.unavailableTypes)
 	}
 	out.LacksInstanceTypes = true
 	return out
@@ -126,10 +126,10 @@ func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requir
 		one := &feasibleSet{requirements: rest, zoneCapacityTypes: w.zoneCapacityTypesFor(rest), tolerations: tolerateAll}
 		one.candidates = w.candidatesFor(one)
 		if w.filterBuyable(own, one).Len() > 0 {
-			return p.newRejection(planning.RuleNoOffering, "no offering of the pool has %s %s affinityRules the pod's other requirements", key, want[key])
+			return p.newRejection(planning.RuleNoOffering, "no offering of the pool that matches the pod's other requirements has %s %s", key, want[key])
 		}
 	}
-	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies the pod's requirements together")
+	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies all of the pod's requirements")
 }
 
 // explainTooSmall names the candidate that comes closest, and the resource that it lacks.
@@ -142,11 +142,11 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 		return true
 	})
 	if index < 0 {
-		return p.newRejection(planning.RuleResources, "the daemons leave no room on any instance type")
+		return p.newRejection(planning.RuleResources, "the daemons leave no free capacity on any instance type")
 	}
 	name := w.resources.names[index]
 	needs, has := toQuantity(name, c.requests[index]), toQuantity(name, max(0, w.problem.Candidates[closest].Allocatable[index]))
-	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s affinityRules the daemons",
+	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s left after the daemons",
 		name, needs.String(), w.candidates[closest].instanceType.Name, has.String())
 }
 
@@ -169,7 +169,7 @@ func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) pla
 	for i, name := range w.resources.names {
 		if left.Quota[i] != packing.Unlimited && capacity[i] > left.Quota[i] {
 			rest, has := toQuantity(name, max(0, left.Quota[i])), toQuantity(name, capacity[i])
-			return p.newRejection(planning.RuleLimits, "limits.%s leaves %s, and %s has %s", name, rest.String(), w.candidates[smallest].instanceType.Name, has.String())
+			return p.newRejection(planning.RuleLimits, "limits.%s has %s left, and %s has %s", name, rest.String(), w.candidates[smallest].instanceType.Name, has.String())
 		}
 	}
 	return p.newRejection(planning.RuleLimits, "another node would exceed the pool's limits")
@@ -181,25 +181,25 @@ func (w *state) explainTopology(c *podClass) string {
 	for _, g := range c.rules.groups {
 		switch g.kind {
 		case spreadKind:
-			parts = append(parts, fmt.Sprintf("its spread over %s allows a skew of %d, and the other domains have no room", g.key, g.skew))
+			parts = append(parts, fmt.Sprintf("its spread over %s allows a skew of %d, and the other domains have no free capacity", g.key, g.skew))
 		case affinityKind:
-			parts = append(parts, "no pod that its affinity over "+g.key+" selects is where a node could be")
+			parts = append(parts, "no domain of "+g.key+" that a node can use has a pod that its affinity selects")
 		case antiAffinityKind:
 			parts = append(parts, "every "+g.key+" has a pod that its anti-affinity selects")
 		}
 	}
 	for _, h := range c.rules.hosts {
 		if h.kind == affinityKind {
-			parts = append(parts, "no node with a pod that its affinity over host names selects has room")
+			parts = append(parts, "no node with a pod that its affinity over hostnames selects has free capacity")
 		}
 	}
 	for _, g := range c.set.counted {
 		if g.kind == antiAffinityKind {
-			parts = append(parts, "pods with anti-affinity to it over "+g.key+" keep it out")
+			parts = append(parts, "pods with anti-affinity over "+g.key+" exclude it")
 		}
 	}
 	if len(parts) == 0 {
-		return "no domain has room"
+		return "no domain has free capacity"
 	}
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), "; ")

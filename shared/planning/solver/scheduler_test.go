@@ -59,45 +59,45 @@ func TestStranded(t *testing.T) {
 		nodes []planning.Node
 		want  []string
 	}{
-		{"each fits wherever the others are", []planning.Node{
+		{"every order of the pods fits", []planning.Node{
 			leaving(taking("large", "1500m"), taking("small", "1")), cores("x", "2"), cores("y", "2"),
 		}, nil},
-		{"the large one takes the room of two small ones", []planning.Node{
+		{"a large pod uses the capacity for two small ones", []planning.Node{
 			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"),
 		}, []string{"small-1"}},
-		{"where one of a kind goes at a time, the second large one comes too late", []planning.Node{
+		{"with interleaved kinds, the second large pod is too late", []planning.Node{
 			leaving(planningtest.NewPods("large", 2, "2", "100Mi"), taking("small", "1")), cores("x", "3"), cores("y", "2"),
 		}, []string{"large-1"}},
-		{"a third node has room, and takes what the plan had elsewhere", []planning.Node{
+		{"a third node has capacity for the remaining pod", []planning.Node{
 			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1"),
 		}, nil},
-		{"but not who does not tolerate it", []planning.Node{
+		{"the third node has an untolerated taint", []planning.Node{
 			leaving(taking("large", "1500m"), planningtest.NewPods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1", tainted),
 		}, []string{"small-1"}},
-		{"who tolerates it goes there", []planning.Node{
+		{"a tolerating pod uses the tainted node", []planning.Node{
 			leaving(taking("large", "1500m", tolerant), taking("small", "1")), cores("x", "1"), cores("y", "2", tainted),
 		}, nil},
-		{"who may go anywhere takes it from who may not", []planning.Node{
+		{"an unconstrained pod uses the capacity of a constrained one", []planning.Node{
 			leaving(taking("any", "1500m"), taking("bound", "1", zoneOf("b"))), cores("x", "1500m"), cores("y", "2", inZone("b")),
 		}, []string{"bound-0"}},
-		{"who keeps away from others does not go to them", []planning.Node{
+		{"a pod with anti-affinity avoids running pods", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", apart("a"))), cores("x", "1500m", occupied(taking("c", "1", apart("a")))), cores("y", "2"),
 		}, []string{"a-0"}},
-		{"nor who is kept away", []planning.Node{
+		{"a pod avoids running pods with anti-affinity to it", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", labelled)), cores("x", "1500m", occupied(taking("c", "1", apart("a")))), cores("y", "2"),
 		}, []string{"a-0"}},
-		{"those who came keep each other away", []planning.Node{
+		{"rescheduled pods with anti-affinity to each other", []planning.Node{
 			leaving(taking("large", "1600m", tolerant), taking("a", "500m", apart("a")), taking("b", "500m", apart("a"))),
 			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),
 		}, []string{"b-0"}},
-		{"a host port is given away once", []planning.Node{
+		{"two rescheduled pods with one host port", []planning.Node{
 			leaving(taking("large", "1600m", tolerant), taking("a", "500m", ported), taking("b", "500m", ported)),
 			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),
 		}, []string{"b-0"}},
-		{"and not where it is given away", []planning.Node{
+		{"a host port in use", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", ported)), cores("x", "1500m", porting), cores("y", "2"),
 		}, []string{"a-0"}},
-		{"who is spread over zones stays in that of the plan", []planning.Node{
+		{"a spread pod stays in its planned zone", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelTopologyZone, "a"))),
 			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", spreadIn(corev1.LabelTopologyZone, "a")))), cores("y", "2"),
 		}, []string{"a-0"}},
@@ -109,12 +109,12 @@ func TestStranded(t *testing.T) {
 			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			plan := simulation.SimulateRemoval(0)
 			if len(plan.Unplaced) > 0 {
-				t.Fatalf("the plan leaves pods out:\n%s", tell(plan))
+				t.Fatalf("the plan has unplaced pods:\n%s", tell(plan))
 			}
 			var got []string
 			for _, pod := range simulation.FindStrandedPods(plan, 0) {
 				if got = append(got, pod.Name); pod.Node != "old" {
-					t.Errorf("%s is said to run on %s", pod.Name, pod.Node)
+					t.Errorf("stranded pod %s has node %s, want old", pod.Name, pod.Node)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -135,15 +135,15 @@ func TestStrandedCountsWhatWasTaken(t *testing.T) {
 	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 	first, second := simulation.SimulateRemoval(0), simulation.SimulateRemoval(1)
 	if n := len(simulation.FindStrandedPods(first, 0)) + len(simulation.FindStrandedPods(second, 1)); n > 0 {
-		t.Fatalf("each alone strands %d pods", n)
+		t.Fatalf("each removal alone strands %d pods", n)
 	}
 	simulation.Commit(first, 0)
 	second = simulation.SimulateRemoval(1)
 	if len(second.Unplaced) > 0 {
-		t.Fatalf("the plan leaves pods out:\n%s", tell(second))
+		t.Fatalf("the plan has unplaced pods:\n%s", tell(second))
 	}
 	if left := simulation.FindStrandedPods(second, 1); len(left) != 1 || left[0].Node != "b" {
-		t.Errorf("%d pods are stranded: %+v", len(left), left)
+		t.Errorf("%d stranded pods: %+v", len(left), left)
 	}
 }
 
@@ -154,11 +154,11 @@ func TestStrandedOnNewNodes(t *testing.T) {
 	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 	plan := simulation.SimulateRemoval(0)
 	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) == 0 || len(left) > 0 {
-		t.Fatalf("%d pods are stranded on %d new nodes", len(left), len(plan.Nodes))
+		t.Fatalf("%d stranded pods with %d new nodes", len(left), len(plan.Nodes))
 	}
 	plan.Nodes = nil
 	if left := simulation.FindStrandedPods(plan, 0); len(left) != 3 {
-		t.Errorf("%d pods are stranded without any node", len(left))
+		t.Errorf("%d stranded pods without any node", len(left))
 	}
 }
 
@@ -185,7 +185,7 @@ func TestStrandedIsForgotten(t *testing.T) {
 			}
 			got, want := asked.FindStrandedPods(result, nodes...), fresh.FindStrandedPods(result, nodes...)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("without %v, after %d were taken:\n%s", nodes, len(taken), diff)
+				t.Fatalf("removal of %v after %d commits:\n%s", nodes, len(taken), diff)
 			}
 			if some, none = some+min(1, len(got)), none+1-min(1, len(got)); rapid.Bool().Draw(t, "take") {
 				asked.Commit(result, nodes...)
@@ -193,8 +193,8 @@ func TestStrandedIsForgotten(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d removals strand pods, %d do not", some, none)
+	t.Logf("%d removals strand pods, %d strand none", some, none)
 	if some == 0 || none == 0 {
-		t.Error("the clusters are too easy or too hard to prove anything")
+		t.Error("the generated clusters cover too few cases")
 	}
 }

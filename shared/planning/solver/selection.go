@@ -148,7 +148,7 @@ func (w *state) selectNamespaces(t *corev1.PodAffinityTerm, spec *planning.PodSp
 	}
 	selector, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
 	if err != nil {
-		return nil, fmt.Errorf("its namespaceSelector cannot be read: %w", err)
+		return nil, fmt.Errorf("invalid namespaceSelector: %w", err)
 	}
 	if selector.Empty() {
 		return nil, nil
@@ -181,7 +181,7 @@ func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *pla
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return out, fmt.Errorf("its labelSelector cannot be read: %w", err)
+		return out, fmt.Errorf("invalid labelSelector: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		out.requiredLabel = key + "=" + selector.MatchLabels[key]

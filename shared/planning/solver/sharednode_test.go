@@ -34,7 +34,7 @@ func TestFlock(t *testing.T) {
 	}
 	result := solve(t, batch)
 	if got := perZone(result); len(result.Unplaced) > 0 || got["b"] < 3 {
-		t.Errorf("pods by zone: %v, unplaced: %+v", got, result.Unplaced)
+		t.Errorf("pods by zone %v, unplaced %+v", got, result.Unplaced)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestLimitsOnCountedPodsAreCheap(t *testing.T) {
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2")}
 	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 	if left := countUnplaced(solver.SolveWithTypes(batch, stock)); left == 0 {
-		t.Fatal("every pod has found a place, and so this tries nothing")
+		t.Fatal("every pod was placed, so the test cannot fail")
 	}
 	if steps := solver.FirstSteps(batch, stock); steps > 50e3 {
 		t.Errorf("planning took %d steps", steps)

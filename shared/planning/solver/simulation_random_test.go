@@ -132,10 +132,10 @@ func TestWithoutIsWhole(t *testing.T) {
 			batch := solver.Equivalent(snapshot, nodes...)
 			got, want := simulation.SimulateRemoval(nodes...), boundless(solver.FirstEffort(batch, stock))
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("without %v:\n%s\nwhole:\n%s", nodes, tell(got), tell(want))
+				t.Fatalf("removal of %v:\n%s\nplan of the equivalent batch:\n%s", nodes, tell(got), tell(want))
 			}
 			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, boundless(solver.SolveWithTypes(batch, stock))) {
-				t.Fatal("nothing is left out, and yet SolveStock has another plan")
+				t.Fatal("every pod is placed, but SolveWithTypes has another plan")
 			}
 			onto, fresh, left = onto+len(got.Nominations), fresh+len(got.Nodes), left+countUnplaced(got)
 			for _, class := range batch.Pending {
@@ -146,9 +146,9 @@ func TestWithoutIsWhole(t *testing.T) {
 			t.Fatal("the snapshot was changed")
 		}
 	})
-	t.Logf("%d pods moved, %d onto nodes that exist, %d new nodes, %d left", moved, onto, fresh, left)
+	t.Logf("%d pods moved, %d onto existing nodes, %d new nodes, %d unplaced", moved, onto, fresh, left)
 	if onto == 0 || fresh == 0 || left == 0 {
-		t.Error("the clusters are too easy or too hard to prove anything")
+		t.Error("the generated clusters cover too few cases")
 	}
 }
 
@@ -170,10 +170,10 @@ func TestWithoutForOne(t *testing.T) {
 		for i := range snapshot.Nodes {
 			got := simulation.SimulateRemovalWithOneNode(i)
 			if len(got.Nodes) > 1 {
-				t.Fatalf("without %d:\n%s", i, tell(got))
+				t.Fatalf("removal of %d:\n%s", i, tell(got))
 			}
 			if err := planningtest.CheckResult(solver.Equivalent(snapshot, i), cat, got); err != nil {
-				t.Fatalf("without %d:\n%s\n%v", i, tell(got), err)
+				t.Fatalf("removal of %d:\n%s\n%v", i, tell(got), err)
 			}
 			if one += len(got.Nodes); len(got.Unplaced) == 0 && len(simulation.SimulateRemoval(i).Nodes) > 1 {
 				less++
@@ -184,9 +184,9 @@ func TestWithoutForOne(t *testing.T) {
 	for i := 0; i < 5 && less == 0; i++ {
 		rapid.Check(t, check)
 	}
-	t.Logf("%d new nodes, %d of them where planning wants several", one, less)
+	t.Logf("%d new nodes, %d of them where a plan uses several", one, less)
 	if one == 0 || less == 0 {
-		t.Error("the clusters are too easy to prove anything")
+		t.Error("the generated clusters are too easy")
 	}
 }
 

@@ -61,26 +61,26 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 		nodes []planning.Node
 		onto  map[string]int
 	}{
-		{"its zone is free again", []planning.Node{
+		{"the removed pod's zone is free", []planning.Node{
 			node("old", running(queuedPod("a", apartOver(zone, "a")))), node("other"),
 		}, map[string]int{"other": 1}},
-		{"another's zone is not", []planning.Node{
+		{"another pod's zone is not free", []planning.Node{
 			node("old", inZone("b"), running(queuedPod("a", apartOver(zone, "a")))), node("other", running(queuedPod("b", apartOver(zone, "a")))),
 		}, map[string]int{}},
-		{"who belongs together begins anew", []planning.Node{
+		{"pods with self-affinity may choose another node", []planning.Node{
 			node("old", running(planningtest.NewPods("a", 2, "500m", "500Mi", besideOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 2}},
-		{"who belongs to others goes there", []planning.Node{
+		{"a pod with affinity follows another pod", []planning.Node{
 			node("old", running(queuedPod("a", besideOver(host, "a")))), node("other"), node("theirs", running(queuedPod("b", besideOver(host, "a")))),
 		}, map[string]int{"theirs": 1}},
-		{"spread counts who stays", []planning.Node{
+		{"spread over zones counts the remaining pods", []planning.Node{
 			node("old", running(queuedPod("a", spreadIn(zone, "a")))), node("other"),
 			node("theirs", inZone("b"), running(queuedPod("b", spreadIn(zone, "a")))),
 		}, map[string]int{"other": 1}},
-		{"spread counts who stays, over nodes", []planning.Node{
+		{"anti-affinity over nodes counts the remaining pods", []planning.Node{
 			node("old", running(queuedPod("a", apartOver(host, "a")))), node("a-taken", running(queuedPod("b", apartOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 1}},
-		{"ports are free but where they are not", []planning.Node{
+		{"host ports of the removed node are free", []planning.Node{
 			node("old", porting, running(queuedPod("a", ported))), node("a-taken", porting), node("other"),
 		}, map[string]int{"other": 1}},
 	} {
@@ -110,7 +110,7 @@ func TestTakenPodsCount(t *testing.T) {
 		second string
 	}{
 		{"spread", spreadIn(zone, "a"), "ap-northeast-2b"},
-		{"spread over what they select", func(s *planning.PodSpec) {
+		{"spread over selected pods", func(s *planning.PodSpec) {
 			spreadIn(zone, "a")(s)
 			s.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"}
 		}, "ap-northeast-2b"},
@@ -140,7 +140,7 @@ func TestTakenPodsCount(t *testing.T) {
 				got, _ = n.Requirements[zone].SingleValue()
 			}
 			if got != tt.second {
-				t.Errorf("the second pod goes to %q, want %q", got, tt.second)
+				t.Errorf("second pod on %q, want %q", got, tt.second)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 		{"addresses", func(s *instancetypes.InstanceTypes) {
 			s.FreeIPs = map[string]map[string]int64{class: {"ap-northeast-2a": 3, "ap-northeast-2c": 0}}
 		}, planning.RuleAddresses},
-		{"places of a group that spreads", func(s *instancetypes.InstanceTypes) {
+		{"partitions of a spread placement group", func(s *instancetypes.InstanceTypes) {
 			s.SpreadCapacity = map[string]map[string]int{class: {"ap-northeast-2a": 1, "ap-northeast-2c": 0}}
 		}, planning.RuleAddresses},
 	} {
@@ -174,7 +174,7 @@ func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 			}
 			simulation.Commit(first, 0)
 			if second := simulation.SimulateRemoval(1); len(second.Unplaced) != 1 || second.Unplaced[0].Rejections[0].Rule != tt.rule {
-				t.Errorf("%+v, want nothing left", second)
+				t.Errorf("%+v, want no capacity left", second)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestTakenReservationIsUsedUp(t *testing.T) {
 	}
 	simulation.Commit(first, 0)
 	if second := simulation.SimulateRemoval(1); len(second.Nodes) != 1 || second.Nodes[0].Offerings[0].CapacityType == karpenter.CapacityTypeReserved {
-		t.Errorf("%+v, want another one", second.Nodes)
+		t.Errorf("%+v, want another instance", second.Nodes)
 	}
 	joined := simulation.ProjectSnapshot()
 	fresh := joined.Nodes[len(joined.Nodes)-1]
@@ -225,19 +225,19 @@ func TestJoinedNodeIsWhole(t *testing.T) {
 	simulation.Commit(result, 0, 2)
 	joined := simulation.ProjectSnapshot()
 	if len(joined.Nodes) != 2 || joined.Nodes[0].Name != "other" || !joined.Nodes[0].LastPodEvent.Equal(snapshot.TakenAt) {
-		t.Fatalf("%d nodes, the first %s", len(joined.Nodes), joined.Nodes[0].Name)
+		t.Fatalf("%d nodes, the first one %s", len(joined.Nodes), joined.Nodes[0].Name)
 	}
 	fresh := joined.Nodes[1]
 	volumes, cpu := fresh.Used[planning.AttachLimitResource("ebs.csi.aws.com")], fresh.Used[corev1.ResourceCPU]
 	if volumes.Value() != 2 || cpu.MilliValue() != 1500 {
-		t.Errorf("it uses %s of cpu and %s volumes, want 1500m and 2", cpu.String(), volumes.String())
+		t.Errorf("new node uses %s of cpu and %s volumes, want 1500m and 2", cpu.String(), volumes.String())
 	}
 	if daemons := fresh.DaemonRequests[corev1.ResourceCPU]; daemons.MilliValue() != 100 {
-		t.Errorf("its daemons use %s, want 100m", daemons.String())
+		t.Errorf("daemons of the new node use %s, want 100m", daemons.String())
 	}
 	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Offerings[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
 		!fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
-		t.Errorf("it is %+v", fresh)
+		t.Errorf("new node = %+v", fresh)
 	}
 }
 
@@ -269,11 +269,11 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			first := simulation.SimulateRemoval(0)
 			if len(first.Nominations) != 1 || first.Nominations[0].Node != tt.first {
-				t.Fatalf("the first pod goes to %+v, want %s", first.Nominations, tt.first)
+				t.Fatalf("first pod on %+v, want %s", first.Nominations, tt.first)
 			}
 			simulation.Commit(first, 0)
 			if second := simulation.SimulateRemoval(1); len(second.Nominations) != 1 || second.Nominations[0].Node != tt.second {
-				t.Errorf("the second pod goes to %+v, want %s", second.Nominations, tt.second)
+				t.Errorf("second pod on %+v, want %s", second.Nominations, tt.second)
 			}
 		})
 	}
@@ -290,7 +290,7 @@ func TestZoneOfRemovedNodeIsGone(t *testing.T) {
 	}
 	result := solver.NewSimulation(snapshot, instancetypes.InstanceTypes{}).SimulateRemoval(0)
 	if len(result.Nominations) != 1 {
-		t.Errorf("%+v, want the pod in the one zone that is left", result)
+		t.Errorf("%+v, want the pod in the only remaining zone", result)
 	}
 }
 
@@ -304,9 +304,9 @@ func TestOneForOne(t *testing.T) {
 		// placed is how many of the pods are placed.
 		placed int
 	}{
-		{"both on one", [2]string{"1500m", "1500m"}, func(*planning.PodSpec) {}, 2},
-		{"those that must not share a node", [2]string{"1500m", "1500m"}, apartOver(corev1.LabelHostname, "a"), 1},
-		{"more than any type holds", [2]string{"2500m", "2500m"}, func(*planning.PodSpec) {}, 1},
+		{"two pods on one node", [2]string{"1500m", "1500m"}, func(*planning.PodSpec) {}, 2},
+		{"two pods with anti-affinity", [2]string{"1500m", "1500m"}, apartOver(corev1.LabelHostname, "a"), 1},
+		{"more than any type has", [2]string{"2500m", "2500m"}, func(*planning.PodSpec) {}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
@@ -337,13 +337,13 @@ func TestConsolidateClosesNodes(t *testing.T) {
 		edit  func(*planning.Node)
 		open  bool
 	}{
-		{"a pod came long ago", karpenter.DurationOf(time.Minute), ago(time.Minute, time.Hour), true},
-		{"a pod came lately", karpenter.DurationOf(time.Minute), ago(59*time.Second, time.Hour), false},
-		{"no pod came, and it is young", karpenter.DurationOf(time.Minute), ago(0, 59*time.Second), false},
-		{"no pod came, and it is old", karpenter.DurationOf(time.Minute), ago(0, time.Minute), true},
-		{"at once", karpenter.DurationOf(0), ago(time.Nanosecond, time.Hour), true},
+		{"last pod event is old", karpenter.DurationOf(time.Minute), ago(time.Minute, time.Hour), true},
+		{"last pod event is recent", karpenter.DurationOf(time.Minute), ago(59*time.Second, time.Hour), false},
+		{"no pod event, young node", karpenter.DurationOf(time.Minute), ago(0, 59*time.Second), false},
+		{"no pod event, old node", karpenter.DurationOf(time.Minute), ago(0, time.Minute), true},
+		{"consolidateAfter of zero", karpenter.DurationOf(0), ago(time.Nanosecond, time.Hour), true},
 		{"never", karpenter.NillableDuration{}, ago(time.Second, time.Hour), true},
-		{"its pool is another", karpenter.DurationOf(time.Minute), func(n *planning.Node) { ago(time.Second, time.Hour)(n); n.NodePool = "other" }, true},
+		{"node of another pool", karpenter.DurationOf(time.Minute), func(n *planning.Node) { ago(time.Second, time.Hour)(n); n.NodePool = "other" }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
@@ -362,7 +362,7 @@ func TestConsolidateClosesNodes(t *testing.T) {
 			snapshot.PendingPods, snapshot.Nodes[0].Pods = []planning.PodClass{queuedPod("w", plain)}, nil
 			waits := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			if got := waits.ProjectSnapshot(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
-				t.Errorf("a pod that waits has no place: %+v", got.Nodes)
+				t.Errorf("the pending pod was not placed: %+v", got.Nodes)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func newFailure(w *state, cause any) *planningFailure {
 }
 
 func (b *planningFailure) unplacedPods(class *planning.PodClass) planning.UnplacedPods {
-	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
+	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("the planner failed for this pod: %v", b.cause)}}}
 }
 
 // planBatch plans a batch. While pods stay unplaced that could be placed, it tries further efforts and

@@ -23,7 +23,7 @@ func solve(t *testing.T, batch planning.Batch) planning.Result {
 	cat := planningtest.NewCatalogue()
 	result := solver.Solve(batch, cat)
 	if err := planningtest.CheckResult(batch, cat, result); err != nil {
-		t.Errorf("the plan is wrong:\n%v", err)
+		t.Errorf("invalid plan:\n%v", err)
 	}
 	return result
 }
@@ -36,7 +36,7 @@ func TestSeed(t *testing.T) {
 	for _, n := range result.Nodes {
 		for _, o := range n.Offerings {
 			if !strings.HasPrefix(o.InstanceType, "t4g.") || o.Zone != "ap-northeast-2a" {
-				t.Errorf("option %+v is outside of the pool", o)
+				t.Errorf("option %+v does not match the pool", o)
 			}
 		}
 		if n.Offerings[0].CapacityType != karpenter.CapacityTypeSpot {
@@ -48,17 +48,17 @@ func TestSeed(t *testing.T) {
 func TestSeedLimits(t *testing.T) {
 	result := solve(t, planningtest.NewBatch(planningtest.NewPods("inflate", 40, "1", "0")))
 	if len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
-		t.Fatalf("unplaced = %+v, want one class held up by the limits", result.Unplaced)
+		t.Fatalf("unplaced = %+v, want one class because of the limits", result.Unplaced)
 	}
 	if len(result.Nodes) != 5 || len(result.Unplaced[0].Pods) != 25 {
-		t.Errorf("%d nodes and %d pods without, want 5 nodes of 4 cpu for 15 pods under a limit of 20", len(result.Nodes), len(result.Unplaced[0].Pods))
+		t.Errorf("%d nodes and %d unplaced pods, want 5 nodes of 4 cpu for 15 pods with a limit of 20", len(result.Nodes), len(result.Unplaced[0].Pods))
 	}
 }
 
 func TestRightSizes(t *testing.T) {
 	result := solve(t, planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi"))))
 	if got := result.Nodes[0].Offerings[0].InstanceType; got != "t4g.medium" {
-		t.Errorf("one small pod gets %s, want the cheapest type that holds it", got)
+		t.Errorf("one small pod got %s, want the cheapest type that fits", got)
 	}
 }
 
@@ -84,19 +84,19 @@ func TestRejections(t *testing.T) {
 		rule   string
 		detail string
 	}{
-		{"no pool", func(b *planning.Batch) { b.Snapshot.NodePools = nil }, planning.RuleNotReady, "no NodePool"},
+		{"no NodePool", func(b *planning.Batch) { b.Snapshot.NodePools = nil }, planning.RuleNotReady, "no NodePool"},
 		{"pool not ready", func(b *planning.Batch) {
 			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "False", "broken"
 		}, planning.RuleNotReady, "broken"},
-		{"pool that may be ready or not", func(b *planning.Batch) {
+		{"pool with unknown readiness", func(b *planning.Batch) {
 			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "Unknown", "NodeClassReady=Unknown"
 		}, planning.RuleNotReady, "NodeClassReady=Unknown"},
-		{"pool not looked at", func(b *planning.Batch) { pool(b).Status.Conditions = nil }, planning.RuleNotReady, "not been looked at"},
-		{"class missing", func(b *planning.Batch) { b.Snapshot.NodeClasses = nil }, planning.RuleNotReady, `no EC2NodeClass "default"`},
+		{"pool not reconciled", func(b *planning.Batch) { pool(b).Status.Conditions = nil }, planning.RuleNotReady, "not been reconciled"},
+		{"class missing", func(b *planning.Batch) { b.Snapshot.NodeClasses = nil }, planning.RuleNotReady, `EC2NodeClass "default" does not exist`},
 		{"class not ready", func(b *planning.Batch) {
 			class(b).Status.Conditions[0].Status, class(b).Status.Conditions[0].Message = "False", "no group"
 		}, planning.RuleNotReady, "no group"},
-		{"class not looked at", func(b *planning.Batch) { class(b).Status.Conditions = nil }, planning.RuleNotReady, "not been looked at"},
+		{"class not reconciled", func(b *planning.Batch) { class(b).Status.Conditions = nil }, planning.RuleNotReady, "not been reconciled"},
 		{"no subnets", func(b *planning.Batch) { class(b).Status.Subnets = nil }, planning.RuleNotReady, "subnets"},
 		{"no subnet in the zone", func(b *planning.Batch) { class(b).Status.Subnets = class(b).Status.Subnets[1:] }, planning.RuleNoOffering, "zones"},
 		{"no image for the types", func(b *planning.Batch) { class(b).Status.AMIs = class(b).Status.AMIs[1:] }, planning.RuleNoOffering, "images"},
@@ -109,15 +109,15 @@ func TestRejections(t *testing.T) {
 		{"custom label that no pool defines", func(b *planning.Batch) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{"team": "shop"}
 		}, planning.RuleRequirements, "team"},
-		{"a particular host", func(b *planning.Batch) {
+		{"a hostname", func(b *planning.Batch) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{corev1.LabelHostname: "ip-10-0-0-1"}
 		}, planning.RuleRequirements, corev1.LabelHostname},
-		{"no such type", func(b *planning.Batch) {
+		{"no matching type", func(b *planning.Batch) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
 		}, planning.RuleNoOffering, "instance-size In [8xlarge]"},
 		{"sold out", func(b *planning.Batch) {
 			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
-		}, planning.RuleNoOffering, "3 instance types can be bought"},
+		}, planning.RuleNoOffering, "all 3 instance types of the pool are currently unavailable"},
 		{"too large", func(b *planning.Batch) {
 			b.Pending[0].Spec.Requests = planningtest.NewRequests("4", "1Gi")
 		}, planning.RuleResources, "cpu: the pod needs 4, and the closest type, t4g.xlarge, has"},
@@ -126,7 +126,7 @@ func TestRejections(t *testing.T) {
 		}, planning.RuleResources, "example.com/fpga"},
 		{"limit", func(b *planning.Batch) {
 			pool(b).Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("1000m")}
-		}, planning.RuleLimits, "limits.cpu leaves 1, and t4g."},
+		}, planning.RuleLimits, "limits.cpu has 1 left, and t4g."},
 		{"limit of nodes", func(b *planning.Batch) {
 			pool(b).Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
 		}, planning.RuleLimits, "limits.nodes"},
@@ -134,7 +134,7 @@ func TestRejections(t *testing.T) {
 		{"lost volume", func(b *planning.Batch) {
 			b.Pending[0].Spec.Volumes = []planning.Volume{{Claim: "data", Problem: "it is lost"}}
 		}, planning.RulePod, "volume claim data: it is lost"},
-		{"apart in zones, of which there is one", func(b *planning.Batch) {
+		{"anti-affinity over zones, and only one zone", func(b *planning.Batch) {
 			apart("web")(&b.Pending[0].Spec)
 			b.Pending[0].Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 		}, planning.RuleTopology, "every topology.kubernetes.io/zone has a pod that its anti-affinity selects"},
@@ -147,7 +147,7 @@ func TestRejections(t *testing.T) {
 			tt.edit(&batch)
 			rules, detail := labelRule(t, batch)
 			if !slices.Contains(rules, tt.rule) || !strings.Contains(detail, tt.detail) {
-				t.Errorf("refused by %v: %s\nwant %s: %s", rules, detail, tt.rule, tt.detail)
+				t.Errorf("rejected by %v: %s\nwant %s: %s", rules, detail, tt.rule, tt.detail)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestBarrenPools(t *testing.T) {
 		{"sold out", func(b *planning.Batch) {
 			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
 		}, true},
-		{"none that the pod picks", func(b *planning.Batch) {
+		{"no type matches the pod", func(b *planning.Batch) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
 		}, false},
 	} {
@@ -210,7 +210,7 @@ func TestHeavierPoolFirst(t *testing.T) {
 		small.Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
 		batch.Snapshot.NodePools = []karpenter.NodePool{small, named("light", 1)}
 		if got := solve(t, batch).Nodes[0].NodePool; got != "light" {
-			t.Errorf("pool %s, want the lighter one", got)
+			t.Errorf("pool %s, want the pool of lower weight", got)
 		}
 	})
 }

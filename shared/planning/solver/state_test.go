@@ -29,7 +29,7 @@ func TestStaticPoolsAreFilled(t *testing.T) {
 		}
 	}
 	if empty != 2 || len(result.Nodes) != 3 || len(result.Unplaced) > 0 {
-		t.Errorf("%d static nodes of %d, want the 2 that lack and one for the pod", empty, len(result.Nodes))
+		t.Errorf("%d static nodes of %d, want 2 missing ones and one for the pod", empty, len(result.Nodes))
 	}
 }
 
@@ -42,11 +42,11 @@ func TestBuffersComeLast(t *testing.T) {
 	result := solver.Solve(batch, planningtest.NewCatalogue())
 	for _, u := range result.Unplaced {
 		if u.Pods[0].Name[:3] == "web" {
-			t.Errorf("%d real pods are left out", len(u.Pods))
+			t.Errorf("%d real pods are unplaced", len(u.Pods))
 		}
 	}
 	if count(result.Unplaced) == 0 {
-		t.Error("everything fits: nothing is proved")
+		t.Error("everything fits, so the test cannot fail")
 	}
 }
 
@@ -62,10 +62,10 @@ func TestPriority(t *testing.T) {
 			left[u.Pods[0].Name[:5]] += len(u.Pods)
 		}
 		if by && left["small"] > 0 {
-			t.Errorf("by priority %t: left out are %v", by, left)
+			t.Errorf("by priority %t: unplaced %v", by, left)
 		}
 		if left["small"]+left["large"] == 0 {
-			t.Error("everything fits: nothing is proved")
+			t.Error("everything fits, so the test cannot fail")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestAddressesBoundAPlan(t *testing.T) {
 		left int
 	}{
 		{"enough", map[string]int64{"ap-northeast-2a": 100}, 0},
-		{"for some", map[string]int64{"ap-northeast-2a": 4}, 3},
+		{"addresses for some nodes", map[string]int64{"ap-northeast-2a": 4}, 3},
 		{"none", map[string]int64{"ap-northeast-2a": 0}, 5},
 		{"not counted", nil, 0},
 	} {
@@ -92,10 +92,10 @@ func TestAddressesBoundAPlan(t *testing.T) {
 				taken += 1 + len(n.Pods)
 			}
 			if free, counted := tt.free["ap-northeast-2a"]; counted && int64(taken) > free {
-				t.Errorf("%d addresses are taken of %d", taken, free)
+				t.Errorf("%d addresses used of %d", taken, free)
 			}
 			if got := count(result.Unplaced); got > tt.left || (tt.left > 0) != (got > 0) {
-				t.Errorf("%d pods without a place, want at most %d: %+v", got, tt.left, result.Unplaced)
+				t.Errorf("%d unplaced pods, want at most %d: %+v", got, tt.left, result.Unplaced)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TestRulesThatCountNoPod(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			result := solve(t, inZones(planningtest.NewPods("w", 2, "10m", "64Mi", requireLabels("app", "web"), tt.rule)))
 			if len(result.Nodes) != 1 || count(result.Unplaced) != 0 {
-				t.Errorf("%d nodes and %d pods without one, want 1 and 0", len(result.Nodes), count(result.Unplaced))
+				t.Errorf("%d nodes and %d unplaced pods, want 1 and 0", len(result.Nodes), count(result.Unplaced))
 			}
 		})
 	}
@@ -45,17 +45,17 @@ func TestSpreadNeedsItsLabel(t *testing.T) {
 	noSelector := func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil }
 	pods := planningtest.NewPods("w", 2, "10m", "64Mi", requireLabels("app", "web"), spreads("rack", 1, noSelector))
 	if result := solve(t, inZones(pods)); count(result.Unplaced) != 2 {
-		t.Errorf("%d pods without a place, want both: no node has the label", count(result.Unplaced))
+		t.Errorf("%d unplaced pods, want both because no node has the label", count(result.Unplaced))
 	}
 	batch := inZones(pods)
 	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
 	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "rack", Operator: karpenter.NodeSelectorOpIn, Values: []string{"1", "2"}})
 	result := solve(t, batch)
 	if len(result.Nodes) != 1 || count(result.Unplaced) != 0 {
-		t.Fatalf("%d nodes and %d pods without one, want 1 and 0", len(result.Nodes), count(result.Unplaced))
+		t.Fatalf("%d nodes and %d unplaced pods, want 1 and 0", len(result.Nodes), count(result.Unplaced))
 	}
 	if rack, ok := result.Nodes[0].Requirements["rack"].SingleValue(); !ok {
-		t.Errorf("the node's rack is %q, want one of the pool's", rack)
+		t.Errorf("rack of the node = %q, want a value of the pool", rack)
 	}
 }
 
@@ -75,6 +75,6 @@ func TestNoSelectorIsNotEveryPod(t *testing.T) {
 		n.Pods, n.Used = []planning.PodClass{planningtest.NewPods("running", 2, "1", "64Mi")}, n.Allocatable
 	})}
 	if got := perZone(solve(t, batch)); got["a"] != 2 || got["b"] != 2 {
-		t.Errorf("pods by zone %v, want 2 in each zone but that of the running pods", got)
+		t.Errorf("pods by zone %v, want 2 in each zone without running pods", got)
 	}
 }

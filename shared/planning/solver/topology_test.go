@@ -97,34 +97,34 @@ func TestZones(t *testing.T) {
 		left    int
 	}{
 		{"spread", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web, spreads(zoneKey, 1))}, map[string]int{"a": 3, "b": 2, "c": 2}, 0},
-		{"spread affinityRules a selector of zones", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
+		{"spread with a zone selector", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 					{Key: zoneKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ap-northeast-2c"}}}}}}}}
 		})}, map[string]int{"a": 2, "b": 2}, 0},
-		{"minDomains that there are not", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web,
+		{"minDomains above the number of zones", []planning.PodClass{planningtest.NewPods("w", 7, "500m", "64Mi", web,
 			spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }))}, map[string]int{"a": 1, "b": 1, "c": 1}, 4},
-		{"what others spread over is counted", []planning.PodClass{
+		{"pods of other rules are counted", []planning.PodClass{
 			planningtest.NewPods("plain", 3, "900m", "64Mi", web), planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1))},
 			map[string]int{"a": 2, "b": 2, "c": 2}, 0},
-		{"the first of its kind may be anywhere, and the others follow", []planning.PodClass{
+		{"self-affinity uses one zone", []planning.PodClass{
 			planningtest.NewPods("w", 5, "500m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 5}, 0},
 		{"affinity to others", []planning.PodClass{
 			planningtest.NewPods("w", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b")),
 			planningtest.NewPods("big", 3, "900m", "64Mi", affine(toWeb))}, map[string]int{"b": 5}, 0},
-		{"affinity to nobody", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", affine(toWeb))}, map[string]int{}, 2},
+		{"affinity that selects no pod", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", affine(toWeb))}, map[string]int{}, 2},
 		{"anti-affinity", []planning.PodClass{planningtest.NewPods("w", 4, "500m", "64Mi", web, averse(toWeb))}, map[string]int{"a": 1, "b": 1, "c": 1}, 1},
 		{"anti-affinity of others", []planning.PodClass{
 			planningtest.NewPods("w", 1, "500m", "64Mi", web), planningtest.NewPods("big", 2, "900m", "64Mi", averse(toWeb))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
-		{"affinity that contradicts itself", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
+		{"contradictory affinity and anti-affinity", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{
 				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}},
 				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}}}
 		})}, map[string]int{"a": 1}, 1},
-		{"ScheduleAnyway is kept while it can be", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway))},
+		{"ScheduleAnyway is satisfied if possible", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
-		{"ScheduleAnyway gives way", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
+		{"ScheduleAnyway is dropped if necessary", []planning.PodClass{planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
 			func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }), selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
 		{"in pairs: matchLabelKeys", []planning.PodClass{
 			planningtest.NewPods("v1", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
@@ -142,7 +142,7 @@ func TestZones(t *testing.T) {
 				t.Errorf("pods by zone (-want +got):\n%s", diff)
 			}
 			if left := count(result.Unplaced); left != tt.left {
-				t.Errorf("%d pods without a place, want %d: %+v", left, tt.left, result.Unplaced)
+				t.Errorf("%d unplaced pods, want %d: %+v", left, tt.left, result.Unplaced)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestOtherNamespaces(t *testing.T) {
 		term corev1.PodAffinityTerm
 		want bool
 	}{
-		{"its own alone", corev1.PodAffinityTerm{}, false},
+		{"own namespace only", corev1.PodAffinityTerm{}, false},
 		{"named", corev1.PodAffinityTerm{Namespaces: []string{"shop"}}, true},
 		{"selected", corev1.PodAffinityTerm{NamespaceSelector: selector("team", "shop")}, true},
 		{"not selected", corev1.PodAffinityTerm{NamespaceSelector: selector("team", "bank")}, false},
@@ -196,7 +196,7 @@ func TestOtherNamespaces(t *testing.T) {
 			})}
 			result := solve(t, batch)
 			if got := perZone(result); (got["c"] == 1) != tt.want || (count(result.Unplaced) == 0) != tt.want {
-				t.Errorf("pods by zone %v, without a place %d; want it affinityRules the database: %t", got, count(result.Unplaced), tt.want)
+				t.Errorf("pods by zone %v, %d unplaced; want it with the database: %t", got, count(result.Unplaced), tt.want)
 			}
 		})
 	}
@@ -232,7 +232,7 @@ func TestOtherLabels(t *testing.T) {
 	})
 	t.Run("a label that no node has", func(t *testing.T) {
 		if result := solve(t, inZones(planningtest.NewPods("w", 2, "500m", "64Mi", web, spreads("rack", 1)))); count(result.Unplaced) != 2 {
-			t.Errorf("%d pods without a place, want both", count(result.Unplaced))
+			t.Errorf("%d unplaced pods, want both", count(result.Unplaced))
 		}
 	})
 }
@@ -250,15 +250,15 @@ func TestHosts(t *testing.T) {
 		limit   string
 		left    int
 	}{
-		{"all of them together", []planning.PodClass{planningtest.NewPods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
-		{"more than fit together", []planning.PodClass{planningtest.NewPods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
-		{"affinityRules one that may be bound first", []planning.PodClass{
+		{"self-affinity", []planning.PodClass{planningtest.NewPods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
+		{"self-affinity of more pods than fit", []planning.PodClass{planningtest.NewPods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
+		{"affinity to a pod that may be bound first", []planning.PodClass{
 			planningtest.NewPods("w", 1, "1100m", "64Mi", web), planningtest.NewPods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
-		{"affinityRules another", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web), planningtest.NewPods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
-		{"affinityRules each of its own", []planning.PodClass{
+		{"affinity to another pod", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web), planningtest.NewPods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
+		{"affinity to own pods by hostname", []planning.PodClass{
 			planningtest.NewPods("w", 2, "1500m", "64Mi", web, averse(toWeb)), planningtest.NewPods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
-		{"apart if possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
-		{"not possible", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
+		{"preferred anti-affinity", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
+		{"preferred anti-affinity, limit of nodes", []planning.PodClass{planningtest.NewPods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
 		{"spread, two to a node", []planning.PodClass{planningtest.NewPods("w", 4, "100m", "64Mi", web, spreads(host, 2))}, 2, "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestHosts(t *testing.T) {
 			}
 			result := solve(t, batch)
 			if len(result.Nodes) != tt.nodes || count(result.Unplaced) != tt.left {
-				t.Errorf("%d nodes and %d pods without one, want %d and %d: %+v", len(result.Nodes), count(result.Unplaced), tt.nodes, tt.left, result.Unplaced)
+				t.Errorf("%d nodes and %d unplaced pods, want %d and %d: %+v", len(result.Nodes), count(result.Unplaced), tt.nodes, tt.left, result.Unplaced)
 			}
 		})
 	}
@@ -292,14 +292,14 @@ func TestAttachLimits(t *testing.T) {
 	batch.Snapshot.Nodes = []planning.Node{limited}
 	result := solve(t, batch)
 	if len(result.Nominations) != 1 {
-		t.Errorf("%d pods on a node that takes 15 volumes more, want 1 of 12 volumes", len(result.Nominations))
+		t.Errorf("%d pods on a node with 15 free attachments, want 1 pod of 12 volumes", len(result.Nominations))
 	}
 	for _, n := range result.Nodes {
 		if len(n.Pods) > 2 {
 			t.Errorf("%d pods of 12 volumes on one new node", len(n.Pods))
 		}
 		if _, asked := n.Requests[planning.AttachLimitResource(catalog.EBSDriver)]; asked {
-			t.Error("the claim asks for attachments, which no kubelet reports")
+			t.Error("the claim requests volume attachments")
 		}
 	}
 	if len(result.Unplaced) > 0 || len(result.Nodes) < 2 {
@@ -324,9 +324,9 @@ func TestSelfAffinityFollows(t *testing.T) {
 	}{
 		{"pinned and larger", []planning.PodClass{planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
 		{"pinned and smaller", []planning.PodClass{planningtest.NewPods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
-		{"free, affinityRules pinned followers", []planning.PodClass{
+		{"free, with pinned followers", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
-		{"pinned where the followers cannot go", []planning.PodClass{
+		{"pinned to a zone that the followers exclude", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
 		{"too large for any node", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 2}, 1},
@@ -334,7 +334,7 @@ func TestSelfAffinityFollows(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			result := solve(t, inZones(tt.classes...))
 			if got := perZone(result); !maps.Equal(got, tt.want) || count(result.Unplaced) != tt.left {
-				t.Errorf("pods by zone %v and %d without a place, want %v and %d: %+v", got, count(result.Unplaced), tt.want, tt.left, result.Unplaced)
+				t.Errorf("pods by zone %v and %d unplaced, want %v and %d: %+v", got, count(result.Unplaced), tt.want, tt.left, result.Unplaced)
 			}
 		})
 	}

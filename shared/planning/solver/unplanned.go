@@ -60,7 +60,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	}
 	for _, key := range slices.Sorted(maps.Keys(reqs)) {
 		if reqs[key].IsEmpty() && !reqs[key].AllowsAbsent() {
-			return refuse("EC2NodeClass %s and the region have nothing with the required %s", class.Name, key)
+			return refuse("EC2NodeClass %s has no offering with the required %s in this region", class.Name, key)
 		}
 	}
 	types := slices.DeleteFunc(slices.Clone(stock.TypesForPool(np.Name, class.Name)), func(t instancetypes.Type) bool { return !reqs.AllowsType(t.Labels) })
@@ -79,7 +79,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 		}
 	}
 	if len(options) == 0 {
-		return refuse("none of the %d instance types that suit can be bought at the moment", len(types))
+		return refuse("all %d matching instance types are currently unavailable", len(types))
 	}
 	slices.SortStableFunc(options, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	reqs.FixCustomLabels()

@@ -37,13 +37,13 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 		for _, node := range result.Nodes {
 			team, single := node.Requirements["example.com/team"].SingleValue()
 			if !single || len(node.Pods) != 1 {
-				t.Errorf("a node has %d pods and the team %s", len(node.Pods), node.Requirements["example.com/team"])
+				t.Errorf("a node has %d pods and team %s", len(node.Pods), node.Requirements["example.com/team"])
 			}
 			delete(waiting, team)
 		}
 	}
 	if len(waiting) > 0 {
-		t.Errorf("%d of %d pods wait after %d batches", len(waiting), teams, batches)
+		t.Errorf("%d of %d pods pending after %d batches", len(waiting), teams, batches)
 	}
 }
 
@@ -58,13 +58,13 @@ func TestVariantsAreOfferedOnce(t *testing.T) {
 	})
 	result := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(result.Nodes) != 2 {
-		t.Fatalf("there are %d nodes", len(result.Nodes))
+		t.Fatalf("%d nodes", len(result.Nodes))
 	}
 	for _, node := range result.Nodes {
 		seen := map[planning.PricedOffering]bool{}
 		for _, o := range node.Offerings {
 			if seen[o] {
-				t.Errorf("%s in %s is offered twice as %s", o.InstanceType, o.Zone, o.CapacityType)
+				t.Errorf("%s in %s is listed twice as %s", o.InstanceType, o.Zone, o.CapacityType)
 			}
 			seen[o] = true
 		}
