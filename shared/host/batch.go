@@ -39,7 +39,7 @@ type Delivery struct {
 }
 
 // ErrNotBatched marks a message of a batch that Worker.Handle must handle separately.
-var ErrNotBatched = errors.New("this message is to be dealt with alone")
+var ErrNotBatched = errors.New("this message must be handled separately")
 
 // ProcessMessages handles messages that were received together and applies their dispositions. It returns the log
 // lines in the order of the messages.
@@ -162,7 +162,7 @@ func (w Worker) callBatchHandler(ctx context.Context, batch []Delivery) {
 		if r == nil || w.ErrorLog == nil {
 			return
 		}
-		w.ErrorLog.Report(w.Now(), fault.F(fmt.Sprintf("handling %d messages at once", len(batch)), fault.Bug, "panic: %v\n%s", r, debug.Stack()))
+		w.ErrorLog.Report(w.Now(), fault.F(fmt.Sprintf("handling a batch of %d messages", len(batch)), fault.Bug, "panic: %v\n%s", r, debug.Stack()))
 	}()
 	w.HandleBatch(ctx, batch)
 }

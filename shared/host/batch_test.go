@@ -75,12 +75,12 @@ func TestDealAll(t *testing.T) {
 		dead         int
 	}{
 		{"one call deletes all", []string{"ok", "stale", "ok"}, nil, nil, []string{"delete 3"}, 0},
-		{"one call parks all", []string{"poison", "ok", "poison"}, nil, nil, []string{"delete 1", "park 2", "delete 2"}, 2},
-		{"one that comes again", []string{"ok", "retry"}, []string{"retry"}, nil, []string{"delete 1", "hide"}, 0},
-		{"one that trips a bug", []string{"bug", "ok"}, []string{"bug"}, nil, []string{"delete 1"}, 0},
-		{"one of another sort", []string{"ok", "alone", "ok"}, nil, []string{"alone"}, []string{"delete 2", "delete 1"}, 0},
+		{"one call moves all to the DLQ", []string{"poison", "ok", "poison"}, nil, nil, []string{"delete 1", "send to DLQ 2", "delete 2"}, 2},
+		{"one message is retried", []string{"ok", "retry"}, []string{"retry"}, nil, []string{"delete 1", "hide"}, 0},
+		{"one message causes a bug", []string{"bug", "ok"}, []string{"bug"}, nil, []string{"delete 1"}, 0},
+		{"one message is handled separately", []string{"ok", "alone", "ok"}, nil, []string{"alone"}, []string{"delete 2", "delete 1"}, 0},
 		// Messages that the batch handler had not reached when it panicked are handled separately.
-		{"one that panics", []string{"ok", "panic", "ok"}, []string{"panic"}, []string{"ok", "panic"}, []string{"delete 1", "delete 1"}, 0},
+		{"one message causes a panic", []string{"ok", "panic", "ok"}, []string{"panic"}, []string{"ok", "panic"}, []string{"delete 1", "delete 1"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
@@ -104,17 +104,17 @@ func TestDealAll(t *testing.T) {
 			slices.Sort(alone)
 			for i, l := range lines {
 				if string(l.Message.Body) != c.bodies[i] || l.DispositionErr != nil {
-					t.Errorf("line %d is of %s: %v", i, l.Message.Body, l.DispositionErr)
+					t.Errorf("log line %d is for %s: %v", i, l.Message.Body, l.DispositionErr)
 				}
 			}
 			if diff := cmp.Diff(c.alone, alone) + cmp.Diff([]int{len(c.bodies)}, sizes) + cmp.Diff(c.calls, counted.calls); diff != "" {
 				t.Error(diff)
 			}
 			if in, dead := b.left(t); in != len(c.again) || dead != c.dead {
-				t.Errorf("%d are left and %d dead, want %d and %d", in, dead, len(c.again), c.dead)
+				t.Errorf("%d messages in the queue and %d in the DLQ, want %d and %d", in, dead, len(c.again), c.dead)
 			}
 			if panicked := slices.Contains(c.bodies, "panic"); panicked != (len(told) == 1) || panicked && !strings.Contains(told[0], "panic: oh") {
-				t.Errorf("told %q", told)
+				t.Errorf("reported errors %q", told)
 			}
 			if len(b.lines) != len(c.bodies) {
 				t.Errorf("%d lines were logged for %d messages", len(b.lines), len(c.bodies))
@@ -130,7 +130,7 @@ func TestLinesKeepTheirFields(t *testing.T) {
 	w.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 		for i := range batch {
 			if len(batch[i].LogFields.Pairs) > 0 {
-				t.Errorf("a note begins with %v", batch[i].LogFields.Pairs)
+				t.Errorf("log fields begin with %v", batch[i].LogFields.Pairs)
 			}
 			for range i * 2 { // more than the capacity
 				said++
@@ -192,7 +192,7 @@ func (c *counting) Hide(ctx context.Context, receipt string, visibility time.Dur
 type countedLetters struct{ c *counting }
 
 func (l countedLetters) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	if err := l.c.call("park", len(messages)); err != nil {
+	if err := l.c.call("send to DLQ", len(messages)); err != nil {
 		return err
 	}
 	return l.c.dead.Send(ctx, messages...)
@@ -208,12 +208,12 @@ func TestBatchRefused(t *testing.T) {
 		left   int
 		undone int
 	}{
-		{"deletes that are not valid together", fault.Invalid, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
-		{"deletes that are rejected together", fault.Rejected, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
-		{"deletes that fail", fault.Retry, []string{"ok", "ok", "ok"}, "delete 3", 3, 3},
-		{"letters that are not valid together", fault.Invalid, []string{"poison", "poison"}, "park 2", 0, 0},
-		{"letters that fail together", fault.Retry, []string{"poison", "poison"}, "park 2", 0, 0},
-		{"letters that fail", fault.Retry, []string{"poison", "poison"}, "park", 2, 2},
+		{"invalid batch of deletes", fault.Invalid, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
+		{"rejected batch of deletes", fault.Rejected, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
+		{"failing deletes", fault.Retry, []string{"ok", "ok", "ok"}, "delete 3", 3, 3},
+		{"invalid batch of DLQ messages", fault.Invalid, []string{"poison", "poison"}, "send to DLQ 2", 0, 0},
+		{"failing batch of DLQ messages", fault.Retry, []string{"poison", "poison"}, "send to DLQ 2", 0, 0},
+		{"failing DLQ messages", fault.Retry, []string{"poison", "poison"}, "send to DLQ", 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
@@ -225,7 +225,7 @@ func TestBatchRefused(t *testing.T) {
 				return nil
 			}}
 			var sizes []int
-			w := b.worker(returns(errors.New("not alone")))
+			w := b.worker(returns(errors.New("handled separately")))
 			w.Queue, w.Dead, w.HandleBatch = counted, countedLetters{counted}, fates(&sizes)
 			undone := 0
 			for _, l := range w.ProcessMessages(t.Context(), messages) {
@@ -234,7 +234,7 @@ func TestBatchRefused(t *testing.T) {
 				}
 			}
 			if in, _ := b.left(t); in != c.left || undone != c.undone {
-				t.Errorf("%d are left and %d undone, want %d and %d: %v", in, undone, c.left, c.undone, counted.calls)
+				t.Errorf("%d messages in the queue and %d with errors, want %d and %d: %v", in, undone, c.left, c.undone, counted.calls)
 			}
 		})
 	}
@@ -254,7 +254,7 @@ func TestPollBatches(t *testing.T) {
 				most = running
 			}
 		}
-		w := b.worker(returns(errors.New("not alone")))
+		w := b.worker(returns(errors.New("handled separately")))
 		b.put(200)
 		stop := polling(t, w, host.Options{MaxConcurrent: 30, Receivers: 8, Visibility: 15 * time.Second, HandleBatch: func(_ context.Context, batch []host.Delivery) {
 			add(len(batch))
@@ -272,10 +272,10 @@ func TestPollBatches(t *testing.T) {
 			t.Error(err)
 		}
 		if most != 30 || handled != 200 {
-			t.Errorf("%d handled, at most %d at once", handled, most)
+			t.Errorf("%d handled, at most %d concurrently", handled, most)
 		}
 		if in, _ := b.left(t); in != 0 {
-			t.Errorf("%d are left", in)
+			t.Errorf("%d messages in the queue", in)
 		}
 	})
 }
@@ -288,14 +288,14 @@ func TestPollStopsBatches(t *testing.T) {
 		took time.Duration
 		left int
 	}{
-		{"one that ends within the grace", 9 * time.Second, 8 * time.Second, 0},
-		{"one that heeds nothing", 50 * time.Second, 17 * time.Second, 3},
+		{"a handler that ends within the grace period", 9 * time.Second, 8 * time.Second, 0},
+		{"a handler that ignores its context", 50 * time.Second, 17 * time.Second, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench()
 				b.put(3)
-				w := b.worker(returns(errors.New("not alone")))
+				w := b.worker(returns(errors.New("handled separately")))
 				w.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 					time.Sleep(c.runs)
 					for i := range batch {
@@ -309,10 +309,10 @@ func TestPollStopsBatches(t *testing.T) {
 					t.Error(err)
 				}
 				if took := time.Since(began).Round(time.Second); took != c.took {
-					t.Errorf("stopping took %s, want %s", took, c.took)
+					t.Errorf("shutdown took %s, want %s", took, c.took)
 				}
 				if visible, hidden, _ := b.Depth(t.Context()); visible != c.left || hidden != 0 {
-					t.Errorf("%d are visible and %d hidden", visible, hidden)
+					t.Errorf("%d messages visible and %d hidden", visible, hidden)
 				}
 				time.Sleep(time.Minute)
 			})
@@ -332,7 +332,7 @@ func TestPollBatchesThroughput(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
 		var last time.Duration
-		worker := w.worker(returns(errors.New("not alone")))
+		worker := w.worker(returns(errors.New("handled separately")))
 		worker.HandleBatch = func(_ context.Context, batch []host.Delivery) {
 			time.Sleep(2 * apiTrip)
 			for i := range batch {
@@ -350,7 +350,7 @@ func TestPollBatchesThroughput(t *testing.T) {
 			t.Error(err)
 		}
 		if in, _ := w.left(t); in != 0 || n/last.Seconds() < 4_000 {
-			t.Errorf("%d are left; %.0f a second", in, n/last.Seconds())
+			t.Errorf("%d messages in the queue; %.0f messages per second", in, n/last.Seconds())
 		}
 	})
 }

@@ -24,13 +24,13 @@ func TestJudge(t *testing.T) {
 		kind     fault.Kind
 	}{
 		{"success", nil, 1, host.Delete, ""},
-		{"success at the hundredth receive", nil, 100, host.Delete, ""},
+		{"success at receive 100", nil, 100, host.Delete, ""},
 		{"foreign", kind(fault.Foreign), 1, host.Delete, fault.Foreign},
 		{"stale", kind(fault.Stale), 1, host.Delete, fault.Stale},
 		{"poison", kind(fault.Poison), 1, host.MoveToDLQ, fault.Poison},
-		{"rejected at the hundredth receive", kind(fault.Rejected), 100, host.RetryLater, fault.Rejected},
+		{"rejected at receive 100", kind(fault.Rejected), 100, host.RetryLater, fault.Rejected},
 		{"retry", kind(fault.Retry), 1, host.RetryLater, fault.Retry},
-		{"retry never parks by itself", kind(fault.Retry), 99, host.RetryLater, fault.Retry},
+		{"retry never moves to the DLQ", kind(fault.Retry), 99, host.RetryLater, fault.Retry},
 		{"throttled", kind(fault.Throttled), 1, host.RetryLater, fault.Throttled},
 		{"unknown", kind(fault.Unknown), 1, host.RetryLater, fault.Unknown},
 		{"denied", kind(fault.Denied), 1, host.RetryLater, fault.Denied},
@@ -41,18 +41,18 @@ func TestJudge(t *testing.T) {
 		{"bug at the limit", kind(fault.Bug), host.MaxBugReceives, host.MoveToDLQ, fault.Bug},
 		{"invalid", kind(fault.Invalid), 1, host.LeaveHidden, fault.Invalid},
 		{"invalid at the limit", kind(fault.Invalid), host.MaxBugReceives, host.MoveToDLQ, fault.Invalid},
-		{"an error without a kind is a bug", errors.New("plain"), 1, host.LeaveHidden, fault.Bug},
+		{"an error without a kind counts as a bug", errors.New("plain"), 1, host.LeaveHidden, fault.Bug},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := host.DecideDisposition(c.err, queue.Message{ID: "m", Receives: c.receives})
 			if v.Action != c.action || v.Kind != c.kind {
-				t.Errorf("%s of kind %q, want %s of kind %q", v.Action, v.Kind, c.action, c.kind)
+				t.Errorf("action %s with kind %q, want %s with kind %q", v.Action, v.Kind, c.action, c.kind)
 			}
 			if c.err != nil && v.Reason != c.err.Error() {
 				t.Errorf("reason %q", v.Reason)
 			}
 			if (v.RetryAfter > 0) != (v.Action == host.RetryLater) {
-				t.Errorf("%s for %s", v.Action, v.RetryAfter)
+				t.Errorf("action %s, retry after %s", v.Action, v.RetryAfter)
 			}
 		})
 	}
@@ -68,10 +68,10 @@ func TestBackoff(t *testing.T) {
 		}
 		got := host.Backoff(m)
 		if got > full || got < full*3/4 {
-			t.Fatalf("%s at receive %d, want between three quarters and all of %s", got, m.Receives, full)
+			t.Fatalf("backoff %s at receive %d, want 75 to 100 %% of %s", got, m.Receives, full)
 		}
 		if again := host.Backoff(m); again != got {
-			t.Fatalf("%s, then %s", got, again)
+			t.Fatalf("backoff %s, then %s for the same message", got, again)
 		}
 	})
 	distinct := map[time.Duration]bool{}
@@ -79,6 +79,6 @@ func TestBackoff(t *testing.T) {
 		distinct[host.Backoff(queue.Message{ID: strconv.Itoa(i), Receives: 3})] = true
 	}
 	if len(distinct) < 50 {
-		t.Errorf("100 messages come back at %d moments", len(distinct))
+		t.Errorf("100 messages have only %d different backoffs", len(distinct))
 	}
 }

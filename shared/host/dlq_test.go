@@ -47,12 +47,12 @@ func TestEveryPoisonIsParked(t *testing.T) {
 		{name: "1 MiB of large characters", body: []byte(strings.Repeat("€", 1<<20/3)), cut: true},
 		{name: "empty", body: []byte{}, encoded: true},
 		{name: "a control character", body: []byte("a\x01b"), encoded: true},
-		{name: "no UTF-8", body: []byte("a\xff"), encoded: true},
-		{name: "700 KiB of nothing legal", body: make([]byte, 700<<10), encoded: true},
-		{name: "1 MiB of nothing legal", body: make([]byte, 1<<20), encoded: true, cut: true},
-		{name: "200 KiB, where 256 are taken", body: x(200 << 10), narrow: true},
-		{name: "1 MiB, where 256 KiB are taken", body: x(1 << 20), narrow: true, cut: true},
-		{name: "256 KiB of nothing legal, where 256 are taken", body: make([]byte, 256<<10), narrow: true, encoded: true, cut: true},
+		{name: "invalid UTF-8", body: []byte("a\xff"), encoded: true},
+		{name: "700 KiB of illegal characters", body: make([]byte, 700<<10), encoded: true},
+		{name: "1 MiB of illegal characters", body: make([]byte, 1<<20), encoded: true, cut: true},
+		{name: "200 KiB, DLQ limit 256 KiB", body: x(200 << 10), narrow: true},
+		{name: "1 MiB, DLQ limit 256 KiB", body: x(1 << 20), narrow: true, cut: true},
+		{name: "256 KiB of illegal characters, DLQ limit 256 KiB", body: make([]byte, 256<<10), narrow: true, encoded: true, cut: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
@@ -66,15 +66,15 @@ func TestEveryPoisonIsParked(t *testing.T) {
 				t.Fatalf("%+v", line)
 			}
 			if in, _ := b.left(t); in != 0 {
-				t.Errorf("%d messages are left", in)
+				t.Errorf("%d messages in the queue", in)
 			}
 			dead, err := b.dead.Receive(t.Context(), 10, 0, time.Minute)
 			if err != nil || len(dead) != 1 {
-				t.Fatalf("%d letters: %v", len(dead), err)
+				t.Fatalf("%d DLQ messages: %v", len(dead), err)
 			}
 			a, body := dead[0].Attributes, dead[0].Body
 			if a["reason"] != "reading: bad" || (a[host.EncodingAttribute] == "base64") != c.encoded || (a[host.DigestAttribute] != "") != c.cut {
-				t.Errorf("attributes %v", a)
+				t.Errorf("attributes of the DLQ message: %v", a)
 			}
 			if c.encoded {
 				if body, err = base64.StdEncoding.DecodeString(string(body)); err != nil {
@@ -91,15 +91,15 @@ func checkKept(t *testing.T, was, kept []byte, attributes map[string]string, cut
 	t.Helper()
 	if !cut {
 		if !bytes.Equal(was, kept) {
-			t.Errorf("of %d bytes %d were kept", len(was), len(kept))
+			t.Errorf("the DLQ message has %[2]d of %[1]d bytes", len(was), len(kept))
 		}
 		return
 	}
 	sum := sha256.Sum256(was)
 	if !bytes.HasPrefix(was, kept) || len(kept) < len(was)/6 || utf8.Valid(was) && !utf8.Valid(kept) {
-		t.Errorf("of %d bytes %d were kept", len(was), len(kept))
+		t.Errorf("the DLQ message has %[2]d of %[1]d bytes", len(was), len(kept))
 	}
 	if attributes[host.BytesAttribute] != strconv.Itoa(len(was)) || attributes[host.DigestAttribute] != hex.EncodeToString(sum[:]) {
-		t.Errorf("attributes %v", attributes)
+		t.Errorf("attributes of the DLQ message: %v", attributes)
 	}
 }

@@ -19,9 +19,9 @@ func TestTogether(t *testing.T) {
 		took time.Duration
 		want error
 	}{
-		{"told to stop", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 3 * time.Second, 4 * time.Second, nil},
+		{"the context is cancelled", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 3 * time.Second, 4 * time.Second, nil},
 		{"one fails", func(context.Context) error { time.Sleep(time.Second); return errFirst }, time.Hour, 2 * time.Second, errFirst},
-		{"one is done", func(context.Context) error { return nil }, time.Hour, time.Second, nil},
+		{"one returns", func(context.Context) error { return nil }, time.Hour, time.Second, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -69,13 +69,13 @@ func OpenEnvelope(accept EnvelopeFilter, m queue.Message) (event.Envelope, error
 	op := fmt.Sprintf("accepting %s %s", e.Type, e.ID)
 	switch {
 	case !accept.Cluster.Matches(e.SourceCluster()):
-		return e, fault.F(op, fault.Foreign, "it is of cluster %q (%s), and this queue serves %q (%s)",
+		return e, fault.F(op, fault.Foreign, "the message is for cluster %q (%s), and this queue serves %q (%s)",
 			e.Cluster, e.ClusterUID, accept.Cluster.Name, accept.Cluster.UID)
 	case !slices.Contains(accept.Types, e.Type):
 		return e, fault.F(op, fault.Poison, "this service does not handle the type").
-			WithHint("look at the rule or the sender that routed it here")
+			WithHint("check the rule or the sender that routed the message to this queue")
 	case e.HasExpired(accept.Now()):
-		return e, fault.F(op, fault.Stale, "it expired at %s", e.Expires.Format(time.RFC3339))
+		return e, fault.F(op, fault.Stale, "the message expired at %s", e.Expires.Format(time.RFC3339))
 	}
 	return e, nil
 }

@@ -23,20 +23,20 @@ func TestEvents(t *testing.T) {
 		handled bool
 		kind    fault.Kind
 	}{
-		{name: "ours and fresh", handled: true},
-		{name: "of our name, without a UID", change: func(e *event.Envelope) { e.ClusterUID = "" }, handled: true},
-		{name: "of another cluster", change: func(e *event.Envelope) { e.Cluster = "test" }, kind: fault.Foreign},
-		{name: "of a cluster of our name", change: func(e *event.Envelope) { e.ClusterUID = "uid-2" }, kind: fault.Foreign},
+		{name: "own cluster, not expired", handled: true},
+		{name: "own cluster without a UID", change: func(e *event.Envelope) { e.ClusterUID = "" }, handled: true},
+		{name: "another cluster", change: func(e *event.Envelope) { e.Cluster = "test" }, kind: fault.Foreign},
+		{name: "another cluster of the same name", change: func(e *event.Envelope) { e.ClusterUID = "uid-2" }, kind: fault.Foreign},
 		{name: "just before expiry", change: expiring, after: event.MinTTL - time.Nanosecond, handled: true},
 		{name: "at expiry", change: expiring, after: event.MinTTL, kind: fault.Stale},
-		{name: "of a type for others", types: []event.Type{event.PlanMadeType}, kind: fault.Poison},
-		{name: "foreign and stale and misrouted", change: func(e *event.Envelope) { e.Cluster = "test" }, after: 24 * time.Hour,
+		{name: "a type for another service", types: []event.Type{event.PlanMadeType}, kind: fault.Poison},
+		{name: "another cluster, expired and misrouted", change: func(e *event.Envelope) { e.Cluster = "test" }, after: 24 * time.Hour,
 			types: []event.Type{event.PlanMadeType}, kind: fault.Foreign},
 		{name: "no envelope", garble: true, kind: fault.Poison},
-		{name: "of an unknown major version", change: func(e *event.Envelope) { e.Type = "tick.v99" }, kind: fault.Poison},
-		{name: "of our cluster, from a clock ahead of ours", change: ahead, handled: true},
-		{name: "from a clock ahead of ours, before its life since the queue took it is over", change: ahead, after: event.TickType.TTL() + host.MaxSkew - time.Nanosecond, handled: true},
-		{name: "from a clock ahead of ours, after that", change: ahead, after: event.TickType.TTL() + host.MaxSkew, kind: fault.Stale},
+		{name: "unknown major version", change: func(e *event.Envelope) { e.Type = "tick.v99" }, kind: fault.Poison},
+		{name: "sender's clock is ahead", change: ahead, handled: true},
+		{name: "sender's clock is ahead, just before expiry since the send", change: ahead, after: event.TickType.TTL() + host.MaxSkew - time.Nanosecond, handled: true},
+		{name: "sender's clock is ahead, expired since the send", change: ahead, after: event.TickType.TTL() + host.MaxSkew, kind: fault.Stale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := tick(t, noon, c.change)
@@ -51,7 +51,7 @@ func TestEvents(t *testing.T) {
 			err := host.NewEventHandler(accept, func(context.Context, event.Envelope) error { handled = true; return nil })(t.Context(),
 				queue.Message{ID: "m", Body: body, Receives: 1, Sent: noon})
 			if handled != c.handled || fault.KindOf(err) != c.kind {
-				t.Errorf("handled %t with %v, want %t with kind %q", handled, err, c.handled, c.kind)
+				t.Errorf("handled %t, error %v; want %t, kind %q", handled, err, c.handled, c.kind)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestEventsNote(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 		if len(n.Pairs) != 2 || n.Pairs[0] != "pods" || n.Pairs[1] != 7 {
-			t.Errorf("fields %v", n.Pairs)
+			t.Errorf("log fields %v", n.Pairs)
 		}
 	})
 	t.Run("foreign", func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEventsNote(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 	})
-	t.Run("skewed by no more than allowed", func(t *testing.T) {
+	t.Run("skew within the limit", func(t *testing.T) {
 		if n := note(t, tick(t, noon, nil), noon.Add(-host.MaxSkew)); n.Skew != 0 {
 			t.Errorf("skew %s", n.Skew)
 		}
@@ -95,7 +95,7 @@ func TestEventsNote(t *testing.T) {
 			t.Errorf("skew %s", n.Skew)
 		}
 	})
-	t.Run("said outside of a host", func(t *testing.T) {
+	t.Run("without log fields in the context", func(t *testing.T) {
 		host.AddLogFields(t.Context(), "nobody", "listens")
 		host.DescribeMessage(t.Context(), "nobody", "listens", "")
 	})

@@ -126,7 +126,7 @@ func (b *bench) Hide(ctx context.Context, receipt string, visibility time.Durati
 type letters struct{ b *bench }
 
 func (l letters) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	l.b.called("park")
+	l.b.called("send to DLQ")
 	if l.b.refuse != nil {
 		return l.b.refuse
 	}

@@ -72,11 +72,11 @@ func (l Loop) reconcileOnce(ctx context.Context) (took time.Duration) {
 func (l Loop) callReconcile(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fault.F("looking at the cluster", fault.Bug, "panic: %v\n%s", r, debug.Stack())
+			err = fault.F("reconciling", fault.Bug, "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
 	if err := l.Reconcile(ctx); err != nil {
-		return fmt.Errorf("looking at the cluster: %w", err)
+		return fmt.Errorf("reconciling: %w", err)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestLoopKeepsItsPace(t *testing.T) {
 			time.Sleep(10*time.Second + time.Millisecond)
 		})
 		if steps != 11 {
-			t.Errorf("%d steps in 10 s", steps)
+			t.Errorf("%d reconciles in 10 s", steps)
 		}
 	})
 }
@@ -62,19 +62,19 @@ func TestLoopCoalescesChanges(t *testing.T) {
 		looping(t, l, func() {
 			time.Sleep(time.Second)
 			if n := steps.Load(); n != 2 {
-				t.Errorf("%d steps, want the first and one for the change during it", n)
+				t.Errorf("%d reconciles, want the first and one for the change during it", n)
 			}
 			notify()
 			synctest.Wait()
 			if n := steps.Load(); n != 3 {
-				t.Errorf("%d steps after a change", n)
+				t.Errorf("%d reconciles after a change", n)
 			}
 			for range 1000 {
 				notify()
 				time.Sleep(time.Millisecond)
 			}
 			if n := steps.Load(); n < 11 || n > 14 {
-				t.Errorf("%d steps after a second of changes", n)
+				t.Errorf("%d reconciles after a second of changes", n)
 			}
 		})
 	})
@@ -111,7 +111,7 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 		}
 		looping(t, l, func() { time.Sleep(time.Second + time.Millisecond) })
 		if steps != 11 {
-			t.Errorf("%d steps in a second for what stays due, want 11", steps)
+			t.Errorf("%d reconciles in a second of due work, want 11", steps)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func leavesHalf(t *testing.T, took time.Duration) {
 			}
 		})
 		if least := int(during.Seconds()) * 18; messages < least {
-			t.Errorf("%d messages were handled in %s, want %d or more", messages, during, least)
+			t.Errorf("%d messages were handled in %s, want at least %d", messages, during, least)
 		}
 	})
 }
@@ -154,13 +154,13 @@ func leavesHalf(t *testing.T, took time.Duration) {
 func TestLoopGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps, told := 0, []string{}
-		l := host.Loop{Interval: time.Second, Timeout: 5 * time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()[:30]) }}}
+		l := host.Loop{Interval: time.Second, Timeout: 5 * time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()[:min(30, len(err.Error()))]) }}}
 		l.Reconcile = func(ctx context.Context) error {
 			switch steps++; {
 			case steps <= 3:
-				return errors.New("first trouble")
+				return errors.New("first error")
 			case steps <= 6:
-				panic("second trouble")
+				panic("second error")
 			case steps == 7:
 				<-ctx.Done()
 				return ctx.Err()
@@ -168,9 +168,9 @@ func TestLoopGoesOn(t *testing.T) {
 			return nil
 		}
 		looping(t, l, func() { time.Sleep(20 * time.Second) })
-		want := []string{"looking at the cluster: first trouble"[:30], "looking at the cluster: panic: second trouble"[:30], "looking at the cluster: context deadline exceeded"[:30]}
+		want := []string{"reconciling: first error", "reconciling: panic: second err", "reconciling: context deadline "}
 		if diff := cmp.Diff(want, told); diff != "" || steps < 10 {
-			t.Errorf("%d steps%s", steps, diff)
+			t.Errorf("%d reconciles%s", steps, diff)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestTrouble(t *testing.T) {
 		t.Error(diff)
 	}
 	var none *host.RateLimitedLog
-	none.Report(noon, errors.New("nobody listens"))
+	none.Report(noon, errors.New("no writer"))
 }
 
 func TestGate(t *testing.T) {
@@ -224,11 +224,11 @@ func TestGate(t *testing.T) {
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := work(hurried); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("waiting was not given up: %v", err)
+			t.Errorf("RunLocked with a cancelled context = %v", err)
 		}
 		time.Sleep(10 * time.Second)
 		if most.Load() != 1 || done.Load() != 5 {
-			t.Errorf("%d at once, %d done", most.Load(), done.Load())
+			t.Errorf("%d concurrently, %d done", most.Load(), done.Load())
 		}
 		// A panic inside unlocks the mutex.
 		func() {

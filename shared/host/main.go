@@ -46,7 +46,7 @@ func (c Command) runCommand(ctx context.Context, args []string, out, problems io
 			fmt.Fprintln(out, c.Help)
 			return 0
 		default:
-			fmt.Fprintf(problems, "%s: unknown argument %q: everything is configured by environment variables, see %s --help\n", c.Name, arg, c.Name)
+			fmt.Fprintf(problems, "%s: unknown argument %q (use environment variables, see %s --help)\n", c.Name, arg, c.Name)
 			return 2
 		}
 	}

@@ -31,7 +31,7 @@ func TestRunChooses(t *testing.T) {
 				t.Fatalf("chose %q: %v", chosen, err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), LambdaVariable) || !strings.Contains(err.Error(), "JOIST_QUEUE_URL")) {
-				t.Errorf("not both variables are named: %v", err)
+				t.Errorf("the error does not name both variables: %v", err)
 			}
 		})
 	}
@@ -53,18 +53,18 @@ func TestCommand(t *testing.T) {
 		{name: "a problem", err: fault.F("reading the queue", fault.Missing, "no such\nqueue").WithHint("deploy it"), code: 1,
 			problems: "joist-x: reading the queue: no such; queue (try: deploy it)\n"},
 		{name: "stopped", ctx: stopped, err: context.Canceled, code: 0},
-		{name: "cancelled without being stopped", err: context.Canceled, code: 1, problems: "joist-x: context canceled\n"},
+		{name: "cancelled without a shutdown", err: context.Canceled, code: 1, problems: "joist-x: context canceled\n"},
 		{name: "failed while stopping", ctx: stopped, err: errors.New("lost"), code: 1, problems: "joist-x: lost\n"},
 		{name: "version", args: []string{"--version"}, err: errors.New("must not run"), out: "joist-x " + Version() + "\n"},
-		{name: "help", args: []string{"--help"}, err: errors.New("must not run"), out: "what it needs\n"},
-		{name: "unknown", args: []string{"--verbose"}, code: 2, problems: "joist-x: unknown argument \"--verbose\": everything is configured by environment variables, see joist-x --help\n"},
+		{name: "help", args: []string{"--help"}, err: errors.New("must not run"), out: "help text\n"},
+		{name: "unknown", args: []string{"--verbose"}, code: 2, problems: "joist-x: unknown argument \"--verbose\" (use environment variables, see joist-x --help)\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.ctx == nil {
 				c.ctx = t.Context()
 			}
 			var out, problems bytes.Buffer
-			code := Command{Name: "joist-x", Help: "what it needs", Run: func(context.Context) error { return c.err }}.runCommand(c.ctx, c.args, &out, &problems)
+			code := Command{Name: "joist-x", Help: "help text", Run: func(context.Context) error { return c.err }}.runCommand(c.ctx, c.args, &out, &problems)
 			if code != c.code || out.String() != c.out || problems.String() != c.problems {
 				t.Errorf("code %d, out %q, problems %q", code, out.String(), problems.String())
 			}

@@ -25,7 +25,7 @@ func (g Mutex) RunLocked(ctx context.Context, act func(ctx context.Context) erro
 	select {
 	case <-g.token:
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for the service's other work: %w", ctx.Err())
+		return fmt.Errorf("waiting for the service's mutex: %w", ctx.Err())
 	}
 	defer func() { g.token <- struct{}{} }()
 	return act(ctx)

@@ -54,10 +54,10 @@ func TestPollBoundsConcurrency(t *testing.T) {
 				t.Error(err)
 			}
 			if int(most.Load()) != parallel || handled.Load() != 60 {
-				t.Errorf("%d handled, at most %d at once; want 60 and %d", handled.Load(), most.Load(), parallel)
+				t.Errorf("%d handled, at most %d concurrently; want 60 and %d", handled.Load(), most.Load(), parallel)
 			}
 			if in, _ := b.left(t); in != 0 {
-				t.Errorf("%d messages are left", in)
+				t.Errorf("%d messages in the queue", in)
 			}
 		})
 	}
@@ -113,10 +113,10 @@ func TestPollDeadline(t *testing.T) {
 			t.Error(err)
 		}
 		if took != 7*time.Second {
-			t.Errorf("the handler had %s", took)
+			t.Errorf("the handler's context ended after %s", took)
 		}
 		if calls := b.log(); !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "hide ") }) {
-			t.Errorf("it was not hidden for its next try: %v", calls)
+			t.Errorf("the message was not hidden for its retry: %v", calls)
 		}
 	})
 }
@@ -130,15 +130,15 @@ func TestPollStops(t *testing.T) {
 		in     int
 		last   string
 	}{
-		{"a handler that ends within the grace", func(context.Context, queue.Message) error {
+		{"a handler that ends within the grace period", func(context.Context, queue.Message) error {
 			time.Sleep(9 * time.Second) // between two visibility extensions
 			return nil
 		}, 8 * time.Second, 0, "delete"},
-		{"a handler that heeds its context", func(ctx context.Context, _ queue.Message) error {
+		{"a handler that stops with its context", func(ctx context.Context, _ queue.Message) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, 15 * time.Second, 1, "hide "},
-		{"a handler that heeds nothing", func(context.Context, queue.Message) error {
+		{"a handler that ignores its context", func(context.Context, queue.Message) error {
 			time.Sleep(50 * time.Second)
 			return nil
 		}, 17 * time.Second, 1, "hide 0s"},
@@ -155,14 +155,14 @@ func TestPollStops(t *testing.T) {
 				}
 				calls := b.log()
 				if took := time.Since(began).Round(time.Second); took != c.took {
-					t.Errorf("stopping took %s, want %s", took, c.took)
+					t.Errorf("shutdown took %s, want %s", took, c.took)
 				}
 				if in, _ := b.left(t); in != c.in || !strings.HasPrefix(calls[len(calls)-1], c.last) {
-					t.Errorf("%d messages are left after %v", in, calls)
+					t.Errorf("%d messages in the queue after %v", in, calls)
 				}
 				if c.last == "hide 0s" {
 					if again, err := b.Queue.Receive(t.Context(), 1, 0, time.Minute); err != nil || len(again) != 1 {
-						t.Errorf("nobody else can have it: %v", err)
+						t.Errorf("the message is not visible again: %v", err)
 					}
 					time.Sleep(time.Minute) // let the handler end that ignores its context
 				}
@@ -197,7 +197,7 @@ func TestPollGivesBackWhatCameTooLate(t *testing.T) {
 			t.Error(diff)
 		}
 		if visible, _, _ := b.Depth(t.Context()); visible != 2 {
-			t.Errorf("%d are visible", visible)
+			t.Errorf("%d messages visible", visible)
 		}
 	})
 }
@@ -221,12 +221,12 @@ func TestPollBacksOff(t *testing.T) {
 		}
 		b.mu.Lock()
 		if len(told) != 1 || !strings.Contains(told[0], "no route") {
-			t.Errorf("told %q", told)
+			t.Errorf("reported errors %q", told)
 		}
 		b.mu.Unlock()
 		time.Sleep(5 * time.Minute)
 		if in, _ := b.left(t); in != 0 {
-			t.Error("the message is still there")
+			t.Error("the message was not deleted")
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -256,7 +256,7 @@ func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
 			})
 		})
 	}
-	t.Run("gone later", func(t *testing.T) {
+	t.Run("deleted later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench()
 			stop := polling(t, b.worker(returns(nil)), host.Options{})
@@ -285,12 +285,12 @@ func TestPollWhenAllowed(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		if calls := b.log(); calls != nil || beats.Load() < 50 {
-			t.Errorf("%v, %d beats", calls, beats.Load())
+			t.Errorf("calls %v, %d heartbeats", calls, beats.Load())
 		}
 		leads.Store(true)
 		time.Sleep(2 * time.Second)
 		if in, _ := b.left(t); in != 0 {
-			t.Error("the message is still there")
+			t.Error("the message was not deleted")
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -60,6 +60,6 @@ func (p *poller) returnMessage(ctx context.Context, receipt string) {
 	defer cancel()
 	err := p.Queue.Hide(ctx, receipt, 0)
 	if err != nil && !fault.Is(err, fault.Missing) {
-		p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("giving back a message of %s: %w", p.Service, err))
+		p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("returning a message to the queue of %s: %w", p.Service, err))
 	}
 }

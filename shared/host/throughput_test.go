@@ -121,7 +121,7 @@ func handling(t *testing.T, o host.Options, poison, n int) (done []time.Duration
 			t.Error(err)
 		}
 		if in, dead := w.left(t); in != 0 || dead != poison || len(done) != n {
-			t.Errorf("%d are left, %d were parked, %d done; want 0, %d, %d", in, dead, len(done), poison, n)
+			t.Errorf("%d messages in the queue, %d in the DLQ, %d handled; want 0, %d, %d", in, dead, len(done), poison, n)
 		}
 	})
 	slices.Sort(done)
@@ -132,9 +132,9 @@ func TestPollThroughput(t *testing.T) {
 	const n = 20_000
 	done := handling(t, quick(), 0, n)
 	rate := n / done[n-1].Seconds()
-	t.Logf("%.0f messages a second, with %s to the queue and two calls of %s", rate, queueTrip, apiTrip)
+	t.Logf("%.0f messages per second with queue calls of %s and two API calls of %s", rate, queueTrip, apiTrip)
 	if rate < 4_000 {
-		t.Errorf("%.0f messages a second", rate)
+		t.Errorf("%.0f messages per second", rate)
 	}
 }
 
@@ -143,9 +143,9 @@ func TestGoodBehindPoison(t *testing.T) {
 	const n = 1_000
 	alone, behind := handling(t, quick(), 0, n), handling(t, quick(), n, n)
 	p99 := n * 99 / 100
-	t.Logf("p99 %s alone, %s behind poison", alone[p99], behind[p99])
+	t.Logf("p99 %s without poison messages, %s behind them", alone[p99], behind[p99])
 	if behind[p99] > 2*alone[p99] {
-		t.Errorf("p99 is %s alone and %s behind poison", alone[p99], behind[p99])
+		t.Errorf("p99 %s without poison messages and %s behind them", alone[p99], behind[p99])
 	}
 }
 
@@ -177,7 +177,7 @@ func firstAfter(t *testing.T, w *wire, cut *atomic.Bool, handle host.Handler) (t
 		t.Error(err)
 	}
 	if in, dead := w.left(t); in != 0 || dead != 0 || first.Load() == nil {
-		t.Fatalf("%d messages are left, and %d were parked", in, dead)
+		t.Fatalf("%d messages in the queue, %d in the DLQ", in, dead)
 	}
 	return first.Load().Sub(now)
 }
@@ -188,10 +188,10 @@ func TestAfterAnOutage(t *testing.T) {
 		queue bool
 		deaf  bool
 	}{
-		{"of the queue, which refuses", true, false},
-		{"of the queue, which does not answer", true, true},
-		{"of an API, which refuses", false, false},
-		{"of an API, which does not answer", false, true},
+		{"the queue rejects calls", true, false},
+		{"the queue does not respond", true, true},
+		{"an API rejects calls", false, false},
+		{"an API does not respond", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var worst time.Duration
@@ -216,7 +216,7 @@ func TestAfterAnOutage(t *testing.T) {
 					worst = max(worst, took)
 				})
 			}
-			t.Logf("the first message was handled after %s at worst", worst)
+			t.Logf("the first message was handled after at most %s", worst)
 			if worst >= 2*time.Second {
 				t.Errorf("the first message was handled after %s", worst)
 			}

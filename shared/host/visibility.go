@@ -73,7 +73,7 @@ func (p *poller) collectDueReceipts(now, anew time.Time) (receipts []string, nex
 func (p *poller) extendVisibility(work context.Context, receipt string) {
 	err := p.Queue.Hide(work, receipt, p.Visibility)
 	if err != nil && work.Err() == nil && !fault.Is(err, fault.Missing) {
-		p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("keeping a message of %s hidden: %w", p.Service, err))
+		p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("extending the visibility of a message of %s: %w", p.Service, err))
 	}
 }
 

@@ -104,7 +104,7 @@ func (w Worker) applyDisposition(ctx context.Context, m queue.Message, v Message
 		return err
 	case MoveToDLQ:
 		if err := w.sendDeadLetter(ctx, m, v); err != nil {
-			return fmt.Errorf("parking a message: %w", err)
+			return fmt.Errorf("sending a message to the DLQ: %w", err)
 		}
 		return w.Queue.Delete(ctx, m.Receipt)
 	default:

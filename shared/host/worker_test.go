@@ -32,7 +32,7 @@ func TestDo(t *testing.T) {
 		{"stale", returns(fault.F("x", fault.Stale, "y")), []string{"delete"}, 0, 0},
 		{"bug", returns(errors.New("no kind")), nil, 1, 0},
 		{"panic", func(context.Context, queue.Message) error { panic("oh") }, nil, 1, 0},
-		{"poison", returns(poison), []string{"park", "delete"}, 0, 1},
+		{"poison", returns(poison), []string{"send to DLQ", "delete"}, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench()
@@ -42,7 +42,7 @@ func TestDo(t *testing.T) {
 				t.Error(diff)
 			}
 			if in, dead := b.left(t); in != c.in || dead != c.dead {
-				t.Errorf("%d messages and %d dead letters are left, want %d and %d", in, dead, c.in, c.dead)
+				t.Errorf("%d messages in the queue and %d in the DLQ, want %d and %d", in, dead, c.in, c.dead)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestDoHidesForTheBackoff(t *testing.T) {
 	m := b.deliver(t, []byte("{}"))
 	v := b.worker(returns(fault.F("calling", fault.Throttled, "slow down"))).ProcessMessage(t.Context(), m).Disposition
 	if diff := cmp.Diff([]string{"hide " + host.Backoff(m).String()}, b.log()); diff != "" || v.RetryAfter != host.Backoff(m) {
-		t.Errorf("%s after %s", diff, v.RetryAfter)
+		t.Errorf("%s with retry after %s", diff, v.RetryAfter)
 	}
 }
 
@@ -76,22 +76,22 @@ func TestPanicIsParkedInTheEnd(t *testing.T) {
 	w := b.worker(func(context.Context, queue.Message) error { panic("index out of range") })
 	for m.Receives = 1; m.Receives < host.MaxBugReceives; m.Receives++ {
 		if v := w.ProcessMessage(t.Context(), m).Disposition; v.Action != host.LeaveHidden || v.Kind != fault.Bug {
-			t.Fatalf("receive %d: %+v", m.Receives, v)
+			t.Fatalf("disposition at receive %d = %+v", m.Receives, v)
 		}
 	}
 	if v := w.ProcessMessage(t.Context(), m).Disposition; v.Action != host.MoveToDLQ {
-		t.Fatalf("receive %d: %+v", m.Receives, v)
+		t.Fatalf("disposition at receive %d = %+v", m.Receives, v)
 	}
 	letters, err := b.dead.Receive(t.Context(), 1, 0, time.Minute)
 	if err != nil || len(letters) != 1 {
-		t.Fatalf("%d letters: %v", len(letters), err)
+		t.Fatalf("%d DLQ messages: %v", len(letters), err)
 	}
 	a := letters[0].Attributes
 	if string(letters[0].Body) != `{"a":1}` || a["kind"] != "bug" || a["service"] != "planner" || a["parked"] == "" {
-		t.Errorf("%s with %v", letters[0].Body, a)
+		t.Errorf("DLQ message %s with attributes %v", letters[0].Body, a)
 	}
 	if !strings.Contains(a["reason"], "index out of range") || len(a["reason"]) > 1024 {
-		t.Errorf("reason of %d bytes: %s", len(a["reason"]), a["reason"])
+		t.Errorf("reason attribute of %d bytes: %s", len(a["reason"]), a["reason"])
 	}
 }
 
@@ -102,13 +102,13 @@ func TestParkBeforeDelete(t *testing.T) {
 	b.refuse = errAway
 	line := b.worker(returns(fault.F("reading", fault.Poison, "bad"))).ProcessMessage(t.Context(), m)
 	if !errors.Is(line.DispositionErr, errAway) {
-		t.Errorf("the line says %v", line.DispositionErr)
+		t.Errorf("log line has error %v", line.DispositionErr)
 	}
-	if diff := cmp.Diff([]string{"park"}, b.log()); diff != "" {
+	if diff := cmp.Diff([]string{"send to DLQ"}, b.log()); diff != "" {
 		t.Error(diff)
 	}
 	if in, _ := b.left(t); in != 1 {
-		t.Errorf("%d messages are left", in)
+		t.Errorf("%d messages in the queue", in)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestVerdictOutlivesTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	line := b.worker(func(context.Context, queue.Message) error { cancel(); return nil }).ProcessMessage(ctx, m)
 	if in, _ := b.left(t); in != 0 || line.DispositionErr != nil {
-		t.Errorf("%d messages are left: %v", in, line.DispositionErr)
+		t.Errorf("%d messages in the queue: %v", in, line.DispositionErr)
 	}
 }
 

@@ -93,7 +93,7 @@ func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 	w, err := s.FindWorker(s.arn)
 	if err != nil {
 		for _, m := range s.messages {
-			s.refuseRecord(m, host.UnknownQueue, fmt.Errorf("finding who works on the queue %s: %w", s.arn, err))
+			s.refuseRecord(m, host.UnknownQueue, fmt.Errorf("finding the worker of queue %s: %w", s.arn, err))
 		}
 		return
 	}

@@ -56,7 +56,7 @@ func (s *source) Hide(_ context.Context, receipt string, visibility time.Duratio
 }
 
 func (s *source) Delete(context.Context, ...string) error {
-	return errors.New("Lambda deletes, not the host")
+	return errors.New("the host must not delete messages under Lambda")
 }
 
 func (s *source) Send(_ context.Context, messages ...queue.Outgoing) error {
@@ -125,15 +125,15 @@ func TestPartialBatch(t *testing.T) {
 	if diff := cmp.Diff([]string{"retry", "panic", "bug", "strange"}, again); diff != "" {
 		t.Error(diff)
 	}
-	if len(told) != 1 || told[0] != "strange (queue): finding who works on the queue arn:aws:sqs:eu-west-1:111122223333:other: no queue arn:aws:sqs:eu-west-1:111122223333:other" {
-		t.Errorf("of the strange one is told %q", told)
+	if len(told) != 1 || told[0] != "strange (queue): finding the worker of queue arn:aws:sqs:eu-west-1:111122223333:other: no queue arn:aws:sqs:eu-west-1:111122223333:other" {
+		t.Errorf("reported errors %q", told)
 	}
 	want := "r-retry " + host.Backoff(queue.Message{ID: "retry", Receives: 1}).String()
 	if diff := cmp.Diff([]string{want}, s.hides); diff != "" {
 		t.Error(diff)
 	}
 	if len(s.dead) != 1 || string(s.dead[0].Body) != "poison" || s.dead[0].Source != "planner" {
-		t.Errorf("dead letters %v", s.dead)
+		t.Errorf("DLQ messages %v", s.dead)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestBugIsParkedInTheEnd(t *testing.T) {
 	s := &source{}
 	again := serve(s, lambda.Options{}, outcome, t.Context(), record("panic", host.MaxBugReceives))
 	if len(again) != 0 || len(s.dead) != 1 {
-		t.Errorf("again %v, dead %v", again, s.dead)
+		t.Errorf("retried %v, DLQ messages %v", again, s.dead)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("%s%v", diff, err)
 	}
 	if !slices.Equal(sizes, []int{5}) || len(s.dead) != 1 {
-		t.Errorf("batches of %v, %d dead letters", sizes, len(s.dead))
+		t.Errorf("batches of %v, %d DLQ messages", sizes, len(s.dead))
 	}
 }
 
@@ -196,7 +196,7 @@ func TestEachQueueHasItsWorker(t *testing.T) {
 		t.Error(diff)
 	}
 	if first, second := queues[arn], queues[arn+"-2"]; len(first.hides)+len(first.dead) > 0 || len(second.hides) != 1 || len(second.dead) != 1 {
-		t.Errorf("the first has %v and %v, the second %v and %v", first.hides, first.dead, second.hides, second.dead)
+		t.Errorf("first queue: hides %v, DLQ %v; second queue: hides %v, DLQ %v", first.hides, first.dead, second.hides, second.dead)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestEachQueueHasItsWorker(t *testing.T) {
 func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
 	s := &source{refuse: errors.New("away")}
 	if again := serve(s, lambda.Options{}, outcome, t.Context(), record("poison", 1)); !slices.Equal(again, []string{"poison"}) {
-		t.Errorf("again %v", again)
+		t.Errorf("retried %v", again)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestDeadline(t *testing.T) {
 // not confirm, is not handled, deleted or moved to the DLQ.
 func TestUnknownReceiptsAreRefused(t *testing.T) {
 	s := &source{unknown: map[string]error{
-		"r-forged": fault.F("hiding", fault.Missing, "the receipt names no delivery"), "r-unasked": fault.F("hiding", fault.Retry, "SQS is away"),
+		"r-forged": fault.F("hiding", fault.Missing, "the receipt belongs to no message in flight"), "r-unasked": fault.F("hiding", fault.Retry, "SQS does not respond"),
 	}}
 	var mu sync.Mutex
 	var told, handled []string
@@ -249,7 +249,7 @@ func TestUnknownReceiptsAreRefused(t *testing.T) {
 		return nil
 	}, t.Context(), record("forged", 1), record("ok", 1), record("unasked", 1))
 	if diff := cmp.Diff([]string{"ok"}, handled) + cmp.Diff([]string{"forged", "unasked"}, again); diff != "" || len(s.dead) != 0 {
-		t.Errorf("%d dead letters %s", len(s.dead), diff)
+		t.Errorf("%d DLQ messages %s", len(s.dead), diff)
 	}
 	if diff := cmp.Diff([]string{"forged receipt true missing", "unasked unchecked true retry"}, told); diff != "" {
 		t.Error(diff)

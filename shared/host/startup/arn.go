@@ -11,7 +11,7 @@ import (
 func queueURLFromARN(arn string) (url, region string, err error) {
 	fields := strings.Split(arn, ":")
 	if len(fields) != 6 || fields[0] != "arn" || fields[2] != "sqs" {
-		return "", "", fault.F("reading the source of a record", fault.Bug, "%q is no ARN of a queue", arn)
+		return "", "", fault.F("reading the source of a record", fault.Bug, "invalid queue ARN %q", arn)
 	}
 	domain := "amazonaws.com"
 	if fields[1] == "aws-cn" {

@@ -110,7 +110,7 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(first.Region))
 	if err != nil {
 		return nil, fault.E("reading AWS's configuration", fault.Invalid, err).
-			WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
+			WithHint("check AWS_PROFILE and the files in ~/.aws")
 	}
 	var all []*Bootstrap
 	common := &processState{telemetry: told, aws: loaded, servesSeveral: len(clusters) > 1}

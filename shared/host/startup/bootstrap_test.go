@@ -80,7 +80,7 @@ func TestOpen(t *testing.T) {
 		_, err := opened(t, nil, planner)
 		for _, name := range []string{"JOIST_CLUSTER_NAME", "AWS_REGION", "JOIST_BUCKET"} {
 			if err == nil || !strings.Contains(err.Error(), name+" is not set") {
-				t.Errorf("%s is not missed: %v", name, err)
+				t.Errorf("the error does not name the missing variable %s: %v", name, err)
 			}
 		}
 	})
@@ -132,10 +132,10 @@ func TestIdentify(t *testing.T) {
 		told string
 		want string
 	}{
-		{"not told", api{uid: "u1"}, "", ""},
+		{"without JOIST_CLUSTER_UID", api{uid: "u1"}, "", ""},
 		{"told", api{uid: "u1"}, "u1", ""},
-		{"told another", api{uid: "u1"}, "u2", "JOIST_CLUSTER_UID is u2, and this cluster's is u1"},
-		{"without rights", api{uid: "u1", refused: denied}, "", "grant it"},
+		{"another JOIST_CLUSTER_UID", api{uid: "u1"}, "u2", "JOIST_CLUSTER_UID is u2, but the cluster's UID is u1"},
+		{"without permission", api{uid: "u1", refused: denied}, "", "grant it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.told})
@@ -143,7 +143,7 @@ func TestIdentify(t *testing.T) {
 			case c.want == "" && (err != nil || got.UID != "u1"):
 				t.Errorf("%v: %v", got, err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("want %q: %v", c.want, err)
+				t.Errorf("error %[2]v, want it to contain %[1]q", c.want, err)
 			}
 		})
 	}
@@ -181,9 +181,9 @@ func TestLoopTellsWhyNothingHappens(t *testing.T) {
 		t.Error(err)
 	}
 	if asked == 0 {
-		t.Error("nobody asks whether a step looked at the cluster")
+		t.Error("the loop did not check whether it reconciled")
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "watch nodepools: forbidden") {
-		t.Errorf("told %q", told)
+		t.Errorf("reported errors %q", told)
 	}
 }

@@ -92,11 +92,11 @@ func (c clusterWorkers) findCluster(arn string) (clusterWorker, error) {
 			return m, nil
 		}
 	}
-	wrong := fault.F("finding the cluster of a queue", fault.Foreign, "this function does not work on the queue")
+	wrong := fault.F("finding the cluster of a queue", fault.Foreign, "this function has no worker for the queue")
 	if len(c) > 1 {
-		return clusterWorker{}, wrong.WithHint("give the cluster an object in %s with %s=%s, or take the queue's event source mapping away", settings.Clusters, settings.QueueURL, url)
+		return clusterWorker{}, wrong.WithHint("add an object with %[2]s=%[3]s to %[1]s for the cluster, or remove the queue's event source mapping", settings.Clusters, settings.QueueURL, url)
 	}
-	return clusterWorker{}, wrong.WithHint("set %s=%s if that is the service's queue; else find out who invokes the function", settings.QueueURL, url)
+	return clusterWorker{}, wrong.WithHint("set %s=%s if it is the service's queue; otherwise find the caller that invokes the function", settings.QueueURL, url)
 }
 
 // requireQueueURLs returns an error if a cluster's queue is not configured: a function must reject the records of

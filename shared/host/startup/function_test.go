@@ -51,13 +51,13 @@ func TestServe(t *testing.T) {
 			served = w.Service == "planner" && w.Queue != nil && o.OnRefused != nil && o.AfterInvocation != nil
 			for _, other := range []string{queueARN("other"), strings.Replace(queueARN("q"), "eu-west-1", "eu-west-2", 1), strings.Replace(queueARN("q"), "1111", "9999", 1), ""} {
 				if _, err := o.FindWorker(other); err == nil {
-					t.Errorf("a record of %q has a worker", other)
+					t.Errorf("a record of source %q has a worker", other)
 				}
 			}
 			return err
 		})
 		if err != nil || !served {
-			t.Errorf("served %t: %v", served, err)
+			t.Errorf("ran %t: %v", served, err)
 		}
 	})
 	t.Run("Lambda without a queue", func(t *testing.T) {
@@ -67,10 +67,10 @@ func TestServe(t *testing.T) {
 		}
 		err = runWorkers(t.Context(), []*Bootstrap{p}, wired, func(context.Context, host.LambdaOptions) error { return nil })
 		if err == nil || !strings.Contains(fault.FindHint(err), "JOIST_QUEUE_URL") {
-			t.Errorf("a function that knows no queue of its own serves: %v", err)
+			t.Errorf("a function without a queue URL runs: %v", err)
 		}
 	})
-	t.Run("nowhere", func(t *testing.T) {
+	t.Run("neither Lambda nor a queue", func(t *testing.T) {
 		p, err := opened(t, alone, planner)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 		}
 		handled = nil
 		if err := w.Handle(t.Context(), queue.Message{}); err != nil || len(handled) != 1 || handled[0] != want {
-			t.Errorf("%s is handled for %v", name, handled)
+			t.Errorf("the message of %s is handled for %v", name, handled)
 		}
 	}
 	for _, arn := range []string{queueARN("other-joist-planner"), strings.Replace(queueARN("prod-joist-planner"), "1111", "9999", 1)} {
@@ -133,7 +133,7 @@ func TestEachQueueIsOneClusters(t *testing.T) {
 		}
 	}
 	if _, err := c.findWorker("prod-joist-planner"); err == nil {
-		t.Error("what is no ARN has a worker")
+		t.Error("a malformed ARN has a worker")
 	}
 }
 
@@ -190,15 +190,15 @@ func TestRoles(t *testing.T) {
 		t.Errorf("%v (%s)", err, fault.KindOf(err))
 	}
 	if err := all[1].NewWorker(nil).Queue.Hide(t.Context(), "r", time.Second); err != nil {
-		t.Errorf("without its role a cluster's message cannot be given back: %v", err)
+		t.Errorf("returning a message of a cluster whose role cannot be assumed: %v", err)
 	}
 	if got := strings.Join(api.taken, ", "); got != "prod-joist-planner as planner@prod" {
-		t.Errorf("taken were %s", got)
+		t.Errorf("assumed roles: %s", got)
 	}
 	want := "AKIDOFPROD-JOIST-PLANNER AmazonSQS.SendMessageBatch, AKIDOFPROD-JOIST-PLANNER AmazonSQS.SendMessageBatch, " +
 		"AKIDOFPROCESS AmazonSQS.ChangeMessageVisibility, AKIDOFPROCESS AmazonSQS.ChangeMessageVisibility"
 	if got := strings.Join(api.keys, ", "); got != want {
-		t.Errorf("calls were made by\n%s, want\n%s", got, want)
+		t.Errorf("credentials of the calls:\n%s, want\n%s", got, want)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestAPulseSaysWhose(t *testing.T) {
 	two := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))
 	for want, p := range map[string]*Bootstrap{"the poller": one, "the poller of prod": two[0], "the poller of staging": two[1]} {
 		if _, pulse := p.newPollWithHeartbeat(host.Worker{}, host.Options{}); pulse.Name != want {
-			t.Errorf("%q instead of %q", pulse.Name, want)
+			t.Errorf("heartbeat %q, want %q", pulse.Name, want)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestAPollerLasts(t *testing.T) {
 			return errors.New("the queue does not exist")
 		}, func() { beats++ })(ctx)
 		if err != nil || polls != 3 || beats != 3 || told == 0 {
-			t.Errorf("%d polls, %d beats, told %d times: %v", polls, beats, told, err)
+			t.Errorf("%d polls, %d heartbeats, %d reported errors: %v", polls, beats, told, err)
 		}
 	})
 }

@@ -29,9 +29,9 @@ func TestLocate(t *testing.T) {
 			"https://sqs.eu-west-1.amazonaws.com/111122223333/prod", 1},
 		{"in China", interruption, map[string]string{"INTERRUPTION_QUEUE": "prod", "AWS_REGION": "cn-north-1"}, "arn:aws-cn:sts::111122223333:assumed-role/joist/i-1",
 			"https://sqs.cn-north-1.amazonaws.com.cn/111122223333/prod", 1},
-		{"by its URL, whatever its name", interruption, map[string]string{"INTERRUPTION_QUEUE": "prod", "JOIST_QUEUE_URL": url}, "", url, 0},
-		{"not at all", interruption, nil, "", "", 0},
-		{"by a service that has another", planner, map[string]string{"INTERRUPTION_QUEUE": "prod"}, "", "", 0},
+		{"by its URL despite a name", interruption, map[string]string{"INTERRUPTION_QUEUE": "prod", "JOIST_QUEUE_URL": url}, "", url, 0},
+		{"without settings", interruption, nil, "", "", 0},
+		{"by a service that does not read the interruption queue", planner, map[string]string{"INTERRUPTION_QUEUE": "prod"}, "", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			asked := 0
@@ -43,7 +43,7 @@ func TestLocate(t *testing.T) {
 			t.Cleanup(server.Close)
 			p := located(t, c.service, c.env, server.URL)
 			if err := p.locateQueue(t.Context()); err != nil || p.QueueURL != c.want || asked != c.asked {
-				t.Errorf("the queue is %q after %d questions, want %q after %d: %v", p.QueueURL, asked, c.want, c.asked, err)
+				t.Errorf("queue URL %q after %d STS calls, want %q after %d: %v", p.QueueURL, asked, c.want, c.asked, err)
 			}
 		})
 	}

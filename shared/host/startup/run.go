@@ -105,15 +105,15 @@ func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {
 func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
 	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})
 	if err != nil {
-		return told, fmt.Errorf("asking the API server for the cluster's identity: %w", err)
+		return told, fmt.Errorf("reading the cluster's UID (namespace kube-system): %w", err)
 	}
 	found := event.Cluster{Name: told.Name, UID: string(system.UID)}
 	if !found.Matches(told) {
-		return told, fault.F("comparing the cluster's identity", fault.Invalid, "%s is %s, and this cluster's is %s", settings.ClusterUID, told.UID, found.UID).
-			WithHint("unset it, or point the service to the right cluster")
+		return told, fault.F("comparing the cluster's identity", fault.Invalid, "%s is %s, but the cluster's UID is %s", settings.ClusterUID, told.UID, found.UID).
+			WithHint("unset it, or connect the service to the right cluster")
 	}
 	if _, err := client.List(ctx, cluster.NodePools, ""); err != nil {
-		return told, fmt.Errorf("asking the API server for NodePools: %w", err)
+		return told, fmt.Errorf("listing NodePools: %w", err)
 	}
 	return found, nil
 }
