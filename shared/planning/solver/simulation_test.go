@@ -115,7 +115,7 @@ func TestTakenPodsCount(t *testing.T) {
 			s.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"}
 		}, "ap-northeast-2b"},
 		{"apart", apartOver(zone, "a"), "ap-northeast-2b"},
-		{"affinityRules", besideOver(zone, "a"), "ap-northeast-2a"},
+		{"pod affinity", besideOver(zone, "a"), "ap-northeast-2a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
