@@ -68,7 +68,7 @@ func TestReadPredicts(t *testing.T) {
 		{"its error is fixed", "lifecycle", fresh, parkedAttributes(nil), deadletter.Parked, deadletter.Handle, "", fresh, true},
 		{"redriven by SQS", "lifecycle", fresh, nil, deadletter.Redriven, deadletter.Handle, "", fresh, true},
 		{"expired", "lifecycle", string(goneBody(t, ownCluster, 2*time.Hour)), parkedAttributes(nil), deadletter.Parked, deadletter.Noop, "expired at", "", true},
-		{"of another cluster", "lifecycle", string(goneBody(t, event.Cluster{Name: "test"}, 0)), parkedAttributes(nil), deadletter.Parked, deadletter.Noop, `of cluster "test"`, "", true},
+		{"of another cluster", "lifecycle", string(goneBody(t, event.Cluster{Name: "test"}, 0)), parkedAttributes(nil), deadletter.Parked, deadletter.Noop, `for cluster "test"`, "", true},
 		{"of another service", "planner", fresh, parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "does not handle the type", "", true},
 		{"not JSON", "lifecycle", `{`, parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "", `{`, true},
 		{"an invalid body", "lifecycle", strings.Replace(fresh, "i-0123456789abcdef0", "", 2), parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "", "", true},
