@@ -149,7 +149,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 		}, "the required topology.kubernetes.io/zone"},
 		{"no node class", func(c *karpenter.NodeClaim) {
 			c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "none"}
-		}, `there is no EC2NodeClass "none"`},
+		}, `EC2NodeClass "none" does not exist`},
 		{"no NodePool", func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "none" }, "the NodePool does not exist"},
 		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
 	} {
