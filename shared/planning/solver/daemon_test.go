@@ -23,11 +23,11 @@ func requiring(key, value string) func(*planning.PodSpec) {
 
 // lifecycleRules select nodes by the labels that lifecycle sets on them.
 var lifecycleRules = map[string]func(*planning.PodSpec){
-	"selector of registered":    selecting(karpenter.NodeRegisteredLabelKey, "true"),
-	"selector of initialized":   selecting(karpenter.NodeInitializedLabelKey, "true"),
-	"affinity to registered":    requiring(karpenter.NodeRegisteredLabelKey, "true"),
-	"affinity to initialized":   requiring(karpenter.NodeInitializedLabelKey, "true"),
-	"no selector": func(*planning.PodSpec) {},
+	"selector of registered":  selecting(karpenter.NodeRegisteredLabelKey, "true"),
+	"selector of initialized": selecting(karpenter.NodeInitializedLabelKey, "true"),
+	"affinity to registered":  requiring(karpenter.NodeRegisteredLabelKey, "true"),
+	"affinity to initialized": requiring(karpenter.NodeInitializedLabelKey, "true"),
+	"no selector":             func(*planning.PodSpec) {},
 }
 
 // TestDaemonsOfNodesToCome counts daemons on new nodes that select labels which a node gets only when
