@@ -87,7 +87,7 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 		{"nothing", func(*launchspec.Built) {}, ""},
 		{"user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }, "launch template"},
 		{"a subnet", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].SubnetID = "subnet-evil" }, "subnet-evil"},
-		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }, "counts for limits"},
+		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }, "usage for limits"},
 		{"another NodePool's label", func(b *launchspec.Built) {
 			b.Plan.Intents[0].Claims[0].Object.Labels[karpenter.NodePoolLabelKey] = "other"
 		}, "its labels differ"},

@@ -128,7 +128,7 @@ func TestEmbeddedNamesItsSources(t *testing.T) {
 func TestEmbeddedCatalogueListsKnownRegions(t *testing.T) {
 	_, err := catalog.EmbeddedCatalogue("mars-north-1")
 	if err == nil || !strings.Contains(err.Error(), "mars-north-1") || !strings.Contains(err.Error(), "eu-central-1") {
-		t.Errorf("got %v, want an error that names the region asked for and those there are", err)
+		t.Errorf("error = %v, want it to name the region and the available ones", err)
 	}
 }
 
@@ -137,6 +137,6 @@ func TestCloneIsIndependent(t *testing.T) {
 	clone.Types[0].Name, clone.Types[1].Offerings[0].Available = "changed", false
 	again := embeddedCatalogues(t, "us-east-1")
 	if again.Types[0].Name == "changed" || !again.Types[1].Offerings[0].Available {
-		t.Error("changing a clone changed the embedded catalogue")
+		t.Error("a change of a clone changed the embedded catalogue")
 	}
 }

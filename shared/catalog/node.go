@@ -84,7 +84,7 @@ func (cfg NodeConfig) Validate() error {
 
 func parseQuantity(text string) error {
 	if _, err := resource.ParseQuantity(text); err != nil {
-		return fmt.Errorf("%q is no quantity: write for example 100m, 512Mi or 1Gi", text)
+		return fmt.Errorf("invalid quantity %q (use for example 100m, 512Mi or 1Gi)", text)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func parseThreshold(text string) error {
 		return parseQuantity(text)
 	}
 	if share, err := strconv.ParseFloat(percent, 64); err != nil || share < 0 || share > 100 {
-		return fmt.Errorf("%q is no percentage: write for example 5%%", text)
+		return fmt.Errorf("invalid percentage %q (use for example 5%%)", text)
 	}
 	return nil
 }

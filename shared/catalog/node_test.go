@@ -18,8 +18,8 @@ func TestValidateNamesInvalidSettings(t *testing.T) {
 		{"good", karpenter.KubeletConfiguration{
 			KubeReserved: map[string]string{"cpu": "100m"}, EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "1Gi"},
 		}, ""},
-		{"quantity", karpenter.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "one"}}, `kubeReserved[cpu]: "one"`},
-		{"system", karpenter.KubeletConfiguration{SystemReserved: map[string]string{"memory": "1GiB"}}, `systemReserved[memory]: "1GiB"`},
+		{"quantity", karpenter.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "one"}}, `kubeReserved[cpu]: invalid quantity "one"`},
+		{"system", karpenter.KubeletConfiguration{SystemReserved: map[string]string{"memory": "1GiB"}}, `systemReserved[memory]: invalid quantity "1GiB"`},
 		{"percentage", karpenter.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "five%"}}, `evictionHard[memory.available]`},
 		{"too much", karpenter.KubeletConfiguration{EvictionSoft: map[string]string{"memory.available": "101%"}}, `evictionSoft[memory.available]`},
 	}
@@ -54,6 +54,6 @@ func TestNewNodeConfig(t *testing.T) {
 
 	class.Spec.Kubelet.KubeReserved = map[string]string{"cpu": "one"}
 	if _, err := catalog.NewNodeConfig(class); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") {
-		t.Errorf("got %v, want an error that names the class", err)
+		t.Errorf("error = %v, want it to name the class", err)
 	}
 }

@@ -97,7 +97,7 @@ func TestResourcesMemoryAndReserve(t *testing.T) {
 	run(t, []resourcesCase{
 		{"amd64", x86, al2023(nil),
 			want{"memory": "7577Mi", "cpu": "2"}, nil, nil},
-		{"arm64 loses 64 MiB more", arm, al2023(nil),
+		{"arm64 reserves 64 MiB more", arm, al2023(nil),
 			want{"memory": "3729Mi"}, nil, nil},
 		{"no machine overhead", x86, al2023(func(c *catalog.NodeConfig) { c.VMMemoryOverheadPercent = &none }),
 			want{"memory": "8192Mi"}, nil, nil},
@@ -114,7 +114,7 @@ func TestResourcesMemoryAndReserve(t *testing.T) {
 			nil, want{"cpu": "310m", "memory": "8462Mi"}, nil}, // 11 × 737 + 255 + 100
 		{"the reserve ignores maxPods", x86, kubelet(karpenter.KubeletConfiguration{MaxPods: new(int32(110))}),
 			want{"pods": "110"}, want{"memory": "674Mi"}, nil},
-		{"Bottlerocket's does not", x86,
+		{"Bottlerocket's reserve uses maxPods", x86,
 			catalog.NodeConfig{AMIFamily: "Bottlerocket", Kubelet: &karpenter.KubeletConfiguration{MaxPods: new(int32(110))}},
 			want{"pods": "110"}, want{"memory": "1565Mi"}, nil}, // 11 × 110 + 255 + 100
 		{"kubeReserved and systemReserved", x86, kubelet(karpenter.KubeletConfiguration{
@@ -159,7 +159,7 @@ func TestResourcesDevices(t *testing.T) {
 		{"Neuron", chip, al2023(nil), want{
 			"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32", "vpc.amazonaws.com/efa": "8", "pods": "247",
 		}, nil, nil},
-		{"Gaudi is no NVIDIA", gaudi, al2023(nil), want{"habana.ai/gaudi": "8", "nvidia.com/gpu": ""}, nil, nil},
+		{"Gaudi is not NVIDIA", gaudi, al2023(nil), want{"habana.ai/gaudi": "8", "nvidia.com/gpu": ""}, nil, nil},
 		{"Windows addresses", x86, catalog.NodeConfig{AMIFamily: "Windows2022"},
 			want{"vpc.amazonaws.com/PrivateIPv4Address": "9"}, nil, nil},
 		{"efa-only interfaces replace the type's", gpu, al2023(func(c *catalog.NodeConfig) { c.NetworkInterfaces = efaOnly }),
@@ -174,5 +174,5 @@ func TestHugePages(t *testing.T) {
 
 	capacity["hugepages-1Gi"] = resource.MustParse("4Gi")
 	check(t, "allocatable below zero", catalog.Allocatable(capacity, overhead), want{"memory": "0"})
-	check(t, "capacity stays", capacity, want{"memory": "4Gi"})
+	check(t, "capacity is unchanged", capacity, want{"memory": "4Gi"})
 }

@@ -48,31 +48,31 @@ func TestValidateRejects(t *testing.T) {
 		return catalog.Catalogue{Region: "r", Types: []catalog.InstanceType{one, two}}
 	}
 	if err := good().Validate(); err != nil {
-		t.Fatalf("a good catalogue is refused: %v", err)
+		t.Fatalf("a valid catalogue is rejected: %v", err)
 	}
 	tests := []struct {
 		name, want string
 		spoil      func(*catalog.Catalogue)
 	}{
-		{"no region", "names no region", func(c *catalog.Catalogue) { c.Region = "" }},
-		{"order of types", "out of order", func(c *catalog.Catalogue) { c.Types[0], c.Types[1] = c.Types[1], c.Types[0] }},
-		{"a type twice", "there twice", func(c *catalog.Catalogue) { c.Types[1].Name = "a" }},
+		{"no region", "has no region", func(c *catalog.Catalogue) { c.Region = "" }},
+		{"unsorted types", "not sorted", func(c *catalog.Catalogue) { c.Types[0], c.Types[1] = c.Types[1], c.Types[0] }},
+		{"duplicate type", "duplicate", func(c *catalog.Catalogue) { c.Types[1].Name = "a" }},
 		{"architecture", `"x86_64"`, func(c *catalog.Catalogue) { c.Types[0].Arch = "x86_64" }},
-		{"no CPU", "cannot run a node", func(c *catalog.Catalogue) { c.Types[0].VCPU = 0 }},
+		{"no CPU", "too small for a node", func(c *catalog.Catalogue) { c.Types[0].VCPU = 0 }},
 		{"free", "has the price 0", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = 0 }},
-		{"less than nothing", "has the price -1", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = -1 }},
+		{"negative price", "has the price -1", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = -1 }},
 		{"not a number", "has the price NaN", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.NaN() }},
 		{"infinite", "has the price +Inf", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.Inf(1) }},
-		{"order of offerings", "out of order", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].Zone = "a" }},
-		{"an offering twice", "offered twice", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].CapacityType = "on-demand" }},
-		{"a reservation twice", "there twice", func(c *catalog.Catalogue) {
+		{"unsorted offerings", "not sorted", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].Zone = "a" }},
+		{"duplicate offering", "duplicate offering", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].CapacityType = "on-demand" }},
+		{"duplicate reservation", "duplicate", func(c *catalog.Catalogue) {
 			c.Reservations = []catalog.ReservationCount{{ID: "cr-1"}, {ID: "cr-1", Count: 1}}
 		}},
-		{"a subnet twice", `subnet "subnet-1"`, func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1"}, {ID: "subnet-1"}} }},
-		{"fewer addresses than none", "-1 addresses", func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1", FreeIPs: -1}} }},
-		{"a placement group twice", `group "pg-1"`, func(c *catalog.Catalogue) { c.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1"}, {ID: "pg-1"}} }},
-		{"less than nothing left", "-1 left", func(c *catalog.Catalogue) { c.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: -1}} }},
-		{"no zone", "names no zone", func(c *catalog.Catalogue) {
+		{"duplicate subnet", `subnet "subnet-1"`, func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1"}, {ID: "subnet-1"}} }},
+		{"negative addresses", "-1 addresses", func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1", FreeIPs: -1}} }},
+		{"duplicate placement group", `group "pg-1"`, func(c *catalog.Catalogue) { c.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1"}, {ID: "pg-1"}} }},
+		{"negative reservation count", "-1 left", func(c *catalog.Catalogue) { c.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: -1}} }},
+		{"no zone", "has no zone", func(c *catalog.Catalogue) {
 			c.Types[0].Offerings = c.Types[0].Offerings[:1]
 			c.Types[0].Offerings[0].Zone = ""
 		}},

@@ -39,7 +39,7 @@ func TestConvertType(t *testing.T) {
 		{"Graviton", func(i *cloud.InstanceType) { i.Architectures = []string{"arm64"} },
 			plain(func(o *catalog.InstanceType) { o.Arch, o.OS = "arm64", []string{"linux"} })},
 		{"a Mac", func(i *cloud.InstanceType) { i.Architectures = []string{"arm64_mac"} }, nil},
-		{"nothing said of the network", func(i *cloud.InstanceType) { i.Network = cloud.InstanceNetwork{} }, nil},
+		{"no network facts", func(i *cloud.InstanceType) { i.Network = cloud.InstanceNetwork{} }, nil},
 		{"bare metal", func(i *cloud.InstanceType) { i.BareMetal = true },
 			plain(func(o *catalog.InstanceType) { o.BareMetal, o.Hypervisor = true, "" })},
 		{"capacity blocks only", func(i *cloud.InstanceType) { i.UsageClasses = []string{"capacity-block"} },
@@ -66,7 +66,7 @@ func TestConvertType(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, ok := catalog.ConvertType(base(test.change))
 			if ok != (test.want != nil) {
-				t.Fatalf("a node can run on it: %t", ok)
+				t.Fatalf("usable for nodes: %t", ok)
 			}
 			if ok {
 				if diff := cmp.Diff(*test.want, got); diff != "" {

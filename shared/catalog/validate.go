@@ -12,11 +12,11 @@ import (
 func (c Catalogue) Validate() error {
 	var all []error
 	if c.Region == "" {
-		all = append(all, errors.New("the catalogue names no region"))
+		all = append(all, errors.New("the catalogue has no region"))
 	}
 	for i, t := range c.Types {
 		if i > 0 && c.Types[i-1].Name >= t.Name {
-			all = append(all, fmt.Errorf("type %s is out of order or there twice", t.Name))
+			all = append(all, fmt.Errorf("type %s is not sorted or duplicate", t.Name))
 		}
 		if err := t.validate(); err != nil {
 			all = append(all, fmt.Errorf("type %s: %w", t.Name, err))
@@ -48,7 +48,7 @@ func checkOrder[T any](what string, list []T, id func(T) string) []error {
 	var all []error
 	for i, one := range list {
 		if id(one) == "" || i > 0 && id(list[i-1]) >= id(one) {
-			all = append(all, fmt.Errorf("%s %q is out of order, there twice, or none", what, id(one)))
+			all = append(all, fmt.Errorf("%s %q is not sorted, duplicate, or empty", what, id(one)))
 		}
 	}
 	return all
@@ -59,19 +59,19 @@ func (t InstanceType) validate() error {
 	case t.Arch != AMD64 && t.Arch != ARM64:
 		return fmt.Errorf("architecture %q is neither %s nor %s", t.Arch, AMD64, ARM64)
 	case t.VCPU <= 0 || t.MemoryMiB <= 0:
-		return fmt.Errorf("%d vCPUs and %d MiB cannot run a node", t.VCPU, t.MemoryMiB)
+		return fmt.Errorf("%d vCPUs and %d MiB are too small for a node", t.VCPU, t.MemoryMiB)
 	case !slices.IsSortedFunc(t.Offerings, compareOfferings):
-		return errors.New("its offerings are out of order")
+		return errors.New("its offerings are not sorted")
 	}
 	for i, o := range t.Offerings {
 		if i > 0 && compareOfferings(t.Offerings[i-1], o) == 0 && o.CapacityType != Reserved {
-			return fmt.Errorf("%s in %s is offered twice", o.CapacityType, o.Zone)
+			return fmt.Errorf("duplicate offering %s in %s", o.CapacityType, o.Zone)
 		}
 		if !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1) || o.Available && !o.HasPrice() {
 			return fmt.Errorf("%s in %s has the price %v", o.CapacityType, o.Zone, o.PricePerHour)
 		}
 		if o.Zone == "" {
-			return errors.New("an offering names no zone")
+			return errors.New("an offering has no zone")
 		}
 	}
 	return nil

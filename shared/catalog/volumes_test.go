@@ -35,15 +35,15 @@ func TestVolumeLimit(t *testing.T) {
 		want     int64
 	}{
 		{"most types: 27, a root volume, a second interface", x86, al2023(nil), 25},
-		{"one interface is all there is", shared(27, 1), al2023(nil), 26},
-		{"an instance store has taken its part", shared(26, 4), al2023(nil), 24},
+		{"a single interface", shared(27, 1), al2023(nil), 26},
+		{"an instance store uses attachments", shared(26, 4), al2023(nil), 24},
 		{"interfaces of the class", shared(27, 15), al2023(interfaces(4)), 23},
-		{"a limit of its own", dedicated(32), al2023(nil), 31},
-		{"which interfaces do not touch", dedicated(32), al2023(interfaces(4)), 31},
+		{"a dedicated limit", dedicated(32), al2023(nil), 31},
+		{"a dedicated limit with interfaces", dedicated(32), al2023(interfaces(4)), 31},
 		{"one disk of the class", dedicated(32), al2023(disks(1)), 31},
 		{"three disks of the class", dedicated(32), al2023(disks(3)), 29},
 		{"Bottlerocket has two disks", dedicated(32), al2023(family(karpenter.AMIFamilyBottlerocket)), 30},
-		{"never none", shared(3, 8), al2023(disks(5)), 1},
+		{"at least one", shared(3, 8), al2023(disks(5)), 1},
 	} {
 		if got := catalog.VolumeLimit(tt.instance, tt.cfg); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)

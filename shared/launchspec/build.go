@@ -76,7 +76,7 @@ func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (even
 			return event.Ref{}, fmt.Errorf("storing intent %s: %w", intent.ID, err)
 		}
 		if planned := b.Plan.Intents[i].Ref; ref != planned {
-			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, planned.Digest)
+			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
 		}
 	}
 	ref, err := blob.Put(ctx, blobs, now, planning.PlanKind, b.Plan)

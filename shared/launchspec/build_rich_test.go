@@ -56,7 +56,7 @@ func (w *world) build(t *testing.T) launchspec.Built {
 		t.Fatal(err)
 	}
 	if len(built.Plan.Unplaced) > 0 {
-		t.Fatalf("pods are left out: %+v", built.Plan.Unplaced)
+		t.Fatalf("unplaced pods: %+v", built.Plan.Unplaced)
 	}
 	verify(t, built, w.batch.Snapshot, w.cat)
 	return built
@@ -146,7 +146,7 @@ func TestFamilyGoldens(t *testing.T) {
 						break
 					}
 					if _, err := userdata.Parse(template.UserData); err != nil {
-						t.Errorf("no machine joins with that: %v", err)
+						t.Errorf("no node can join with this user data: %v", err)
 					}
 				}
 			})
@@ -196,7 +196,7 @@ func TestReservedLaunches(t *testing.T) {
 			}
 			labels := built.Plan.Intents[0].Claims[0].Object.Labels
 			if labels[karpenter.CapacityTypeLabelKey] != "reserved" || labels[karpenter.LabelCapacityReservationID] != "cr-1" || labels[karpenter.LabelCapacityReservationType] == "" {
-				t.Errorf("the claim's labels are %v", labels)
+				t.Errorf("labels of the claim: %v", labels)
 			}
 		})
 	}
@@ -254,17 +254,17 @@ func TestFactsAreThePlansOwn(t *testing.T) {
 	for name, facts := range built.Intents[0].Types {
 		licences := facts.Allocatable["example.com/licence"]
 		if licences.Value() != 3 || facts.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
-			t.Errorf("%s is said to become %+v", name, facts)
+			t.Errorf("facts of type %s = %+v", name, facts)
 		}
 		for resource := range facts.Allocatable {
 			if planning.IsAttachLimit(resource) {
-				t.Errorf("%s is said to have %s", name, resource)
+				t.Errorf("type %s has resource %s", name, resource)
 			}
 		}
 	}
 	ceiling := built.Plan.Intents[0].Claims[0].Ceiling["example.com/licence"]
 	if ceiling.Value() != 3 {
-		t.Errorf("the ceiling has %s licences", ceiling.String())
+		t.Errorf("the ceiling has %s of the licence resource", ceiling.String())
 	}
 }
 
@@ -278,11 +278,11 @@ func TestEFAInterfaces(t *testing.T) {
 	for i, template := range intent.Templates {
 		hardware, _ := w.cat.Find(intent.Fleet.Configs[i].Overrides[0].InstanceType)
 		if n := len(template.Interfaces); n == 0 || int64(n) != hardware.Network.EFAs {
-			t.Fatalf("%d interfaces, and %s has %d EFAs", n, hardware.Name, hardware.Network.EFAs)
+			t.Fatalf("%d interfaces, but %s has %d EFAs", n, hardware.Name, hardware.Network.EFAs)
 		}
 		for card, got := range template.Interfaces {
 			if want := (cloud.NetworkInterface{Card: int32(card), Device: min(int32(card), 1), Kind: "efa"}); got != want {
-				t.Errorf("interface %d is %+v, want %+v", card, got, want)
+				t.Errorf("interface %d = %+v, want %+v", card, got, want)
 			}
 		}
 		for _, o := range intent.Fleet.Configs[i].Overrides {
@@ -295,7 +295,7 @@ func TestEFAInterfaces(t *testing.T) {
 		{InterfaceType: karpenter.InterfaceTypeInterface}, {DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
 	}
 	if got := w.build(t).Intents[0].Templates[0].Interfaces; len(got) != 2 || got[1].Kind != cloud.InterfaceEFAOnly {
-		t.Errorf("the class's own interfaces became %+v", got)
+		t.Errorf("interfaces of the class = %+v", got)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestTemplatesAreOneEach(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(template.Name, "karpenter.k8s.aws/") || intent.Fleet.Configs[i].Template != template.Name {
-			t.Errorf("config %d names %s, and the template is %s", i, intent.Fleet.Configs[i].Template, template.Name)
+			t.Errorf("config %d has template %s, want %s", i, intent.Fleet.Configs[i].Template, template.Name)
 		}
 		for _, o := range intent.Fleet.Configs[i].Overrides {
 			pods := intent.Types[o.InstanceType].Capacity[corev1.ResourcePods]
@@ -325,7 +325,7 @@ func TestTemplatesAreOneEach(t *testing.T) {
 		}
 	}
 	if len(names) != len(intent.Templates) {
-		t.Error("two templates have one name")
+		t.Error("two templates have the same name")
 	}
 }
 
@@ -334,7 +334,7 @@ func TestIPv6(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.cat.Cluster.IPFamily, w.cat.Cluster.ServiceCIDR = "ipv6", "fd30:1c53::/108"
 	if template := w.build(t).Intents[0].Templates[0]; !template.IPv6 || !strings.Contains(template.UserData, "cidr: fd30:1c53::/108") {
-		t.Errorf("IPv6 is %t, and the user data\n%s", template.IPv6, template.UserData)
+		t.Errorf("IPv6 = %t, user data:\n%s", template.IPv6, template.UserData)
 	}
 }
 
@@ -358,20 +358,20 @@ func TestWarnings(t *testing.T) {
 		name, rule, says string
 		edit             func(*world)
 	}{
-		{"few types where spot is sold out", launchspec.WarnFlexibility, "3 types", func(w *world) {
+		{"few on-demand types and no spot", launchspec.WarnFlexibility, "3 on-demand types", func(w *world) {
 			w.batch.Snapshot.Unavailable = []planning.Unavailable{{Until: planningtest.Now.Add(time.Minute)}}
 			w.batch.Snapshot.Unavailable[0].CapacityType = cloud.Spot
 			w.batch.Pending = []planning.PodClass{planningtest.NewPods("inflate", 1, "1", "0")}
 			w.require(in(karpenter.LabelInstanceFamily, "t4g"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelInstanceTypeStable, "t4g.small", "t4g.medium", "t4g.large"))
 		}},
-		{"user data of 90 %", launchspec.WarnUserData, "16384", func(w *world) {
+		{"user data of 90 % of the limit", launchspec.WarnUserData, "16384", func(w *world) {
 			w.class().Spec.UserData = new("#!/bin/sh\n#" + strings.Repeat("x", 14300))
 		}},
-		{"disks that Windows does not join", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
+		{"instance store on Windows", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
 			w.class().Spec.AMIFamily, w.class().Spec.InstanceStorePolicy = new(karpenter.AMIFamilyWindows2022), new(karpenter.InstanceStorePolicyRAID0)
 			w.require(in(karpenter.LabelInstanceFamily, "m5"), in(corev1.LabelOSStable, "windows"))
 		}},
-		{"tags that are ours", launchspec.WarnTags, "karpenter.sh/nodeclaim", func(w *world) {
+		{"tags that Joist sets", launchspec.WarnTags, "karpenter.sh/nodeclaim", func(w *world) {
 			w.class().Spec.Tags = map[string]string{"Env": "dev", "karpenter.sh/nodeclaim": "stolen", "kubernetes.io/cluster/other": "owned"}
 		}},
 	} {
@@ -384,11 +384,11 @@ func TestWarnings(t *testing.T) {
 			}
 			got := built.Plan.Warnings[0]
 			if got.Rule != tt.rule || !strings.Contains(got.Message, tt.says) || got.NodePool != "default" || got.NodeClass != "default" {
-				t.Errorf("warning = %+v, want %s that says %q", got, tt.rule, tt.says)
+				t.Errorf("warning = %+v, want %s that contains %q", got, tt.rule, tt.says)
 			}
 			for key := range built.Intents[0].Templates[0].Tags {
 				if key == "karpenter.sh/nodeclaim" || key == "kubernetes.io/cluster/other" {
-					t.Errorf("the tag %s was set", key)
+					t.Errorf("the user's tag %s was set", key)
 				}
 			}
 		})
@@ -406,7 +406,7 @@ func TestInvalidClassesGivePodsBack(t *testing.T) {
 	}{
 		{"too much user data", "16384", func(w *world) { w.class().Spec.UserData = new(strings.Repeat("x", 20000)) }},
 		{"no instance profile", "InstanceProfileReady", func(w *world) { w.class().Status.InstanceProfile = "" }},
-		{"a cluster that is not known", "eks:DescribeCluster", func(w *world) { w.cat.Cluster = catalog.ClusterFacts{} }},
+		{"unknown cluster", "eks:DescribeCluster", func(w *world) { w.cat.Cluster = catalog.ClusterFacts{} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(planningtest.NewPods("inflate", 2, "1", "0"))
@@ -423,7 +423,7 @@ func TestInvalidClassesGivePodsBack(t *testing.T) {
 				t.Fatalf("built = %+v", built)
 			}
 			if detail := built.Plan.Unplaced[0].Rejections[0].Detail; !strings.Contains(detail, tt.says) {
-				t.Errorf("the reason %q does not say %q", detail, tt.says)
+				t.Errorf("reason %q, want it to contain %q", detail, tt.says)
 			}
 			want := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: built.Plan.Unplaced[0].Rejections[0].Detail}
 			if !slices.Equal(built.Plan.Warnings, []planning.Warning{want}) {

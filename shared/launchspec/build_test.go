@@ -23,7 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 				len(built.Plan.Intents[i].Claims), len(intent.Claims))
 		}
 		if ref, _, err := blob.Encode(launchspec.Kind, intent); err != nil || ref != built.Plan.Intents[i].Ref {
-			t.Errorf("intent %d is not the document that the plan refers to (%v)", i, err)
+			t.Errorf("intent %d differs from the document that the plan refers to (%v)", i, err)
 		}
 	}
 	if diff := cmp.Diff([]int{50, 50, 20}, sizes); diff != "" {
@@ -147,7 +147,7 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 		t.Errorf("%d names and %d nominations, want 120", len(claims), len(built.Plan.Nominations))
 	}
 	if a, b := built.Intents[0].Templates[0].Name, built.Intents[1].Templates[0].Name; a != b {
-		t.Errorf("equal content has two names: %s and %s", a, b)
+		t.Errorf("equal content has the names %s and %s", a, b)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestReplaceDerivesFromProposalAndSnapshot(t *testing.T) {
 		}
 	}
 	if ids[build(t, batch).Intents[0].ID] = true; len(ids) != 5 {
-		t.Errorf("%d ids of 5 launches", len(ids))
+		t.Errorf("%d different IDs of 5 launches", len(ids))
 	}
 }
 
@@ -186,7 +186,7 @@ func TestTemplateNameFollowsContent(t *testing.T) {
 	batch := seed()
 	batch.Snapshot.NodeClasses[0].Spec.DetailedMonitoring = new(true)
 	if now := build(t, batch).Intents[0].Templates[0].Name; now == was {
-		t.Error("another content has the same name")
+		t.Error("different content has the same name")
 	}
 }
 
@@ -223,7 +223,7 @@ func TestUnreadableUserDataGivesPodsBack(t *testing.T) {
 		t.Fatalf("built = %+v", built)
 	}
 	rejection := built.Plan.Unplaced[0].Rejections[0]
-	if rejection.NodePool != "default" || !strings.Contains(rejection.Detail, "Bottlerocket takes TOML") {
+	if rejection.NodePool != "default" || !strings.Contains(rejection.Detail, "Bottlerocket requires TOML") {
 		t.Errorf("rejection = %+v", rejection)
 	}
 }

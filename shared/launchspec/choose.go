@@ -43,17 +43,17 @@ func Launchable(node *planning.PlannedNode, exotic func(instanceType string) boo
 func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
 	out := narrow(node.Requirements, offers)
 	refuse := func(format string, args ...any) *fault.Error {
-		return fault.F("choosing what a launch of NodePool "+node.NodePool+" tries", fault.Invalid, format, args...)
+		return fault.F("choosing the offerings for a launch of NodePool "+node.NodePool, fault.Invalid, format, args...)
 	}
 	if len(out.offers) == 0 {
-		return out, refuse("none of the %d offerings that suit can be launched", len(offers)).
-			WithHint("see whether the capacity reservations of the EC2NodeClass are still in its status")
+		return out, refuse("none of the %d matching offerings can be launched", len(offers)).
+			WithHint("check that the capacity reservations of the EC2NodeClass are still in its status")
 	}
 	if bestEffort || node.MinValuesRelaxed || !node.Requirements.HasMinValues() {
 		return out, nil
 	}
 	if key, values := short(node.Requirements, out.offers); key != "" {
-		return out, refuse("the %d cheapest types have %d values of %s, and the pool asks for %d",
+		return out, refuse("the %d cheapest types have %d values of %s, but the NodePool requires %d",
 			maxLaunchTypes, values, key, node.Requirements[key].MinValues()).
 			WithHint("lower minValues, or set MIN_VALUES_POLICY=BestEffort")
 	}

@@ -24,8 +24,8 @@ func TestPromisedEFAs(t *testing.T) {
 		of    []karpenter.NetworkInterface
 		want  int64
 	}{
-		{"no pod asks", nil, nil, 0},
-		{"a pod asks", []func(*planning.PodSpec){asks}, nil, 1},
+		{"no pod requests EFA", nil, nil, 0},
+		{"a pod requests EFA", []func(*planning.PodSpec){asks}, nil, 1},
 		{"the class lists interfaces", nil, []karpenter.NetworkInterface{
 			{InterfaceType: karpenter.InterfaceTypeInterface}, {DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
 		}, 1},

@@ -68,36 +68,36 @@ func TestFilters(t *testing.T) {
 		offers       []offer
 		want         string
 	}{
-		{"CompatibleAvailable", "everything suits nobody's wish", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
+		{"CompatibleAvailable", "no requirements", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
 		{"CompatibleAvailable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{sell("m", "spot", 1), sell("n", "spot", 2)}, "n"},
 		{"CompatibleAvailable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{sell("m", "spot", 1), sell("m", "spot", 2, in("b"))}, "m/b"},
 		{"CompatibleAvailable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "n"},
 		{"CompatibleAvailable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
 		{"CompatibleAvailable", "a reservation that the class no longer has", nil, []offer{sell("m", "reserved", 1), sell("n", "spot", 2)}, "n"},
 
-		{"CapacityReservationType", "nothing is reserved", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
-		{"CapacityReservationType", "what is reserved stands alone", nil, []offer{sell("m", "spot", 1), sell("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
+		{"CapacityReservationType", "no reserved offerings", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
+		{"CapacityReservationType", "reserved offerings only", nil, []offer{sell("m", "spot", 1), sell("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
 		{"CapacityReservationType", "the cheapest market", nil, []offer{sell("m", "", 1, from("block-1", 1)), sell("n", "", 2, from("cr-1", 1)), sell("o", "", 3, from("block-2", 1))}, "m:block-1 o:block-2"},
-		{"CapacityReservationType", "plain ones of equal markets", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1)), sell("o", "", 1, from("cr-1", 1))}, "o:cr-1"},
-		{"CapacityReservationType", "blocks before what is lent", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1))}, "n:block-1"},
+		{"CapacityReservationType", "default reservations before others of equal price", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1)), sell("o", "", 1, from("cr-1", 1))}, "o:cr-1"},
+		{"CapacityReservationType", "capacity blocks before interruptible reservations", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1))}, "n:block-1"},
 
-		{"CapacityBlock", "the cheapest block alone", nil, []offer{sell("m", "", 2, from("block-1", 9)), sell("n", "", 1, from("block-2", 1)), sell("o", "", 3, from("block-3", 1))}, "n:block-2"},
+		{"CapacityBlock", "only the cheapest block", nil, []offer{sell("m", "", 2, from("block-1", 9)), sell("n", "", 1, from("block-2", 1)), sell("o", "", 3, from("block-3", 1))}, "n:block-2"},
 		{"CapacityBlock", "no blocks", nil, []offer{sell("m", "", 2, from("cr-1", 1)), sell("n", "", 3, from("cr-2", 1))}, "m:cr-1 n:cr-2"},
 
-		{"ReservedOffering", "the one with most left, of each type and zone", nil, []offer{
+		{"ReservedOffering", "the largest reservation per type and zone", nil, []offer{
 			sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 5)), sell("m", "", 1, in("b"), from("cr-3", 1)), sell("n", "", 1, from("cr-4", 1)),
 		}, "m:cr-2 m/b:cr-3 n:cr-4"},
-		{"ReservedOffering", "the first of equals", nil, []offer{sell("m", "", 1, from("cr-1", 2)), sell("m", "", 1, from("cr-2", 2))}, "m:cr-1"},
-		{"ReservedOffering", "nothing is reserved", nil, []offer{sell("m", "spot", 1), sell("m", "spot", 2)}, "m m"},
+		{"ReservedOffering", "the first of equal ones", nil, []offer{sell("m", "", 1, from("cr-1", 2)), sell("m", "", 1, from("cr-2", 2))}, "m:cr-1"},
+		{"ReservedOffering", "no reserved offerings", nil, []offer{sell("m", "spot", 1), sell("m", "spot", 2)}, "m m"},
 
-		{"ExoticInstanceType", "dropped where others are left", nil, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "m"},
-		{"ExoticInstanceType", "kept where nothing else is", nil, []offer{sell("gpu", "spot", 1, exotic)}, "gpu"},
-		{"ExoticInstanceType", "kept for variety", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
+		{"ExoticInstanceType", "dropped if others remain", nil, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "m"},
+		{"ExoticInstanceType", "kept if nothing else remains", nil, []offer{sell("gpu", "spot", 1, exotic)}, "gpu"},
+		{"ExoticInstanceType", "kept for minValues", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
 
-		{"SpotOffering", "dropped where it is dearer than on-demand", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2), sell("o", "spot", 3)}, "m n"},
+		{"SpotOffering", "dropped if it is more expensive than on-demand", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2), sell("o", "spot", 3)}, "m n"},
 		{"SpotOffering", "kept at the same price", nil, []offer{sell("n", "on-demand", 2), sell("o", "spot", 2)}, "n o"},
-		{"SpotOffering", "kept at any price where it is alone", nil, []offer{sell("m", "spot", 9)}, "m"},
-		{"SpotOffering", "kept for variety", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
+		{"SpotOffering", "kept at any price if there is no on-demand", nil, []offer{sell("m", "spot", 9)}, "m"},
+		{"SpotOffering", "kept for minValues", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
 	} {
 		t.Run(tt.filter+"/"+tt.name, func(t *testing.T) {
 			for _, f := range filters {
@@ -109,7 +109,7 @@ func TestFilters(t *testing.T) {
 				}
 				return
 			}
-			t.Fatal("there is no such filter")
+			t.Fatal("unknown filter")
 		})
 	}
 }
@@ -133,13 +133,13 @@ func TestChoice(t *testing.T) {
 		want   string
 	}{
 		{"spot before on-demand", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "spot  price-capacity-optimized m"},
-		{"on-demand where spot is dearer", []offer{sell("n", "on-demand", 2), sell("m", "spot", 3)}, "on-demand  lowest-price n"},
+		{"on-demand if spot is more expensive", []offer{sell("n", "on-demand", 2), sell("m", "spot", 3)}, "on-demand  lowest-price n"},
 		{"reserved before both", []offer{sell("m", "spot", 1), sell("o", "", 2, from("cr-1", 1)), sell("n", "on-demand", 3)}, "reserved  lowest-price o:cr-1"},
 		{"a capacity block", []offer{sell("o", "", 2, from("block-1", 1))}, "reserved capacity-block  o:block-1"},
 		{"an interruptible reservation", []offer{sell("o", "", 2, from("loan-1", 1))}, "reserved reserved-capacity  o:loan-1"},
 		{"overlaid spot", []offer{sell("m", "spot", 1, overlaid), sell("n", "spot", 2)}, "spot  capacity-optimized-prioritized m n"},
 		{"overlaid on-demand", []offer{sell("m", "on-demand", 1), sell("n", "on-demand", 2, overlaid)}, "on-demand  prioritized m n"},
-		{"an overlay of what is not tried", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2, overlaid)}, "spot  price-capacity-optimized m"},
+		{"an overlay of an excluded offering", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2, overlaid)}, "spot  price-capacity-optimized m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := narrow(nil, tt.offers)
@@ -156,7 +156,7 @@ func TestPrioritiesAreWholeNumbers(t *testing.T) {
 		t.Error(diff)
 	}
 	if plain := narrow(nil, []offer{sell("m", "spot", 1)}).priorities(); plain != nil {
-		t.Errorf("without an overlay EC2 is told %v", plain)
+		t.Errorf("priorities without an overlay = %v, want none", plain)
 	}
 }
 
@@ -168,14 +168,14 @@ func TestSixtyTypes(t *testing.T) {
 	offers = append(offers, sell("t00", "spot", 99, in("b")), sell("t70", "spot", 100, in("b")))
 	got := narrow(nil, offers).offers
 	if len(got) != 61 || got[60].InstanceType != "t00" {
-		t.Errorf("%d offers, the last is %+v; want the 60 cheapest types with all their offers", len(got), got[len(got)-1])
+		t.Errorf("%d offerings, the last one %+v; want the 60 cheapest types with all their offerings", len(got), got[len(got)-1])
 	}
 	offers = nil
 	for i := range 500 {
 		offers = append(offers, sell(fmt.Sprintf("t%02d", i%50), "spot", float64(i), in(strconv.Itoa(i))))
 	}
 	if got := narrow(nil, offers).offers; len(got) != maxOverrides {
-		t.Errorf("%d overrides, and EC2 takes %d", len(got), maxOverrides)
+		t.Errorf("%d overrides, but EC2 allows %d", len(got), maxOverrides)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestVarietyIsKeptOrRefused(t *testing.T) {
 		want       string
 	}{
 		{"enough", offers[30:], false, false, ""},
-		{"too few among the cheapest", offers, false, false, "1 values of karpenter.k8s.aws/instance-family"},
-		{"too few, and that is good enough", offers, true, false, ""},
-		{"too few, as the plan knows", offers, false, true, ""},
-		{"nothing at all", nil, true, true, "none of the 0 offerings"},
+		{"too few values in the cheapest types", offers, false, false, "1 values of karpenter.k8s.aws/instance-family"},
+		{"too few values, policy BestEffort", offers, true, false, ""},
+		{"too few values, minValues relaxed in the plan", offers, false, true, ""},
+		{"no offerings", nil, true, true, "none of the 0 matching offerings"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node.MinValuesRelaxed = tt.relaxed
@@ -213,7 +213,7 @@ func TestVarietyIsKeptOrRefused(t *testing.T) {
 				return
 			}
 			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error = %v, want one that says %q", err, tt.want)
+				t.Errorf("error = %v, want it to contain %q", err, tt.want)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func newMachines(nodes []planning.PlannedNode, s planning.Snapshot, cat catalog.
 func (g *recipe) machine(name string) (machine, error) {
 	m, ok := g.machines[[2]string{g.pool.Name, name}]
 	if !ok {
-		return machine{}, fault.F("reading the catalogue", fault.Bug, "it has no type %s for EC2NodeClass %s", name, g.class.Name)
+		return machine{}, fault.F("reading the catalogue", fault.Bug, "it has no instance type %s for EC2NodeClass %s", name, g.class.Name)
 	}
 	return m, nil
 }

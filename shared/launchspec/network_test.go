@@ -32,8 +32,8 @@ func TestPlacement(t *testing.T) {
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
 		{"EC2 chooses the partition of a group by id", &karpenter.PlacementGroupSelector{ID: new("pg-9")}, nil, &cloud.Placement{GroupID: "pg-9"},
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
-		{"a partition that is none", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
-		{"a name that nobody knows", &karpenter.PlacementGroupSelector{Name: new("lost")}, nil, &cloud.Placement{Group: "lost"}, map[string]string{"a": "b"}},
+		{"an invalid partition", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
+		{"an unknown group name", &karpenter.PlacementGroupSelector{Name: new("lost")}, nil, &cloud.Placement{Group: "lost"}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := &recipe{class: &karpenter.EC2NodeClass{}, requirements: tt.reqs}
@@ -58,8 +58,8 @@ func TestMetadata(t *testing.T) {
 		options      *karpenter.MetadataOptions
 		want         cloud.Metadata
 	}{
-		{"what the schema has", "eu-west-1", nil, cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}},
-		{"what the class has", "eu-west-1", set, cloud.Metadata{Endpoint: "disabled", IPv6: "enabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
+		{"defaults of the schema", "eu-west-1", nil, cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}},
+		{"settings of the class", "eu-west-1", set, cloud.Metadata{Endpoint: "disabled", IPv6: "enabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
 		{"an isolated region", "us-iso-east-1", set, cloud.Metadata{Endpoint: "disabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

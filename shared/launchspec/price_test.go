@@ -23,7 +23,7 @@ func TestCeilingOfPrice(t *testing.T) {
 			for _, o := range config.Overrides {
 				price, known := intent.Price(o.InstanceType, o.Zone)
 				if !known {
-					t.Errorf("nobody knows what %s costs in %s", o.InstanceType, o.Zone)
+					t.Errorf("unknown price of %s in %s", o.InstanceType, o.Zone)
 				}
 				dearest = max(dearest, price)
 			}
@@ -31,15 +31,15 @@ func TestCeilingOfPrice(t *testing.T) {
 		want, _ := planning.PriceToMicrodollars(dearest)
 		for _, claim := range built.Plan.Intents[i].Claims {
 			if got := claim.Ceiling[planning.PriceResource]; got.Value() != want || want == 0 {
-				t.Errorf("%s may cost %s, want %d", claim.Object.Name, got.String(), want)
+				t.Errorf("highest price of %s = %s, want %d", claim.Object.Name, got.String(), want)
 			}
 			if _, leaked := claim.Object.Spec.Resources.Requests[planning.PriceResource]; leaked {
-				t.Errorf("%s asks for money", claim.Object.Name)
+				t.Errorf("the claim %s requests the price resource", claim.Object.Name)
 			}
 		}
 		for name, facts := range intent.Types {
 			if _, leaked := facts.Capacity[planning.PriceResource]; leaked {
-				t.Errorf("%s has money", name)
+				t.Errorf("type %s has the price resource", name)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestPlansPriceClaimsThatDoNot(t *testing.T) {
 	})
 	add("foreign", "t4g.large", func(n *planning.Node) { n.Claim = "" })
 	if got := build(t, batch).Plan.Prices; got != nil {
-		t.Errorf("without a limit: %v", got)
+		t.Errorf("prices without a limit: %v", got)
 	}
 	batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "25"}
 	if diff := cmp.Diff(map[string]float64{"silent": 0.0832, "elsewhere": 0.0832}, build(t, batch).Plan.Prices); diff != "" {
@@ -107,13 +107,13 @@ func TestPlansStayWithinPriceLimits(t *testing.T) {
 					}
 				}
 				if most := planning.LimitToMicrodollars(limit); sum > most {
-					t.Errorf("%v of %q, whole %t: the claims may cost %d", limit, market, whole, sum)
+					t.Errorf("limit %v, market %q, whole %t: highest price of the claims = %d", limit, market, whole, sum)
 				}
 				refused += len(built.Plan.Unplaced)
 			}
 		}
 	}
 	if refused == 0 {
-		t.Error("every pod has found a place, and so this tries nothing")
+		t.Error("every pod was placed, so the test cannot fail")
 	}
 }

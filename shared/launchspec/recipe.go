@@ -70,7 +70,7 @@ func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 		g.class = &s.NodeClasses[at]
 	}
 	if g.pool == nil || g.class == nil {
-		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot lacks it or its EC2NodeClass %q", node.NodeClass)
+		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot does not contain it or its EC2NodeClass %q", node.NodeClass)
 	}
 	var err error
 	g.config, err = instancetypes.NewNodeConfig(g.class, s.Settings)

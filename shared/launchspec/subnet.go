@@ -87,7 +87,7 @@ func (g *recipe) overrides(offers []offer) ([]cloud.Override, error) {
 	for _, o := range offers {
 		subnet := g.subnets[o.Zone]
 		if subnet == "" {
-			return nil, fault.F("choosing a subnet", fault.Bug, "EC2NodeClass %s has none in %s", g.class.Name, o.Zone)
+			return nil, fault.F("choosing a subnet", fault.Bug, "EC2NodeClass %s has no subnet in zone %s", g.class.Name, o.Zone)
 		}
 		override := cloud.Override{InstanceType: o.InstanceType, SubnetID: subnet, Zone: o.Zone}
 		if priority, told := g.priorities[o.PricePerHour]; told {

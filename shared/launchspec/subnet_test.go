@@ -43,18 +43,18 @@ func TestSubnetOfEachZone(t *testing.T) {
 		unavailable []planning.Unavailable
 		want        string
 	}{
-		{"nothing was counted: the class's order", nil, nil, nil, "a1"},
-		{"the largest", counts(10, 30, 20), nil, nil, "a2"},
-		{"the first of equals", counts(10, 30, 30), nil, nil, "a2"},
-		{"one that was counted before one that was not", counts(0, 0, 1)[2:], nil, nil, "a3"},
-		{"a node younger than the count took from the largest", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a3"},
-		{"an older one is in the count", counts(10, 30, 20), []planning.Node{node(-time.Hour, "a", 10)}, nil, "a2"},
-		{"one of another zone took nothing here", counts(10, 30, 20), []planning.Node{node(0, "b", 10)}, nil, "a2"},
-		{"a claim that may come here counts", counts(10, 30, 20), []planning.Node{node(-time.Hour, "", 10)}, nil, "a3"},
-		{"two took from one after the other", counts(10, 30, 25), []planning.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2"},
-		{"one that EC2 refused comes last", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", time.Minute)}, "a3"},
-		{"also behind what was not counted", counts(10, 30, 20)[:1], nil, []planning.Unavailable{short("a1", time.Minute)}, "a2"},
-		{"until it is forgotten", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2"},
+		{"no counts: order of the class", nil, nil, nil, "a1"},
+		{"the subnet with the most free addresses", counts(10, 30, 20), nil, nil, "a2"},
+		{"the first of equal ones", counts(10, 30, 30), nil, nil, "a2"},
+		{"counted subnets before uncounted ones", counts(0, 0, 1)[2:], nil, nil, "a3"},
+		{"a node created after the count uses addresses", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a3"},
+		{"a node created before the count", counts(10, 30, 20), []planning.Node{node(-time.Hour, "a", 10)}, nil, "a2"},
+		{"a node in another zone", counts(10, 30, 20), []planning.Node{node(0, "b", 10)}, nil, "a2"},
+		{"an open claim counts", counts(10, 30, 20), []planning.Node{node(-time.Hour, "", 10)}, nil, "a3"},
+		{"two nodes use addresses of two subnets", counts(10, 30, 25), []planning.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2"},
+		{"an unavailable subnet is last", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", time.Minute)}, "a3"},
+		{"an unavailable subnet is behind uncounted ones", counts(10, 30, 20)[:1], nil, []planning.Unavailable{short("a1", time.Minute)}, "a2"},
+		{"until the unavailability ends", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := planning.Snapshot{TakenAt: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}

@@ -132,8 +132,8 @@ func instanceProfile(class *karpenter.EC2NodeClass) (string, error) {
 		return name, nil
 	}
 	if class.Status.InstanceProfile == "" {
-		return "", fault.F("choosing the instance profile", fault.Invalid, "EC2NodeClass %s has none yet", class.Name).
-			WithHint("see its condition %s", karpenter.ConditionTypeInstanceProfileReady)
+		return "", fault.F("choosing the instance profile", fault.Invalid, "EC2NodeClass %s has no instance profile yet", class.Name).
+			WithHint("check its condition %s", karpenter.ConditionTypeInstanceProfileReady)
 	}
 	return class.Status.InstanceProfile, nil
 }

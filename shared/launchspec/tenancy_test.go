@@ -28,12 +28,12 @@ func tenancies(t *testing.T, built launchspec.Built) []string {
 		}
 		for name, facts := range intent.Types {
 			if got := facts.Labels[karpenter.LabelInstanceTenancy]; got != tenancy {
-				t.Errorf("nodes of type %s get the tenancy label %q, and the template has %s", name, got, tenancy)
+				t.Errorf("nodes of type %s get the tenancy label %q, but the template has %s", name, got, tenancy)
 			}
 		}
 		for _, claim := range built.Plan.Intents[i].Claims {
 			if got, labelled := claim.Object.Labels[karpenter.LabelInstanceTenancy]; labelled && got != tenancy {
-				t.Errorf("the claim has the tenancy label %q, and the template has %s", got, tenancy)
+				t.Errorf("the claim has the tenancy label %q, but the template has %s", got, tenancy)
 			}
 			var pods []string
 			for _, n := range built.Plan.Nominations {
@@ -64,14 +64,14 @@ func TestTenancy(t *testing.T) {
 		pods []planning.PodClass
 		want []string
 	}{
-		{"nobody asks", nil, []planning.PodClass{plain, small}, []string{"default: plain-0 small-0"}},
-		{"a pod asks", nil, []planning.PodClass{dedicated}, []string{"dedicated: dedicated-0"}},
-		{"pods ask for both", nil, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
-		{"others are placed beside", nil, []planning.PodClass{dedicated, small}, []string{"dedicated: dedicated-0 small-0"}},
-		{"others do not open dedicated nodes", nil, []planning.PodClass{dedicated, large}, []string{"dedicated: dedicated-0", "default: large-0"}},
-		{"the pool asks", []string{"dedicated"}, []planning.PodClass{plain, dedicated}, []string{"dedicated: dedicated-0 plain-0"}},
+		{"no requirement", nil, []planning.PodClass{plain, small}, []string{"default: plain-0 small-0"}},
+		{"a pod requires dedicated", nil, []planning.PodClass{dedicated}, []string{"dedicated: dedicated-0"}},
+		{"pods require both", nil, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+		{"other pods share dedicated nodes", nil, []planning.PodClass{dedicated, small}, []string{"dedicated: dedicated-0 small-0"}},
+		{"other pods do not create dedicated nodes", nil, []planning.PodClass{dedicated, large}, []string{"dedicated: dedicated-0", "default: large-0"}},
+		{"the pool requires dedicated", []string{"dedicated"}, []planning.PodClass{plain, dedicated}, []string{"dedicated: dedicated-0 plain-0"}},
 		{"the pool allows both", []string{"dedicated", "default"}, []planning.PodClass{plain}, []string{"default: plain-0"}},
-		{"the pool allows both and a pod asks", []string{"dedicated", "default"}, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+		{"the pool allows both and a pod requires dedicated", []string{"dedicated", "default"}, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(tt.pods...)
@@ -86,8 +86,8 @@ func TestTenancy(t *testing.T) {
 				t.Error(diff)
 			}
 			_, stated := planning.NewNodeClaimRequirements(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
-			if asked := tt.name != "nobody asks"; stated != asked {
-				t.Errorf("the claim states a tenancy: %t", stated)
+			if asked := tt.name != "no requirement"; stated != asked {
+				t.Errorf("the claim has a tenancy requirement: %t", stated)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestTenancyLeftOpen(t *testing.T) {
 		for _, intent := range built.Plan.Intents {
 			reqs := planning.NewNodeClaimRequirements(intent.Claims[0].Object.Spec.Requirements)
 			if tenancy, single := reqs[karpenter.LabelInstanceTenancy].SingleValue(); !single {
-				t.Errorf("with a daemon on nodes of tenancy %q, a claim leaves its tenancy open: %s", daemon, tenancy)
+				t.Errorf("with a daemon on nodes of tenancy %q, the tenancy of a claim is open: %s", daemon, tenancy)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestDaemonsByTenancy(t *testing.T) {
 		w.batch.Snapshot.DaemonSets = []planning.PodSpec{daemon}
 		got := w.build(t).Plan.Intents[0].Claims[0].Object.Spec.Resources.Requests[corev1.ResourceCPU]
 		if got.Cmp(resource.MustParse(want)) != 0 {
-			t.Errorf("%s: the claim asks for %s of CPU, want %s", tenancy, got.String(), want)
+			t.Errorf("%s: cpu requests of the claim = %s, want %s", tenancy, got.String(), want)
 		}
 	}
 }

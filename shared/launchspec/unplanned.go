@@ -77,7 +77,7 @@ func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpe
 		return unlike("%w", err)
 	}
 	if len(planned.Claims) != 1 || !slices.Equal(intent.Claims, []string{claim.Name}) {
-		return unlike("it launches the NodeClaims %v, and a person created %s", intent.Claims, claim.Name)
+		return unlike("the intent launches the NodeClaims %v, but the user created %s", intent.Claims, claim.Name)
 	}
 	return verify(planned, intent, node, s, cat, claim)
 }

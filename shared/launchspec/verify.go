@@ -32,7 +32,7 @@ const (
 // plan can only choose among values that these objects allow.
 func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, cat catalog.Catalogue) error {
 	if len(planned.Claims) == 0 {
-		return unlike("it has no claim")
+		return unlike("the plan has no NodeClaim")
 	}
 	pool := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == intent.NodePool })
 	if pool < 0 || s.NodePools[pool].Spec.Template.Spec.NodeClassRef == nil || s.NodePools[pool].Spec.Template.Spec.NodeClassRef.Name != intent.NodeClass {
@@ -67,10 +67,10 @@ func unlike(format string, args ...any) *fault.Error {
 // verifier returns the recipe of the intent, from everything that its author does not choose.
 func verifier(planned planning.PlannedIntent, intent Intent, node planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) (*recipe, error) {
 	if intent.NodePool != planned.NodePool || node.NodePool != planned.NodePool {
-		return nil, unlike("it is for NodePool %q, and the plan says %q", intent.NodePool, planned.NodePool)
+		return nil, unlike("the intent is for NodePool %q, but the plan has %q", intent.NodePool, planned.NodePool)
 	}
 	if intent.NodeClass != node.NodeClass {
-		return nil, unlike("it is for EC2NodeClass %q, and its claims name %q", intent.NodeClass, node.NodeClass)
+		return nil, unlike("the intent is for EC2NodeClass %q, but its NodeClaims have %q", intent.NodeClass, node.NodeClass)
 	}
 	b := builder{batch: planning.Batch{Snapshot: s}, catalogue: cat, existing: existing}
 	node.Offerings = nil
@@ -96,17 +96,17 @@ func (g *recipe) verifyFleet(planned planning.PlannedIntent, intent Intent) erro
 	fleet := intent.Fleet
 	switch {
 	case intent.ID != planned.ID || fleet.Token != planned.ID:
-		return unlike("the document is of intent %q with token %q, and the plan says %q", intent.ID, fleet.Token, planned.ID)
+		return unlike("the document has intent %q with token %q, but the plan has %q", intent.ID, fleet.Token, planned.ID)
 	case fleet.Count != len(planned.Claims) || len(intent.Claims) != len(planned.Claims):
-		return unlike("it launches %d instances for %d claims, and the plan has %d", fleet.Count, len(intent.Claims), len(planned.Claims))
+		return unlike("the intent launches %d instances for %d NodeClaims, but the plan has %d", fleet.Count, len(intent.Claims), len(planned.Claims))
 	case intent.Cluster != g.cluster.Name:
-		return unlike("it is of cluster %q", intent.Cluster)
+		return unlike("the intent is for cluster %q", intent.Cluster)
 	case !sameJSON(fleet.TagSets, fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)):
-		return unlike("its tags are not those of NodePool %s and EC2NodeClass %s", g.pool.Name, g.class.Name)
+		return unlike("the tags of the fleet differ from those of NodePool %s and EC2NodeClass %s", g.pool.Name, g.class.Name)
 	case fleet.Context != "" && fleet.Context != value(g.class.Spec.Context):
-		return unlike("its context is not that of EC2NodeClass %s", g.class.Name)
+		return unlike("the fleet's context differs from that of EC2NodeClass %s", g.class.Name)
 	case !slices.Contains(precedence, fleet.CapacityType) || !allows(g.requirements, fleet.CapacityType):
-		return unlike("its claims do not allow the capacity type %q", fleet.CapacityType)
+		return unlike("its NodeClaims do not allow the capacity type %q", fleet.CapacityType)
 	}
 	g.choice.capacityType = fleet.CapacityType
 	if g.existing != nil {
@@ -126,7 +126,7 @@ func (g *recipe) verifyRequirements() error {
 			asked = planning.AnyValue()
 		}
 		if key != corev1.LabelHostname && !asked.WithMinValues(0).IsSubset(allowed[key].WithMinValues(0)) {
-			return unlike("its claims ask for %s %s, and NodePool %s allows %s", key, asked, g.pool.Name, allowed[key])
+			return unlike("its NodeClaims require %s %s, but NodePool %s allows %s", key, asked, g.pool.Name, allowed[key])
 		}
 	}
 	return nil
@@ -153,10 +153,10 @@ func (g *recipe) verifyOffers(_ planning.PlannedIntent, intent Intent) error {
 		}
 	}
 	if len(g.choice.offers) == 0 {
-		return unlike("it has no override")
+		return unlike("the fleet has no override")
 	}
 	if intent.Fleet.Target != g.choice.target() {
-		return unlike("its target is %q", intent.Fleet.Target)
+		return unlike("unknown target %q", intent.Fleet.Target)
 	}
 	g.labelReservation()
 	return nil
@@ -170,7 +170,7 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 	o := offer{PricedOffering: planning.PricedOffering{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
 	inSubnet := func(n karpenter.Subnet) bool { return n.ID == override.SubnetID && n.Zone == override.Zone }
 	if override.ImageID != "" || !slices.ContainsFunc(g.class.Status.Subnets, inSubnet) {
-		return o, unlike("EC2NodeClass %s has no subnet %s in %s, or the override names an image", g.class.Name, override.SubnetID, override.Zone)
+		return o, unlike("EC2NodeClass %s has no subnet %s in %s, or the override sets an image", g.class.Name, override.SubnetID, override.Zone)
 	}
 	if intent.Fleet.CapacityType == cloud.Reserved {
 		reservation := func(r karpenter.CapacityReservation) bool {
@@ -184,7 +184,7 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 	}
 	for key, values := range g.requirements {
 		if label := o.label(key); label != "" && !values.Has(label) {
-			return o, unlike("its claims do not allow %s=%s, which %s in %s is", key, label, override.InstanceType, override.Zone)
+			return o, unlike("its NodeClaims do not allow %s=%s, the label of %s in %s", key, label, override.InstanceType, override.Zone)
 		}
 	}
 	return o, g.verifyFacts(o, m, intent)
@@ -200,16 +200,16 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 			least *= memoryTolerance
 		}
 		if !known || said.AsApproximateFloat64() < least {
-			return unlike("it says that %s has %s of %s, and the catalogue says %s", o.InstanceType, said.String(), name, amount.String())
+			return unlike("the intent has type %s with %s of %s, but the catalogue has %s", o.InstanceType, said.String(), name, amount.String())
 		}
 	}
 	for name, amount := range facts.Capacity {
 		if amount.Sign() < 0 {
-			return unlike("it says that %s has %s of %s", o.InstanceType, amount.String(), name)
+			return unlike("the intent has type %s with %s of %s", o.InstanceType, amount.String(), name)
 		}
 	}
 	if !maps.Equal(facts.Labels, derived.Labels) {
-		return unlike("it gives %s other labels than the catalogue", o.InstanceType)
+		return unlike("the intent has other labels for type %s than the catalogue", o.InstanceType)
 	}
 	said, known := intent.Price(o.InstanceType, o.Zone)
 	least, sold := m.price(o)
@@ -218,7 +218,7 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 	}
 	const noise = 1 - 1e-9
 	if !known || !sold || !(said >= least*noise) {
-		return unlike("it says that %s in %s costs $%g an hour as %s, which the catalogue does not", o.InstanceType, o.Zone, said, o.CapacityType)
+		return unlike("the intent has a price for %s in %s of $%g per hour as %s, which differs from the catalogue", o.InstanceType, o.Zone, said, o.CapacityType)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error 
 			return err
 		}
 		if name != template.Name || !want[name] {
-			return unlike("launch template %s is not what EC2NodeClass %s and NodePool %s make of it", template.Name, g.class.Name, g.pool.Name)
+			return unlike("launch template %s differs from the one for EC2NodeClass %s and NodePool %s", template.Name, g.class.Name, g.pool.Name)
 		}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) err
 			made.Object.Annotations[key] = claim.Object.Annotations[key]
 		}
 		if !sameJSON(made.Object, claim.Object) || !sameJSON(limit, claim.Ceiling) {
-			return unlike("NodeClaim %s is not what NodePool %s and the intent make of it: %s", claim.Object.Name, g.pool.Name, firstDifference(made.Object, claim.Object))
+			return unlike("NodeClaim %s differs from the one for NodePool %s and the intent: %s", claim.Object.Name, g.pool.Name, firstDifference(made.Object, claim.Object))
 		}
 	}
 	return nil
@@ -297,7 +297,7 @@ func sameJSON(a, b any) bool {
 func firstDifference(want, got karpenter.NodeClaim) string {
 	switch {
 	case want.Name != got.Name:
-		return "its name is not " + want.Name
+		return "its name differs from " + want.Name
 	case !maps.Equal(want.Labels, got.Labels):
 		return "its labels differ"
 	case !maps.Equal(want.Annotations, got.Annotations):
@@ -305,6 +305,6 @@ func firstDifference(want, got karpenter.NodeClaim) string {
 	case !sameJSON(want.Spec, got.Spec):
 		return "its spec differs"
 	default:
-		return "its other metadata or what it counts for limits differs"
+		return "its other metadata or its usage for limits differs"
 	}
 }

@@ -61,7 +61,7 @@ func TestVerifyRefuses(t *testing.T) {
 			}
 		}
 	}
-	const differs = "is not what EC2NodeClass default and NodePool default make of it"
+	const differs = "differs from the one for EC2NodeClass default and NodePool default"
 	for _, tt := range []struct {
 		name   string
 		change func(plan)
@@ -76,8 +76,8 @@ func TestVerifyRefuses(t *testing.T) {
 		{"metadata without tokens", renamed(func(c *cloud.Template) { c.Metadata.Tokens = "optional" }), differs},
 		{"a snapshot", renamed(func(c *cloud.Template) { c.BlockDevices[0].Snapshot = "snap-other" }), differs},
 		{"a template of another name", func(p plan) { p.intent.Templates[0].Name += "x" }, "is not in the document"},
-		{"content under a name that is not its own", func(p plan) { p.intent.Templates[0].UserData = "x" }, differs},
-		{"one template more", func(p plan) {
+		{"content that does not match its name", func(p plan) { p.intent.Templates[0].UserData = "x" }, differs},
+		{"one more template", func(p plan) {
 			more := p.intent.Templates[0]
 			more.ImageID = "ami-evil"
 			more.Name = launchspec.TemplateName(more)
@@ -85,40 +85,40 @@ func TestVerifyRefuses(t *testing.T) {
 		}, differs},
 		{"a subnet", func(p plan) { p.intent.Fleet.Configs[0].Overrides[0].SubnetID = "subnet-other" }, "has no subnet"},
 		{"a zone", func(p plan) { p.intent.Fleet.Configs[0].Overrides[0].Zone = "ap-northeast-2b" }, "has no subnet"},
-		{"an image in an override", func(p plan) { p.intent.Fleet.Configs[0].Overrides[0].ImageID = "ami-evil" }, "names an image"},
+		{"an image in an override", func(p plan) { p.intent.Fleet.Configs[0].Overrides[0].ImageID = "ami-evil" }, "sets an image"},
 		{"a type that the claims do not allow", func(p plan) { p.intent.Fleet.Configs[0].Overrides[0].InstanceType = "p5.48xlarge" }, "p5.48xlarge"},
 		{"claims for types that the NodePool does not allow", func(p plan) {
 			for i := range p.planned.Claims {
 				p.planned.Claims[i].Object.Spec.Requirements = nil
 			}
-		}, "its claims ask for"},
+		}, "its NodeClaims require"},
 		{"more instances", func(p plan) { p.intent.Fleet.Count = 50 }, "launches 50 instances"},
 		{"another token", func(p plan) { p.intent.Fleet.Token = "x" }, `token "x"`},
 		{"another cluster", func(p plan) { p.intent.Cluster = "other" }, `cluster "other"`},
-		{"a tag", func(p plan) { p.intent.Fleet.TagSets[0].Tags["admin"] = "true" }, "its tags"},
+		{"a tag", func(p plan) { p.intent.Fleet.TagSets[0].Tags["admin"] = "true" }, "the tags of the fleet"},
 		{"another NodePool in the plan", func(p plan) { p.planned.NodePool = "big" }, `for NodePool "default"`},
 		{"another NodePool", func(p plan) { p.planned.NodePool, p.intent.NodePool = "big", "big" }, `NodePool "big" does not use`},
 		{"another node class", func(p plan) { p.intent.NodeClass = "other" }, `does not use EC2NodeClass "other"`},
 		{"another capacity type", func(p plan) { p.intent.Fleet.CapacityType = "reserved" }, "reserved"},
 		{"no override", func(p plan) { p.intent.Fleet.Configs = nil }, "no override"},
-		{"no claim", func(p plan) { p.planned.Claims = nil }, "no claim"},
+		{"no NodeClaim", func(p plan) { p.planned.Claims = nil }, "no NodeClaim"},
 		{"a claim of another NodePool", func(p plan) { first(p).Labels[karpenter.NodePoolLabelKey] = "big" }, "its labels differ"},
-		{"a claim that is admitted already", func(p plan) { first(p).Annotations["joist.sh/admitted"] = "2026-01-01T00:00:00Z" }, "its annotations differ"},
-		{"a claim that says what it cost", func(p plan) { first(p).Annotations[planning.PriceAnnotation] = "0" }, "its annotations differ"},
+		{"an admitted claim", func(p plan) { first(p).Annotations["joist.sh/admitted"] = "2026-01-01T00:00:00Z" }, "its annotations differ"},
+		{"a claim with a price", func(p plan) { first(p).Annotations[planning.PriceAnnotation] = "0" }, "its annotations differ"},
 		{"a claim without a finalizer", func(p plan) { first(p).Finalizers = nil }, "its other metadata"},
 		{"a claim without taints", func(p plan) { first(p).Spec.Taints = []corev1.Taint{{Key: "x", Effect: "NoSchedule"}} }, "its spec differs"},
-		{"a claim of another name", func(p plan) { first(p).Name = "web" }, "its name is not"},
-		{"no ceiling", func(p plan) { p.planned.Claims[0].Ceiling = nil }, "counts for limits"},
-		{"a ceiling of nothing", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("0") }, "counts for limits"},
-		{"a negative ceiling", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("-4") }, "counts for limits"},
-		{"a ceiling that costs nothing", func(p plan) { p.planned.Claims[0].Ceiling[planning.PriceResource] = resource.MustParse("0") }, "counts for limits"},
-		{"types of no size", func(p plan) {
+		{"a claim of another name", func(p plan) { first(p).Name = "web" }, "its name differs"},
+		{"no ceiling", func(p plan) { p.planned.Claims[0].Ceiling = nil }, "usage for limits"},
+		{"a ceiling of zero", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("0") }, "usage for limits"},
+		{"a negative ceiling", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("-4") }, "usage for limits"},
+		{"a ceiling with a price of zero", func(p plan) { p.planned.Claims[0].Ceiling[planning.PriceResource] = resource.MustParse("0") }, "usage for limits"},
+		{"types with a size of zero", func(p plan) {
 			for name, facts := range p.intent.Types {
 				facts.Capacity[corev1.ResourceCPU] = resource.MustParse("0")
 				p.intent.Types[name] = facts
 			}
-		}, "has 0 of cpu"},
-		{"types of less than no size", func(p plan) {
+		}, "with 0 of cpu"},
+		{"types with a negative size", func(p plan) {
 			for _, facts := range p.intent.Types {
 				facts.Capacity["example.com/thing"] = resource.MustParse("-9")
 			}
@@ -128,18 +128,18 @@ func TestVerifyRefuses(t *testing.T) {
 				facts.Labels["node-role.kubernetes.io/admin"] = "true"
 			}
 		}, "other labels"},
-		{"types that are not described", func(p plan) { p.intent.Types = nil }, "says that"},
-		{"prices of nothing", func(p plan) {
+		{"types without facts", func(p plan) { p.intent.Types = nil }, "with "},
+		{"prices of zero", func(p plan) {
 			for at := range p.intent.Prices {
 				p.intent.Prices[at] = 0
 			}
-		}, "costs $0 an hour"},
-		{"no prices", func(p plan) { p.intent.Prices = nil }, "costs $0 an hour"},
+		}, "of $0 per hour"},
+		{"no prices", func(p plan) { p.intent.Prices = nil }, "of $0 per hour"},
 		{"negative prices", func(p plan) {
 			for at := range p.intent.Prices {
 				p.intent.Prices[at] = -1
 			}
-		}, "costs $-1 an hour"},
+		}, "of $-1 per hour"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch, cat := seed(), planningtest.NewCatalogue()

@@ -36,20 +36,20 @@ func (g *recipe) warnings(intent Intent) []planning.Warning {
 		out = append(out, planning.Warning{NodePool: g.pool.Name, NodeClass: g.class.Name, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 	if types := g.choice.types(); g.choice.fallback && types < flexible {
-		warn(WarnFlexibility, "no spot is to be had, and on-demand has %d types to choose from: allow at least %d", types, flexible)
+		warn(WarnFlexibility, "no spot offering is available, and only %d on-demand types match: allow at least %d", types, flexible)
 	}
 	for _, t := range intent.Templates {
 		if size := len(t.UserData); size > bootstrap.Near {
-			warn(WarnUserData, "the user data has %d bytes, and EC2 takes %d: move the class's userData into the image before it grows", size, bootstrap.Limit)
+			warn(WarnUserData, "the user data has %d of at most %d bytes: move parts of the class's userData into the image", size, bootstrap.Limit)
 			break
 		}
 	}
 	if g.config.InstanceStorePolicy == karpenter.InstanceStorePolicyRAID0 && !bootstrap.JoinsInstanceStore(g.config.AMIFamily) {
-		warn(WarnInstanceStore, "images of family %s do not join the instance's disks: remove instanceStorePolicy, or let userData join them", g.config.AMIFamily)
+		warn(WarnInstanceStore, "images of family %s do not create a RAID of the instance's disks: remove instanceStorePolicy, or create it in userData", g.config.AMIFamily)
 	}
 	keys := slices.Sorted(maps.Keys(g.class.Spec.Tags))
 	if keys = slices.DeleteFunc(keys, func(key string) bool { return !karpenter.IsRestrictedTag(key) }); len(keys) > 0 {
-		warn(WarnTags, "the tags %s are Joist's to set, and were left out: remove them from the class", strings.Join(keys, ", "))
+		warn(WarnTags, "the tags %s are set by Joist, and the values of the class are ignored: remove them from the class", strings.Join(keys, ", "))
 	}
 	return out
 }

@@ -43,7 +43,7 @@ func TestEntriesAreApart(t *testing.T) {
 	names := map[string]bool{}
 	for _, e := range entries {
 		if names[e.Name] {
-			t.Errorf("two entries are called %q", e.Name)
+			t.Errorf("two entries have the name %q", e.Name)
 		}
 		names[e.Name] = true
 		verdicts[e.Want]++
@@ -70,7 +70,7 @@ func TestCorpusIsTheSameEachTime(t *testing.T) {
 	again := Corpus(sent)
 	for i, e := range Corpus(sent) {
 		if !reflect.DeepEqual(e, again[i]) {
-			t.Errorf("%s differs from run to run", e.Name)
+			t.Errorf("%s differs between two runs", e.Name)
 		}
 	}
 }

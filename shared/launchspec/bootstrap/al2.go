@@ -10,7 +10,7 @@ func (n Node) al2() (string, error) {
 	}
 	parts, err := userParts(n.Custom)
 	if err != nil {
-		return "", unreadable(err, "AL2 takes a shell script, or a MIME multipart document of scripts")
+		return "", unreadable(err, "use a shell script, or a MIME multipart document of scripts, for AL2")
 	}
 	return writeParts(append(parts, newPart(scriptMedia, n.al2Script())))
 }

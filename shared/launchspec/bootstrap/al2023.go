@@ -55,7 +55,7 @@ func (n Node) al2023() (string, error) {
 	}
 	parts, err := al2023Parts(n.Custom)
 	if err != nil {
-		return "", unreadable(err, "AL2023 takes a shell script, a NodeConfig, or a MIME multipart document of both")
+		return "", unreadable(err, "use a shell script, a NodeConfig, or a MIME multipart document of both, for AL2023")
 	}
 	return writeParts(append(parts, newPart(nodeConfigMedia, config)))
 }
@@ -97,7 +97,7 @@ func (p part) nodeConfig() error {
 		return err
 	}
 	if !strings.HasPrefix(found.APIVersion, "node.eks.aws/") || found.Kind != "NodeConfig" {
-		return fmt.Errorf("it is a %q of %q, and not a NodeConfig of %q", found.Kind, found.APIVersion, nodeConfigVersion)
+		return fmt.Errorf("unexpected kind %q of %q (want NodeConfig of %q)", found.Kind, found.APIVersion, nodeConfigVersion)
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func (n Node) nodeConfig() (string, error) {
 	}
 	c := n.Cluster
 	if c.ServiceCIDR == "" {
-		return "", fault.F("writing user data", fault.Invalid, "the catalogue does not say the service CIDR of the cluster, which AL2023 asks for").
-			WithHint("let the catalog service call eks:DescribeCluster")
+		return "", fault.F("writing user data", fault.Invalid, "the catalogue has no service CIDR of the cluster, which AL2023 requires").
+			WithHint("grant eks:DescribeCluster to the catalog service")
 	}
 	config := nodeConfig{APIVersion: nodeConfigVersion, Kind: "NodeConfig"}
 	config.Spec.Cluster = nodeCluster{Name: c.Name, Endpoint: c.Endpoint, Authority: c.CABundle, CIDR: c.ServiceCIDR}

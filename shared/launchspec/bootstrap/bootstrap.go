@@ -52,7 +52,7 @@ var writers = map[string]func(Node) (string, error){
 func Write(family string, n Node) (string, error) {
 	write, known := writers[family]
 	if !known {
-		return "", fault.F("writing user data", fault.Invalid, "there is no image family %q", family).
+		return "", fault.F("writing user data", fault.Invalid, "unknown amiFamily %q", family).
 			WithHint("correct amiFamily of the EC2NodeClass: AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom")
 	}
 	text, err := write(n)
@@ -60,7 +60,7 @@ func Write(family string, n Node) (string, error) {
 		return "", err
 	}
 	if len(text) > Limit {
-		return "", fault.F("writing user data", fault.Invalid, "it has %d bytes, and EC2 takes %d", len(text), Limit).
+		return "", fault.F("writing user data", fault.Invalid, "the user data has %d bytes, but EC2 allows %d", len(text), Limit).
 			WithHint("move the class's userData into the image, or fetch it while booting")
 	}
 	return text, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 // golden compares with a golden file, with line ends as LF.
 func golden(t *testing.T, name, got string) {
@@ -156,20 +156,20 @@ func TestRefusals(t *testing.T) {
 		{"too large", karpenter.AMIFamilyAL2023, with("#!/bin/sh\n#" + strings.Repeat("x", bootstrap.Limit)), "16384"},
 		{"too large and verbatim", karpenter.AMIFamilyCustom, with(strings.Repeat("x", bootstrap.Limit+1)), "16385"},
 		{"broken multipart", karpenter.AMIFamilyAL2, with("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent"), "MIME"},
-		{"no multipart at all", karpenter.AMIFamilyAL2023, with("Content-Type: text/plain\n\nhello"), "not multipart"},
+		{"not multipart", karpenter.AMIFamilyAL2023, with("Content-Type: text/plain\n\nhello"), "not multipart"},
 		{"broken NodeConfig", karpenter.AMIFamilyAL2023, with("apiVersion: node.eks.aws/v1alpha1\nspec: [}\n"), "NodeConfig in part 1"},
 		{"broken TOML", karpenter.AMIFamilyBottlerocket, with("[settings]\nkubernetes = \n"), "line 2"},
-		{"settings that are no table", karpenter.AMIFamilyBottlerocket, with("settings = 3"), "must be a table"},
-		{"labels that are no table", karpenter.AMIFamilyBottlerocket, with("[settings.kubernetes]\nnode-labels = ['a']"), "node-labels is"},
+		{"settings that are not a table", karpenter.AMIFamilyBottlerocket, with("settings = 3"), "must be a table"},
+		{"labels that are not a table", karpenter.AMIFamilyBottlerocket, with("[settings.kubernetes]\nnode-labels = ['a']"), "node-labels is"},
 		{"batch script", karpenter.AMIFamilyWindows2019, with("<script>\necho\n</script>"), "batch script"},
-		{"open tag", karpenter.AMIFamilyWindows2019, with("<powershell>\necho"), "no partner"},
+		{"open tag", karpenter.AMIFamilyWindows2019, with("<powershell>\necho"), "unbalanced"},
 		{"two scripts", karpenter.AMIFamilyWindows2019, with("<powershell></powershell><powershell></powershell>"), "more than one"},
-		{"no such family", "Ubuntu", poor(), "amiFamily"},
+		{"unknown family", "Ubuntu", poor(), "amiFamily"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := bootstrap.Write(tt.family, tt.node)
 			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+fault.FindHint(err), tt.want) {
-				t.Errorf("error = %v, want an invalid one with a hint that speaks of %q", err, tt.want)
+				t.Errorf("error = %v, want fault.Invalid with a hint that contains %q", err, tt.want)
 			}
 		})
 	}
@@ -191,11 +191,11 @@ func TestDNS(t *testing.T) {
 		set, want          []string
 		ipv6               bool
 	}{
-		{"of the range", "10.100.0.0/16", "", nil, []string{"10.100.0.10"}, false},
-		{"of IPv6", "fd30:1c53::/108", "ipv6", nil, []string{"fd30:1c53::a"}, true},
-		{"of IPv6, as only the range says", "fd30:1c53::/108", "", nil, []string{"fd30:1c53::a"}, true},
-		{"of the class", "10.100.0.0/16", "", []string{"169.254.20.10"}, []string{"169.254.20.10"}, false},
-		{"two of the class", "10.100.0.0/16", "", []string{"169.254.20.10", "10.100.0.10"}, []string{"169.254.20.10", "10.100.0.10"}, false},
+		{"from the service CIDR", "10.100.0.0/16", "", nil, []string{"10.100.0.10"}, false},
+		{"IPv6", "fd30:1c53::/108", "ipv6", nil, []string{"fd30:1c53::a"}, true},
+		{"IPv6 from the service CIDR", "fd30:1c53::/108", "", nil, []string{"fd30:1c53::a"}, true},
+		{"from the class", "10.100.0.0/16", "", []string{"169.254.20.10"}, []string{"169.254.20.10"}, false},
+		{"two from the class", "10.100.0.0/16", "", []string{"169.254.20.10", "10.100.0.10"}, []string{"169.254.20.10", "10.100.0.10"}, false},
 		{"unknown", "", "", nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestMount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(text, "--dirs"); got != told {
-			t.Errorf("image %q: directories are told: %t, want %t\n%s", image, got, told, text)
+			t.Errorf("image %q: directories are listed: %t, want %t\n%s", image, got, told, text)
 		}
 	}
 }

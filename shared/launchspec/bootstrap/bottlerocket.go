@@ -14,7 +14,7 @@ import (
 // table is a TOML table.
 type table = map[string]any
 
-const bottlerocketHint = "Bottlerocket takes TOML, with all settings below [settings]"
+const bottlerocketHint = "Bottlerocket requires TOML, with all settings below [settings]"
 
 // bottlerocket merges Joist's settings into the user's settings.
 func (n Node) bottlerocket() (string, error) {

@@ -13,8 +13,8 @@ func (n Node) joins() error {
 		return nil
 	}
 	return fault.F("writing user data", fault.Invalid,
-		"the catalogue does not say how nodes join the cluster (name, endpoint and certificate authority)").
-		WithHint("let the catalog service call eks:DescribeCluster")
+		"the catalogue has no name, endpoint and certificate authority of the cluster, which nodes need to join").
+		WithHint("grant eks:DescribeCluster to the catalog service")
 }
 
 // raid0 reports whether the instance must set up a RAID of its disks.

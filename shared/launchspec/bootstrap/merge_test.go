@@ -101,7 +101,7 @@ func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
 				t.Fatal(diff)
 			}
 			if joining, err := userdata.Parse(text); err != nil || joining.MaxPods != 42 {
-				t.Fatalf("%s joins as %+v, %v", family, joining, err)
+				t.Fatalf("%s: joining as %+v, %v", family, joining, err)
 			}
 		}
 	})
@@ -170,11 +170,11 @@ func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {
 				merged["mine"], want = "kept", merged
 			}
 			if diff := cmp.Diff(want, both[key]); diff != "" {
-				t.Fatalf("%s: ours must win: %s", key, diff)
+				t.Fatalf("%s: Joist's setting must win: %s", key, diff)
 			}
 		}
 		if again := write(t, n); again != write(t, n) {
-			t.Fatal("the same node was written twice, and differently")
+			t.Fatal("two writes of the same node differ")
 		}
 	})
 }
@@ -213,7 +213,7 @@ func kept(t *rapid.T, path string, theirs, got map[string]any) {
 		if table, ok := value.(map[string]any); ok {
 			in, ok := got[key].(map[string]any)
 			if !ok {
-				t.Fatalf("%s.%s is no table any more", path, key)
+				t.Fatalf("%s.%s is not a table any more", path, key)
 			}
 			kept(t, path+"."+key, table, in)
 			continue
@@ -241,12 +241,12 @@ func FuzzCustom(f *testing.F) {
 		text, err := bootstrap.Write(family, n)
 		if err != nil {
 			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
-				t.Fatalf("%v is not an error that a person can mend", err)
+				t.Fatalf("error without a hint for the user: %v", err)
 			}
 			return
 		}
 		if len(text) > bootstrap.Limit {
-			t.Fatalf("%d bytes are more than EC2 takes", len(text))
+			t.Fatalf("%d bytes exceed EC2's limit", len(text))
 		}
 		if family == karpenter.AMIFamilyCustom {
 			return
@@ -259,10 +259,10 @@ func FuzzCustom(f *testing.F) {
 			joining, err = userdata.Parse(all[len(all)-1].Body)
 		}
 		if err != nil {
-			t.Fatalf("the machine does not join: %v\n%s", err, text)
+			t.Fatalf("the node cannot join: %v\n%s", err, text)
 		}
 		if joining.MaxPods != 42 || joining.ClusterName != "demo" || len(joining.Taints) != 3 {
-			t.Fatalf("the machine joins as something else: %+v\n%s", joining, text)
+			t.Fatalf("the node joins with other settings: %+v\n%s", joining, text)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (p part) text() (string, error) {
 	case "quoted-printable":
 		body = quotedprintable.NewReader(body)
 	default:
-		return "", fmt.Errorf("the encoding %q is none of MIME", encoding)
+		return "", fmt.Errorf("unknown MIME encoding %q", encoding)
 	}
 	text, err := io.ReadAll(body)
 	return string(text), err

@@ -16,7 +16,7 @@ func (n Node) windows() (string, error) {
 	}
 	script, rest, err := userScript(n.Custom)
 	if err != nil {
-		return "", unreadable(err, "Windows takes PowerShell, with or without <powershell> around it")
+		return "", unreadable(err, "use PowerShell, with or without <powershell> tags, for Windows")
 	}
 	var out strings.Builder
 	out.WriteString("<powershell>\n")
@@ -41,14 +41,14 @@ func userScript(text string) (script, rest string, err error) {
 		script = strings.Trim(trimmed[at[2]:at[3]], "\r\n")
 		rest = strings.TrimSpace(trimmed[:at[0]] + trimmed[at[1]:])
 	case len(found) > 1:
-		return "", "", errors.New("it has more than one <powershell>")
+		return "", "", errors.New("the user data has more than one <powershell> tag")
 	case strings.HasPrefix(lower, "<script>") || strings.HasPrefix(lower, "version:"):
-		return "", "", errors.New("it is a batch script or an agent's task list, which nothing can be appended to")
+		return "", "", errors.New("a batch script or an agent's task list cannot be extended")
 	default:
 		script = strings.TrimRight(text, "\r\n")
 	}
 	if strings.Contains(strings.ToLower(script+rest), "powershell>") {
-		return "", "", errors.New("a <powershell> tag has no partner")
+		return "", "", errors.New("unbalanced <powershell> tag")
 	}
 	return script, rest, nil
 }

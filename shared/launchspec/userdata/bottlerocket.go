@@ -41,11 +41,11 @@ type settings struct {
 func parseSettings(text string) (Joining, error) {
 	var s settings
 	if err := toml.Unmarshal([]byte(text), &s); err != nil {
-		return Joining{}, fmt.Errorf("it is no MIME document, NodeConfig or script, and as TOML it fails: %w", err)
+		return Joining{}, fmt.Errorf("the user data is not a MIME document, NodeConfig or script, and not valid TOML: %w", err)
 	}
 	k := s.Settings.Kubernetes
 	if k.ClusterName == "" && k.Endpoint == "" {
-		return Joining{}, errors.New("it has no [settings.kubernetes], so nothing tells the machine to join")
+		return Joining{}, errors.New("[settings.kubernetes] is missing, so the node does not join")
 	}
 	j := Joining{
 		Format: Bottlerocket, ClusterName: k.ClusterName, Endpoint: k.Endpoint, Authority: k.Authority,

@@ -26,7 +26,7 @@ func (j *Joining) applyFlags(flags []string) error {
 			}
 		}
 		if err := j.applyFlag(name, strings.Trim(value, `"' `)); err != nil {
-			return fmt.Errorf("the kubelet's flag %s: %w", name, err)
+			return fmt.Errorf("kubelet flag %s: %w", name, err)
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func addPairs(to *map[string]string, text, sep string) error {
 		}
 		key, value, ok := strings.Cut(pair, sep)
 		if !ok {
-			return fmt.Errorf("%q is not of the form key%svalue", pair, sep)
+			return fmt.Errorf("%q does not have the form key%svalue", pair, sep)
 		}
 		pairs[key] = value
 	}
@@ -121,7 +121,7 @@ func newTaint(key, value, effect string) (corev1.Taint, error) {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 		return taint, nil
 	}
-	return taint, fmt.Errorf("the taint %s has the effect %q, which is none", key, effect)
+	return taint, fmt.Errorf("taint %s: unknown effect %q", key, effect)
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -151,7 +151,7 @@ func checkLabels(labels map[string]string) error {
 		}
 		allowed := slices.ContainsFunc(ownSpaces, func(own string) bool { return under(space, own) })
 		if !allowed && !slices.Contains(ownLabels, key) {
-			return fmt.Errorf("the kubelet does not start with the label %s", key)
+			return fmt.Errorf("the kubelet rejects the label %s and does not start", key)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func decodeNodeConfig(text string) (*nodeConfig, error) {
 		return nil, err
 	}
 	if config.APIVersion != nodeConfigGroup+"v1alpha1" || config.Kind != "NodeConfig" {
-		return nil, fmt.Errorf("it is a %s %s, want %sv1alpha1 NodeConfig", config.APIVersion, config.Kind, nodeConfigGroup)
+		return nil, fmt.Errorf("unexpected document %s %s, want %sv1alpha1 NodeConfig", config.APIVersion, config.Kind, nodeConfigGroup)
 	}
 	return &config, checkFields(data)
 }
@@ -103,7 +103,7 @@ func checkFields(data []byte) error {
 		switch field {
 		case "cluster", "kubelet", "containerd", "instance", "featureGates":
 		default:
-			return fmt.Errorf("spec.%s is no field of a NodeConfig", field)
+			return fmt.Errorf("unknown field spec.%s in a NodeConfig", field)
 		}
 	}
 	return nil

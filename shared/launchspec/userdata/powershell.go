@@ -16,7 +16,7 @@ var scripts = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
 func parsePowerShell(text string) (Joining, error) {
 	found := scripts.FindAllStringSubmatch(text, -1)
 	if len(found) != 1 {
-		return Joining{}, errors.New("<powershell> is not closed, or not the only one")
+		return Joining{}, errors.New("the <powershell> tag is not closed, or there are several")
 	}
 	var words []string
 	for line := range strings.SplitSeq(found[0][1], "\n") {
@@ -25,7 +25,7 @@ func parsePowerShell(text string) (Joining, error) {
 		}
 	}
 	if words == nil {
-		return Joining{}, errors.New("nothing calls " + strings.TrimSuffix(startScript, `"`))
+		return Joining{}, errors.New("no script calls " + strings.TrimSuffix(startScript, `"`))
 	}
 	j := Joining{Format: Windows, Labels: map[string]string{}}
 	return j, j.applyStart(words)

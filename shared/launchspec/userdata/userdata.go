@@ -69,7 +69,7 @@ func Parse(raw string) (Joining, error) {
 func parse(raw string) (Joining, error) {
 	switch text := strings.TrimSpace(raw); {
 	case text == "":
-		return Joining{}, errors.New("it is empty, so nothing tells the machine to join")
+		return Joining{}, errors.New("the user data is empty, so the node does not join")
 	case isMIME(text):
 		parts, err := splitMIME(raw)
 		if err != nil {

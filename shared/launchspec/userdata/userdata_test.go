@@ -128,32 +128,32 @@ func TestRefuses(t *testing.T) {
 	tests := []struct{ name, raw, says string }{
 		{"nothing", " \n", "empty"},
 		{"no part joins", multipart("text/x-shellscript", "#!/bin/bash\necho hello"), "no part is a NodeConfig"},
-		{"a script alone", "#!/bin/bash\necho hello", "no script calls"},
+		{"only a script", "#!/bin/bash\necho hello", "no script calls"},
 		{"no cluster name", without("name: prod"), "name is missing"},
 		{"no endpoint", without("apiServerEndpoint"), "endpoint is missing"},
 		{"no authority", without("certificateAuthority"), "authority is missing"},
 		{"no CIDR", without("cidr"), "CIDR is missing"},
-		{"a label that the kubelet refuses", strings.Replace(nodeConfig, "team=a", "node-restriction.kubernetes.io/a=b", 1), "does not start with the label"},
-		{"a label without a value", strings.Replace(nodeConfig, "team=a", "team", 1), "not of the form"},
+		{"a label that the kubelet rejects", strings.Replace(nodeConfig, "team=a", "node-restriction.kubernetes.io/a=b", 1), "rejects the label"},
+		{"a label without a value", strings.Replace(nodeConfig, "team=a", "team", 1), "not have the form"},
 		{"a taint without an effect", strings.Replace(nodeConfig, "gpu:NoSchedule", "gpu", 1), "has no effect"},
-		{"a taint with an odd effect", strings.Replace(nodeConfig, "gpu:NoSchedule", "gpu:Never", 1), "which is none"},
+		{"a taint with an unknown effect", strings.Replace(nodeConfig, "gpu:NoSchedule", "gpu:Never", 1), "unknown effect"},
 		{"another version", strings.Replace(nodeConfig, "v1alpha1", "v9", 1), "want node.eks.aws/v1alpha1"},
 		{"a misspelt field", strings.Replace(nodeConfig, "  kubelet:", "  kublet:", 1), "spec.kublet"},
 		{"a field given twice", nodeConfig + "kind: NodeConfig\n", "already set"},
-		{"a boundary that is missing", "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n--//\n", "part 1"},
+		{"a missing boundary", "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n--//\n", "part 1"},
 		{"settings without Kubernetes", "[settings.ntp]\ntime-servers = []\n", "settings.kubernetes"},
 		{"PowerShell that is not closed", "<powershell>\n", "not closed"},
-		{"PowerShell that calls nothing", "<powershell>\n# Start-EKSBootstrap.ps1\" -EKSClusterName a\n</powershell>", "nothing calls"},
+		{"PowerShell without a call", "<powershell>\n# Start-EKSBootstrap.ps1\" -EKSClusterName a\n</powershell>", "no script calls"},
 		{"noise", "\x00\x01", "TOML"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := userdata.Parse(test.raw)
 			if !fault.Is(err, fault.Invalid) {
-				t.Fatalf("the error is %v, want one that is invalid", err)
+				t.Fatalf("error = %v, want fault.Invalid", err)
 			}
 			if !strings.Contains(err.Error(), test.says) {
-				t.Errorf("the error %q does not say %q", err, test.says)
+				t.Errorf("error %q, want it to contain %q", err, test.says)
 			}
 		})
 	}
