@@ -23,13 +23,13 @@ func TestRulesSelectTheFactsOfOneCluster(t *testing.T) {
 		raw := entry(source, spec.Type, source, spec.Type)
 		want := spec.IsFact() && slices.Contains(spec.Consumers, "lifecycle")
 		if got := matches(t, ours, raw); got != want {
-			t.Errorf("the inbox rule selects %s: %t, want %t", spec.Type, got, want)
+			t.Errorf("inbox rule selects %s: %t, want %t", spec.Type, got, want)
 		}
 		if matches(t, theirs, raw) {
-			t.Errorf("the inbox rule of prod-2 selects %s of prod", spec.Type)
+			t.Errorf("inbox rule of prod-2 selects %s of prod", spec.Type)
 		}
 		if got := matches(t, rule(t, "prod", "AuditRule"), raw); got != spec.IsFact() {
-			t.Errorf("the audit rule selects %s: %t, want %t", spec.Type, got, spec.IsFact())
+			t.Errorf("audit rule selects %s: %t, want %t", spec.Type, got, spec.IsFact())
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestRulesBindTheEntryToItsDetail(t *testing.T) {
 					for _, of := range inner.Producers {
 						genuine := outer.Type == inner.Type && from == of
 						if !genuine && matches(t, selects, entry("joist/"+from, outer.Type, "joist/"+of, inner.Type)) {
-							t.Errorf("%s selects %s from %s that carries %s from %s", id, outer.Type, from, inner.Type, of)
+							t.Errorf("rule %s selects an entry %s from %s with the detail %s from %s", id, outer.Type, from, inner.Type, of)
 						}
 					}
 				}
@@ -56,10 +56,10 @@ func TestRulesBindTheEntryToItsDetail(t *testing.T) {
 			"no type":       `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner"}}`,
 			"no source":     `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","type":"plan.made.v1"}}`,
 			"capitals":      `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","TYPE":"plan.made.v1"}}`,
-			"nobody's name": `{"source":"planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","type":"plan.made.v1"}}`,
+			"unknown source": `{"source":"planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","type":"plan.made.v1"}}`,
 		} {
 			if matches(t, selects, []byte(raw)) {
-				t.Errorf("%s selects an entry with %s", id, name)
+				t.Errorf("rule %s selects an entry with %s", id, name)
 			}
 		}
 	}

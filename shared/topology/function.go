@@ -37,13 +37,13 @@ func (c Cluster) checkFunctions() error {
 	case c.Functions == "":
 		return nil
 	case !clusterName.MatchString(c.Functions):
-		return fault.F(op, fault.Invalid, "%q cannot begin the names of functions", c.Functions).WithHint("use letters, digits, hyphens and underscores")
+		return fault.F(op, fault.Invalid, "invalid prefix %q of function names", c.Functions).WithHint("use letters, digits, hyphens and underscores")
 	case len(c.Functions) > maxFunctionPrefixLength:
-		return fault.F(op, fault.Invalid, "names of functions that begin with %q are too long: it has %d characters", c.Functions, len(c.Functions)).
+		return fault.F(op, fault.Invalid, "the prefix %q of function names is too long: it has %d characters", c.Functions, len(c.Functions)).
 			WithHint("give the stack a name of at most %d characters", maxFunctionPrefixLength)
 	case strings.EqualFold(c.Functions, c.namePrefix()): // IAM names are case-insensitive.
-		return fault.F(op, fault.Invalid, "the roles of the shared functions would have the names of those of the cluster %s", c.Name).
-			WithHint("give the stack a name that no cluster has, nor its prefix")
+		return fault.F(op, fault.Invalid, "the roles of the shared functions have the same names as those of the cluster %s", c.Name).
+			WithHint("give the stack a name that is not a cluster's name or prefix")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("%t, %s", shared.HasSharedFunctions(), shared.FunctionName("interruption"))
 	}
 	for functions, says := range map[string]string{
-		strings.Repeat("f", 46): "at most 45", "all functions": "letters, digits", "prod": "a name that no cluster has", "Prod": "a name that no cluster has",
+		strings.Repeat("f", 46): "at most 45", "all functions": "letters, digits", "prod": "a name that is not a cluster's", "Prod": "a name that is not a cluster's",
 	} {
 		_, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: functions})
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), says) {

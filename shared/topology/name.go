@@ -38,23 +38,23 @@ var (
 // validate rejects names that AWS would reject during a deployment.
 func (c Cluster) validate() error {
 	invalid := func(remedy, format string, args ...any) error {
-		return fault.F("naming what carries the cluster's events", fault.Invalid, format, args...).WithHint("%s", remedy)
+		return fault.F("naming the resources of the cluster", fault.Invalid, format, args...).WithHint("%s", remedy)
 	}
 	switch {
 	case c.Name == "":
 		return invalid("give the name of the EKS cluster, as in clusterName=prod", "the cluster has no name")
 	case !clusterName.MatchString(c.Name):
 		return invalid("give the name as `aws eks list-clusters` prints it",
-			"%q is no name of an EKS cluster: it has 1 to 100 letters, digits, hyphens and underscores, and begins with a letter or digit", c.Name)
+			"%q is not the name of an EKS cluster (1 to 100 letters, digits, hyphens and underscores, beginning with a letter or digit)", c.Name)
 	case !clusterName.MatchString(c.namePrefix()):
-		return invalid("use letters, digits, hyphens and underscores", "%q cannot begin the names of queues and functions", c.namePrefix())
+		return invalid("use letters, digits, hyphens and underscores", "invalid prefix %q of queue and function names", c.namePrefix())
 	case len(c.namePrefix()) > maxPrefixLength:
 		return invalid(fmt.Sprintf("set namePrefix to a shorter one of at most %d characters", maxPrefixLength),
-			"names that begin with %q are too long: with %d characters it leaves no room for %q in an archive's 48", c.namePrefix(), len(c.namePrefix()), "-joist")
+			"the prefix %q is too long: with %d characters, an archive's name with %q exceeds 48", c.namePrefix(), len(c.namePrefix()), "-joist")
 	case strings.HasSuffix(c.InterruptionQueue, ".fifo"):
 		return invalid("make a standard queue", "the queue %q is FIFO, which EventBridge's rules and the interruption service do not use", c.InterruptionQueue)
 	case c.InterruptionQueue != "" && !queueName.MatchString(c.InterruptionQueue):
-		return invalid("give the queue's name, neither its URL nor its ARN", "%q is no name of an SQS queue", c.InterruptionQueue)
+		return invalid("give the queue's name, neither its URL nor its ARN", "%q is not the name of an SQS queue", c.InterruptionQueue)
 	}
 	if c.InterruptionQueue == "" && len(c.Name) > 80 {
 		return invalid("name a queue yourself (interruptionQueue)", "the cluster's name has %d characters, and a queue of that name could have 80", len(c.Name))

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 func of(t *testing.T, c topology.Cluster) topology.Plan {
 	t.Helper()
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != string(got)+"\n" {
-		t.Errorf("the plan differs from %s; look at it, then run go test -update:\n%s", file, got)
+		t.Errorf("the plan differs from %s; check the difference, then run go test -update:\n%s", file, got)
 	}
 }
 
@@ -56,11 +56,11 @@ func TestSendersAreTheContracts(t *testing.T) {
 	} {
 		q, ok := p.Queue(service)
 		if !ok || !slices.Equal(q.Senders, want) {
-			t.Errorf("to the queue of %s (%t) may send %v, want %v", service, ok, q.Senders, want)
+			t.Errorf("senders of the queue of %s (%t) = %v, want %v", service, ok, q.Senders, want)
 		}
 	}
 	if _, ok := p.Queue("watcher"); ok {
-		t.Error("the watcher reads no queue")
+		t.Error("the watcher has a queue")
 	}
 }
 
@@ -70,13 +70,13 @@ func TestRetentionsCoverEveryLife(t *testing.T) {
 	for _, spec := range event.Specs {
 		for _, service := range spec.Consumers {
 			if q, ok := p.Queue(service); ok && q.Retention < spec.TTL {
-				t.Errorf("%s lives for %s, and the queue of %s keeps it for %s", spec.Type, spec.TTL, service, q.Retention)
+				t.Errorf("%s expires after %s, but the queue of %s retains it for %s", spec.Type, spec.TTL, service, q.Retention)
 			}
 		}
 	}
 	for _, q := range p.Queues {
 		if q.Service == "interruption" && q.Visibility > time.Minute {
-			t.Errorf("%s hides a spot warning for %s, and it lasts two minutes", q.Name, q.Visibility)
+			t.Errorf("queue %s hides a spot warning, which lasts two minutes, for %s", q.Name, q.Visibility)
 		}
 		if q.Visibility < 6*q.Timeout || q.Timeout == 0 || q.Retention < 300*time.Second || q.DeadRetention < q.Retention {
 			t.Errorf("%+v", q)
@@ -97,7 +97,7 @@ func TestTicksDecode(t *testing.T) {
 			t.Errorf("%s: %+v of %s: %v", tick.Name, body, e.Cluster, err)
 		}
 		if other := strings.Contains(tick.Input, " "); other {
-			t.Errorf("%s has blanks", tick.Name)
+			t.Errorf("the input of %s has white space", tick.Name)
 		}
 	}
 }
@@ -150,19 +150,19 @@ func TestNamesThatAWSWouldRefuse(t *testing.T) {
 		says    string
 	}{
 		"none":         {topology.Cluster{}, "clusterName=prod"},
-		"a blank":      {topology.Cluster{Name: "my cluster"}, "list-clusters"},
-		"a hyphen":     {topology.Cluster{Name: "-prod"}, "begins with a letter or digit"},
-		"quotes":       {topology.Cluster{Name: `a"b`}, "no name of an EKS cluster"},
+		"a space":      {topology.Cluster{Name: "my cluster"}, "list-clusters"},
+		"a hyphen":     {topology.Cluster{Name: "-prod"}, "beginning with a letter or digit"},
+		"quotes":       {topology.Cluster{Name: `a"b`}, "not the name of an EKS cluster"},
 		"long":         {topology.Cluster{Name: long}, "at most 42"},
 		"long prefix":  {topology.Cluster{Name: "prod", Prefix: long}, "at most 42"},
-		"odd prefix":   {topology.Cluster{Name: "prod", Prefix: "a.b"}, "cannot begin"},
+		"odd prefix":   {topology.Cluster{Name: "prod", Prefix: "a.b"}, "invalid prefix"},
 		"queue's URL":  {topology.Cluster{Name: "prod", InterruptionQueue: "https://sqs.eu-west-1.amazonaws.com/1/prod"}, "neither its URL"},
 		"queue's FIFO": {topology.Cluster{Name: "prod", InterruptionQueue: "prod.fifo"}, "standard queue"},
 		"no queue":     {topology.Cluster{Name: strings.Repeat("c", 81), Prefix: "c"}, "interruptionQueue"},
 	} {
 		_, err := topology.NewPlan(test.cluster)
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error()+fault.FindHint(err), test.says) {
-			t.Errorf("%s: %v (%s) does not say %q", name, err, fault.FindHint(err), test.says)
+			t.Errorf("%s: error %v (%s), want it to contain %q", name, err, fault.FindHint(err), test.says)
 		}
 	}
 	if _, err := topology.NewPlan(topology.Cluster{Name: long, Prefix: "short"}); err != nil {
@@ -175,7 +175,7 @@ func TestLongestPrefixFits(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "c", Prefix: strings.Repeat("x", 42)})
 	limit := func(kind, name string, most int) {
 		if len(name) > most {
-			t.Errorf("%s %s has %d characters, and %d are allowed", kind, name, len(name), most)
+			t.Errorf("%s %s has %d characters, but AWS allows %d", kind, name, len(name), most)
 		}
 	}
 	limit("archive", p.Archive, 48)

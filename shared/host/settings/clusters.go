@@ -91,16 +91,16 @@ func documentLocation(s Settings) string {
 func parseEntries(text string) ([]clusterEntry, error) {
 	var entries []clusterEntry
 	if err := json.Unmarshal([]byte(text), &entries); err != nil || len(entries) == 0 {
-		return nil, errors.New("is no list of objects in JSON, each with the variables of a cluster")
+		return nil, errors.New("is not a JSON list of objects with the variables of each cluster")
 	}
 	for i, e := range entries {
 		for _, name := range slices.Sorted(maps.Keys(e)) {
 			known := slices.ContainsFunc(Variables, func(v Variable) bool { return v.Name == name })
 			switch {
 			case !known:
-				return nil, fmt.Errorf("has %s in its object %d, which nothing reads", name, i)
+				return nil, fmt.Errorf("has the unknown variable %s in object %d", name, i)
 			case IsProcessWide(name):
-				return nil, fmt.Errorf("has %s in its object %d, which is the process's and no cluster's: set it as a variable of its own", name, i)
+				return nil, fmt.Errorf("has %s in object %d, which applies to the whole process: set it as an environment variable", name, i)
 			}
 		}
 	}

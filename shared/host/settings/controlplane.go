@@ -13,7 +13,7 @@ import (
 func parseEndpoint(s *Settings, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
-		return errors.New("is no URL such as https://api.prod.example.com")
+		return errors.New("is not a URL such as https://api.prod.example.com")
 	}
 	s.Endpoint = text
 	return nil
@@ -25,7 +25,7 @@ func parseCertificates(s *Settings, text string) error {
 		return errors.New("is not base64")
 	}
 	if block, _ := pem.Decode(decoded); block == nil {
-		return errors.New("is no base64 of PEM certificates")
+		return errors.New("is not base64 of PEM certificates")
 	}
 	s.CABundle = text
 	return nil
@@ -35,7 +35,7 @@ var kubernetesVersions = regexp.MustCompile(`^1\.\d{1,3}$`)
 
 func parseKubernetesVersion(s *Settings, text string) error {
 	if !kubernetesVersions.MatchString(text) {
-		return errors.New("is no minor version such as 1.35")
+		return errors.New("is not a minor version such as 1.35")
 	}
 	s.KubernetesVersion = text
 	return nil
@@ -43,7 +43,7 @@ func parseKubernetesVersion(s *Settings, text string) error {
 
 func parseAddressRange(s *Settings, text string) error {
 	if _, err := netip.ParsePrefix(text); err != nil {
-		return errors.New("is no range such as 10.100.0.0/16")
+		return errors.New("is not a CIDR such as 10.100.0.0/16")
 	}
 	s.ServiceCIDR = text
 	return nil

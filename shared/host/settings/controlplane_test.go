@@ -21,7 +21,7 @@ func TestControlPlane(t *testing.T) {
 		t.Errorf("nothing is set: %+v, %v", s, err)
 	}
 	for name, values := range map[string][]string{
-		Endpoint: {"api.example.com", "https://", "/x"}, CABundle: {"?", "AAAA"}, ControlPlane: {"no way"},
+		Endpoint: {"api.example.com", "https://", "/x"}, CABundle: {"?", "AAAA"}, ControlPlane: {"not a boolean"},
 		Kubernetes: {"v1.35", "1.35.1", "latest"}, ServiceCIDR: {"10.0.0.1", "10.0.0.0/33"},
 	} {
 		for _, value := range values {

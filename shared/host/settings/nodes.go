@@ -30,7 +30,7 @@ type PoolDeletionApproval struct {
 func parseRepairRules(s *Settings, text string) error {
 	rules, err := karpenter.ParseRepairPolicies(text)
 	if err != nil {
-		return fmt.Errorf("is no list of rules: %w", err)
+		return fmt.Errorf("is not a list of rules: %w", err)
 	}
 	s.Repair.Rules = rules
 	return nil
@@ -57,7 +57,7 @@ func parseNumberOrPercent(text string) (n int, percent bool, err error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	n, err = strconv.Atoi(digits)
 	if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
-		return 0, false, errors.New("is neither a number nor a percentage up to 100%")
+		return 0, false, errors.New("is not a number or a percentage up to 100%")
 	}
 	return n, percent, nil
 }

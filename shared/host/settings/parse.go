@@ -35,7 +35,7 @@ func queueVariable(name, purpose, example string, field func(*Settings) *string)
 		set: func(s *Settings, text string) error {
 			u, err := url.Parse(text)
 			if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-				return errors.New("is no URL")
+				return errors.New("is not a URL")
 			}
 			*field(s) = text
 			return nil
@@ -49,7 +49,7 @@ var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 func parseQueueName(field func(*Settings) *string) setter {
 	return func(s *Settings, text string) error {
 		if !queueNames.MatchString(text) {
-			return errors.New("is no name of a standard queue")
+			return errors.New("is not the name of a standard queue")
 		}
 		*field(s) = text
 		return nil
@@ -60,7 +60,7 @@ var roleARNs = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
 
 func parseRoleARN(s *Settings, text string) error {
 	if !roleARNs.MatchString(text) {
-		return errors.New("is no ARN of a role")
+		return errors.New("is not the ARN of a role")
 	}
 	s.RoleARN = text
 	return nil
@@ -71,7 +71,7 @@ func parseDuration(field func(*Settings) *positiveDuration) setter {
 	return func(s *Settings, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			return errors.New("is no positive duration")
+			return errors.New("is not a positive duration")
 		}
 		*field(s) = positiveDuration(d)
 		return nil
@@ -82,7 +82,7 @@ func parseFraction(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f >= 0 && f < 1) {
-			return errors.New("is no number from 0 to 1")
+			return errors.New("is not a number from 0 to 1")
 		}
 		*field(s) = f
 		return nil
@@ -94,7 +94,7 @@ func parsePositiveFraction(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f > 0 && f <= 1) {
-			return errors.New("is no number above 0 and up to 1")
+			return errors.New("is not a number above 0 and up to 1")
 		}
 		*field(s) = f
 		return nil
@@ -106,7 +106,7 @@ func parseDollars(field func(*Settings) **float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 		if err != nil || !(f >= 0) || math.IsInf(f, 1) {
-			return errors.New("is no amount of US dollars")
+			return errors.New("is not an amount of US dollars")
 		}
 		*field(s) = &f
 		return nil
@@ -117,7 +117,7 @@ func parseNumber(most int, field func(*Settings) *int) setter {
 	return func(s *Settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > most {
-			return fmt.Errorf("is no number from 0 to %d", most)
+			return fmt.Errorf("is not a number from 0 to %d", most)
 		}
 		*field(s) = n
 		return nil
@@ -139,7 +139,7 @@ func parseBool(set func(s *Settings, on bool)) setter {
 	return func(s *Settings, text string) error {
 		on, err := strconv.ParseBool(text)
 		if err != nil {
-			return errors.New("is neither true nor false")
+			return errors.New("is not true or false")
 		}
 		set(s, on)
 		return nil
@@ -161,9 +161,9 @@ func parseFeatureGates(s *Settings, text string) error {
 		switch on, err := strconv.ParseBool(value); {
 		case name == "" && value == "":
 		case known[name] == nil:
-			return fmt.Errorf("is no list of gates: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return fmt.Errorf("is not a list of feature gates: unknown gate %q (use %s)", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case err != nil:
-			return fmt.Errorf("is no list of gates: write %s=true or %s=false", name, name)
+			return fmt.Errorf("is not a list of feature gates: use %s=true or %s=false", name, name)
 		default:
 			*known[name] = on
 		}
@@ -182,7 +182,7 @@ func parseLogLevel(s *Settings, text string) error {
 func parseCloudWatch(s *Settings, text string) error {
 	agent, err := url.Parse(text)
 	if text != "stdout" && (err != nil || agent.Scheme != "tcp" || agent.Hostname() == "" || agent.Port() == "" || agent.Path != "") {
-		return errors.New("is neither stdout nor tcp://host:port")
+		return errors.New("is not stdout or tcp://host:port")
 	}
 	s.CloudWatch = text
 	return nil

@@ -43,10 +43,10 @@ func TestRead(t *testing.T) {
 		want func(s *settings.Settings)
 	}{
 		{"nothing", nil, func(*settings.Settings) {}},
-		{"a limit of money", map[string]string{"JOIST_PRICE_LIMIT": "$250.50"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(250.5) }},
-		{"a limit of nothing", map[string]string{"JOIST_PRICE_LIMIT": "0"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(0.0) }},
+		{"price limit", map[string]string{"JOIST_PRICE_LIMIT": "$250.50"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(250.5) }},
+		{"price limit of zero", map[string]string{"JOIST_PRICE_LIMIT": "0"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(0.0) }},
 		{"empty is not set", map[string]string{"LOG_LEVEL": "", "JOIST_NAMESPACE": ""}, func(*settings.Settings) {}},
-		{"our name of the cluster", map[string]string{"JOIST_CLUSTER_NAME": "a", "CLUSTER_NAME": "b", "JOIST_CLUSTER_UID": "u"},
+		{"Joist's name of the cluster", map[string]string{"JOIST_CLUSTER_NAME": "a", "CLUSTER_NAME": "b", "JOIST_CLUSTER_UID": "u"},
 			func(s *settings.Settings) { s.Cluster = event.Cluster{Name: "a", UID: "u"} }},
 		{"Karpenter's name of the cluster", map[string]string{"CLUSTER_NAME": "b"}, func(s *settings.Settings) { s.Cluster.Name = "b" }},
 		{"Karpenter's durations", map[string]string{"BATCH_MAX_DURATION": "1m30s", "BATCH_IDLE_DURATION": "250ms"}, func(s *settings.Settings) {
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
 			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
 		}},
-		{"gates beside the defaults", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
+		{"gates in addition to the defaults", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
 			s.NodeRepair = true
 		}},
@@ -72,12 +72,12 @@ func TestRead(t *testing.T) {
 			zone := intstr.FromString("50%")
 			s.Repair = settings.NodeRepairSettings{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
 		}},
-		{"recommendations are acted on", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
-		{"NodePools are deleted as Karpenter does", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolDeletionApproval = settings.PoolDeletionApproval{} }},
-		{"a number of nodes alone", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
+		{"rebalance recommendations are handled", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
+		{"NodePool deletion without approval", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolDeletionApproval = settings.PoolDeletionApproval{} }},
+		{"only a number of nodes", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
 			s.PoolDeletionApproval = settings.PoolDeletionApproval{On: true, Nodes: 20, Percent: 100}
 		}},
-		{"a part of the cluster alone", map[string]string{"JOIST_POOL_GATE": " 50% "}, func(s *settings.Settings) {
+		{"only a percentage of the cluster", map[string]string{"JOIST_POOL_GATE": " 50% "}, func(s *settings.Settings) {
 			s.PoolDeletionApproval = settings.PoolDeletionApproval{On: true, Nodes: math.MaxInt, Percent: 50}
 		}},
 		{"no dry runs", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
@@ -132,15 +132,15 @@ func TestReadRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("several, by the name that was used", func(t *testing.T) {
+	t.Run("several errors, by the name that was used", func(t *testing.T) {
 		_, err := settings.Read(environment(map[string]string{"LOG_LEVEL": "loud"}), settings.ClusterName, settings.Bucket)
 		for _, want := range []string{"JOIST_CLUSTER_NAME is not set: it is the name of the EKS cluster, for example JOIST_CLUSTER_NAME=prod", "JOIST_BUCKET is not set", "LOG_LEVEL"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q is not in: %v", want, err)
+				t.Errorf("%q is missing in the error: %v", want, err)
 			}
 		}
 	})
-	t.Run("required under the other name", func(t *testing.T) {
+	t.Run("required by its alias", func(t *testing.T) {
 		if _, err := settings.Read(environment(map[string]string{"CLUSTER_NAME": "prod"}), settings.ClusterName); err != nil {
 			t.Error(err)
 		}
@@ -155,20 +155,20 @@ func TestVariables(t *testing.T) {
 			names[name]++
 		}
 		if v.Purpose == "" || v.Example == "" {
-			t.Errorf("%s does not say what it is for, or gives no example", v.Name)
+			t.Errorf("variable %s has no purpose or no example", v.Name)
 		}
 		if _, err := settings.Read(environment(map[string]string{v.Name: v.Example})); err != nil {
-			t.Errorf("the example of %s: %v", v.Name, err)
+			t.Errorf("example of %s: %v", v.Name, err)
 		}
 	}
 	for name := range maps.Keys(names) {
 		if names[name] > 1 {
-			t.Errorf("%s means two things", name)
+			t.Errorf("variable %s is listed twice", name)
 		}
 	}
 	help := settings.HelpText("It does things.", []string{settings.ClusterName}, []string{settings.LogLevel})
 	want := "It does things.\n\nRequired environment variables:\n  JOIST_CLUSTER_NAME, or CLUSTER_NAME\n        the name of the EKS cluster, for example prod\n\n" +
-		"Optional ones:\n  LOG_LEVEL\n        the least level that is logged (default info)"
+		"Optional environment variables:\n  LOG_LEVEL\n        the minimum level of logs (default info)"
 	if diff := cmp.Diff(want, help); diff != "" {
 		t.Error(diff)
 	}
