@@ -2,8 +2,8 @@ package karpenter
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CapacityBuffer keeps room for pods that do not exist yet. The kind is SIG Autoscaling's and not Karpenter's: its
-// group is autoscaling.x-k8s.io, its version v1beta1.
+// CapacityBuffer reserves free capacity for pods that do not exist yet. The kind belongs to SIG Autoscaling,
+// not to Karpenter: its group is autoscaling.x-k8s.io, its version v1beta1.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=capacitybuffers,scope=Namespaced,shortName=cb,categories=autoscaling
@@ -32,32 +32,33 @@ type CapacityBufferList struct {
 	Items           []CapacityBuffer `json:"items"`
 }
 
-// CapacityBufferSpec says for what pods room is kept, and for how many: for the larger of replicas and percentage, and never
-// for more than limits hold.
+// CapacityBufferSpec defines the pods of the buffer and their number: the larger of replicas and percentage,
+// at most as many as fit into limits.
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="If podTemplateRef is set, replicas or limits must also be set"
 // +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="You must define either PodTemplateRef or ScalableRef, but not both"
 type CapacityBufferSpec struct {
-	// How room is kept. Only buffer.x-k8s.io/active-capacity is known: nodes stand ready.
+	// How the capacity is reserved. The only supported value is buffer.x-k8s.io/active-capacity: the nodes
+	// exist.
 	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
-	// A PodTemplate of the same namespace that the pods are like.
+	// The PodTemplate of the pods, in the same namespace.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// A Deployment, StatefulSet or ReplicaSet of the same namespace whose pods they are like.
+	// The Deployment, StatefulSet or ReplicaSet with the template of the pods, in the same namespace.
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
-	// For how many pods room is kept.
+	// The number of pods of the buffer.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=false
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// The same as a percentage of what scalableRef has now, rounded up.
+	// The number of pods as a percentage of the current replicas of scalableRef, rounded up.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=false
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
-	// The most that the pods may request together. Alone, it is filled.
+	// The maximum total requests of the pods. If only limits is set, the buffer has as many pods as fit.
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
 }
@@ -72,7 +73,7 @@ type LocalObjectRef struct {
 
 // ScalableRef names a workload of the same namespace.
 type ScalableRef struct {
-	// The API group of the workload; apps when it is empty.
+	// The API group of the workload. An empty value means apps.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
 	// Kind of the workload.
@@ -85,12 +86,12 @@ type ScalableRef struct {
 	Name string `json:"name"`
 }
 
-// CapacityBufferStatus is what came of a buffer.
+// CapacityBufferStatus is the observed state of a buffer.
 type CapacityBufferStatus struct {
 	// The PodTemplate that was read.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// For how many pods room is kept.
+	// The number of pods of the buffer.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// The generation of the PodTemplate that was read.
@@ -101,7 +102,7 @@ type CapacityBufferStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions Conditions `json:"conditions,omitempty"`
-	// How room is kept.
+	// How the capacity is reserved.
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 }

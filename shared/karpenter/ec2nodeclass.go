@@ -2,7 +2,7 @@ package karpenter
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EC2NodeClass says how an EC2 instance is made: image, network, disks, identity.
+// EC2NodeClass defines the EC2 settings of instances: image, network, disks and identity.
 // +kubebuilder:object:root=true
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""

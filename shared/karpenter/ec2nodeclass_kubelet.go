@@ -7,20 +7,20 @@ type KubeletConfiguration struct {
 	// Addresses of the cluster's DNS server.
 	// +optional
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
-	// The most pods that a node may run.
+	// The maximum number of pods on a node.
 	// +kubebuilder:validation:Minimum:=0
 	// +optional
 	MaxPods *int32 `json:"maxPods,omitempty"`
-	// The most pods for each core; maxPods still holds.
+	// The maximum number of pods per core; maxPods also applies.
 	// +kubebuilder:validation:Minimum:=0
 	// +optional
 	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
-	// Resources set aside for the operating system.
+	// Resources reserved for the operating system.
 	// +kubebuilder:validation:XValidation:message="valid keys for systemReserved are ['cpu','memory','ephemeral-storage','pid']",rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')"
 	// +kubebuilder:validation:XValidation:message="systemReserved value cannot be a negative resource quantity",rule="self.all(x, !self[x].startsWith('-'))"
 	// +optional
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
-	// Resources set aside for Kubernetes itself.
+	// Resources reserved for Kubernetes components.
 	// +kubebuilder:validation:XValidation:message="valid keys for kubeReserved are ['cpu','memory','ephemeral-storage','pid']",rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')"
 	// +kubebuilder:validation:XValidation:message="kubeReserved value cannot be a negative resource quantity",rule="self.all(x, !self[x].startsWith('-'))"
 	// +optional
@@ -37,15 +37,15 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:message="valid keys for evictionSoftGracePeriod are ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available']",rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])"
 	// +optional
 	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod,omitempty"`
-	// The most seconds that a pod gets to stop when a soft threshold evicts it.
+	// The maximum grace period in seconds of a pod that a soft threshold evicts.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
-	// Percent of disk use above which unused images are deleted.
+	// Disk usage in percent above which unused images are deleted.
 	// +kubebuilder:validation:Minimum:=0
 	// +kubebuilder:validation:Maximum:=100
 	// +optional
 	ImageGCHighThresholdPercent *int32 `json:"imageGCHighThresholdPercent,omitempty"`
-	// Percent of disk use down to which unused images are deleted.
+	// Disk usage in percent down to which unused images are deleted.
 	// +kubebuilder:validation:Minimum:=0
 	// +kubebuilder:validation:Maximum:=100
 	// +optional

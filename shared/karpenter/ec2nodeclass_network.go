@@ -1,14 +1,14 @@
 package karpenter
 
-// NetworkInterface is one interface that an instance starts with.
+// NetworkInterface is a network interface of a new instance.
 type NetworkInterface struct {
-	// The network card that the interface is on.
+	// The index of the interface's network card.
 	// +kubebuilder:validation:Minimum:=0
 	NetworkCardIndex int32 `json:"networkCardIndex"`
-	// The interface's place among the instance's interfaces.
+	// The device index of the interface.
 	// +kubebuilder:validation:Minimum:=0
 	DeviceIndex int32 `json:"deviceIndex"`
-	// What kind of interface it is.
+	// The type of the interface.
 	// +kubebuilder:validation:Enum:={interface,efa-only}
 	InterfaceType InterfaceType `json:"interfaceType"`
 }

@@ -1,6 +1,7 @@
 package karpenter
 
-// SubnetSelectorTerm picks subnets by tags or by id. All that a term names must match; a tag value of * matches any.
+// SubnetSelectorTerm selects subnets by tags or by ID. All fields of a term must match; the tag value *
+// matches any value.
 type SubnetSelectorTerm struct {
 	// Tags of the subnet; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -13,7 +14,7 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm picks security groups by tags, id or name.
+// SecurityGroupSelectorTerm selects security groups by tags, ID or name.
 type SecurityGroupSelectorTerm struct {
 	// Tags of the security group; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -24,11 +25,11 @@ type SecurityGroupSelectorTerm struct {
 	// +kubebuilder:validation:Pattern:="sg-[0-9a-z]+"
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the security group, which is not its Name tag.
+	// Name of the security group (not its Name tag).
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm picks capacity reservations.
+// CapacityReservationSelectorTerm selects capacity reservations.
 type CapacityReservationSelectorTerm struct {
 	// Tags of the reservation; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -43,7 +44,7 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:Pattern:="^[0-9]{12}$"
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
-	// Which launches the reservation takes.
+	// Which launches may use the reservation.
 	// +kubebuilder:validation:Enum:={open,targeted}
 	// +optional
 	InstanceMatchCriteria string `json:"instanceMatchCriteria,omitempty"`
@@ -61,10 +62,10 @@ type PlacementGroupSelector struct {
 	ID *string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm picks machine images.
+// AMISelectorTerm selects images.
 type AMISelectorTerm struct {
-	// An EKS image as family@version, for example al2023@v20240625 or bottlerocket@latest. With latest, nodes drift when
-	// AWS publishes an image. The Windows families have latest alone.
+	// An EKS image as family@version, for example al2023@v20240625 or bottlerocket@latest. With latest, nodes
+	// drift when AWS publishes an image. The Windows families support only latest.
 	// +kubebuilder:validation:XValidation:message="'alias' is improperly formatted, must match the format 'family@version'",rule="self.matches('^[a-zA-Z0-9]+@.+$')"
 	// +kubebuilder:validation:XValidation:message="family is not supported, must be one of the following: 'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'",rule="self.split('@')[0] in ['al2','al2023','bottlerocket','windows2019','windows2022','windows2025']"
 	// +kubebuilder:validation:XValidation:message="windows families may only specify version 'latest'",rule="self.split('@')[0] in ['windows2019','windows2022','windows2025'] ? self.split('@')[1] == 'latest' : true"
@@ -80,13 +81,13 @@ type AMISelectorTerm struct {
 	// +kubebuilder:validation:Pattern:="ami-[0-9a-z]+"
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the image, which is not its Name tag.
+	// Name of the image (not its Name tag).
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Who owns the image: an account id, self, amazon or aws-marketplace.
+	// Owner of the image: an account ID, self, amazon or aws-marketplace.
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// Name or ARN of the SSM parameter that holds the image's id.
+	// Name or ARN of the SSM parameter whose value is the image ID.
 	// +optional
 	SSMParameter string `json:"ssmParameter,omitempty"`
 }

@@ -5,18 +5,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EC2NodeClassStatus is what the class's selectors came to.
+// EC2NodeClassStatus is the observed state of the class, with the resources that its selectors match.
 type EC2NodeClassStatus struct {
-	// Subnets that the selectors found.
+	// Subnets that the selectors match.
 	// +optional
 	Subnets []Subnet `json:"subnets,omitempty"`
-	// Security groups that the selectors found.
+	// Security groups that the selectors match.
 	// +optional
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
-	// Capacity reservations that the selectors found.
+	// Capacity reservations that the selectors match.
 	// +optional
 	CapacityReservations []CapacityReservation `json:"capacityReservations,omitempty"`
-	// Machine images that the selectors found.
+	// Images that the selectors match.
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
 	// The instance profile that launches use.
@@ -27,7 +27,7 @@ type EC2NodeClassStatus struct {
 	Conditions Conditions `json:"conditions,omitempty"`
 }
 
-// Subnet is a subnet that instances may go to.
+// Subnet is a subnet in which instances may be launched.
 type Subnet struct {
 	// Id of the subnet.
 	// +required
@@ -35,12 +35,12 @@ type Subnet struct {
 	// Name of its availability zone.
 	// +required
 	Zone string `json:"zone"`
-	// Id of its availability zone, which is the same in every account.
+	// ID of its availability zone, which is the same in every account.
 	// +optional
 	ZoneID string `json:"zoneID,omitempty"`
 }
 
-// SecurityGroup is a security group that instances get.
+// SecurityGroup is a security group of instances.
 type SecurityGroup struct {
 	// Id of the security group.
 	// +required
@@ -50,7 +50,7 @@ type SecurityGroup struct {
 	Name string `json:"name,omitempty"`
 }
 
-// AMI is a machine image and the instance types that it runs on.
+// AMI is an image and the instance types that it supports.
 type AMI struct {
 	// Id of the image.
 	// +required
@@ -61,7 +61,7 @@ type AMI struct {
 	// Name of the image.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// What an instance type must be like to run the image.
+	// Requirements on the instance types that can use the image.
 	// +required
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
 }
@@ -71,33 +71,33 @@ type CapacityReservation struct {
 	// The availability zone of the reservation.
 	// +required
 	AvailabilityZone string `json:"availabilityZone"`
-	// When the reservation ends, if it does.
+	// When the reservation ends; empty if it has no end.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty" hash:"ignore"`
 	// Id of the reservation.
 	// +kubebuilder:validation:Pattern:="^cr-[0-9a-z]+$"
 	// +required
 	ID string `json:"id"`
-	// Which launches the reservation takes.
+	// Which launches may use the reservation.
 	// +kubebuilder:validation:Enum:={open,targeted}
 	// +required
 	InstanceMatchCriteria string `json:"instanceMatchCriteria"`
-	// The instance type that is reserved.
+	// The reserved instance type.
 	// +required
 	InstanceType string `json:"instanceType"`
 	// The account that owns the reservation.
 	// +kubebuilder:validation:Pattern:="^[0-9]{12}$"
 	// +required
 	OwnerID string `json:"ownerID"`
-	// An ordinary reservation or a capacity block.
+	// The type of the reservation: default or capacity block.
 	// +kubebuilder:validation:Enum:={default,capacity-block}
 	// +kubebuilder:default=default
 	// +optional
 	ReservationType CapacityReservationType `json:"reservationType"`
-	// Whether EC2 may take the capacity back.
+	// Whether the owner may reclaim the capacity.
 	// +optional
 	Interruptible bool `json:"interruptible"`
-	// Whether the reservation is about to end; capacity blocks alone expire.
+	// Whether the reservation is active or about to end; only capacity blocks are reported as expiring.
 	// +kubebuilder:validation:Enum:={active,expiring}
 	// +kubebuilder:default=active
 	// +optional

@@ -2,27 +2,27 @@ package karpenter
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// BlockDeviceMapping is one disk of an instance.
+// BlockDeviceMapping is a disk of an instance.
 type BlockDeviceMapping struct {
 	// Device name, for example /dev/xvda.
 	// +optional
 	DeviceName *string `json:"deviceName,omitempty"`
-	// The EBS volume behind the device.
+	// The EBS volume of the device.
 	// +kubebuilder:validation:XValidation:message="snapshotID or volumeSize must be defined",rule="has(self.snapshotID) || has(self.volumeSize)"
 	// +kubebuilder:validation:XValidation:message="snapshotID must be set when volumeInitializationRate is set",rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')"
 	// +optional
 	EBS *BlockDevice `json:"ebs,omitempty"`
-	// Whether the kubelet's root directory lies here; at most one device says so.
+	// Whether the disk has the kubelet's root directory; at most one disk may set it.
 	// +optional
 	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // BlockDevice describes an EBS volume; what is unset, EC2 decides.
 type BlockDevice struct {
-	// Whether the volume goes when the instance goes.
+	// Whether the volume is deleted when the instance is terminated.
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
-	// Whether the volume is encrypted. A volume from a snapshot takes this from the snapshot.
+	// Whether the volume is encrypted. A volume created from a snapshot has the snapshot's encryption.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// I/O operations per second, for gp3, io1 and io2.
@@ -31,13 +31,13 @@ type BlockDevice struct {
 	// The customer managed key for encryption, as key id, alias or ARN.
 	// +optional
 	KMSKeyID *string `json:"kmsKeyID,omitempty"`
-	// The snapshot that the volume starts from.
+	// The snapshot from which the volume is created.
 	// +optional
 	SnapshotID *string `json:"snapshotID,omitempty"`
 	// MiB per second, for gp3.
 	// +optional
 	Throughput *int64 `json:"throughput,omitempty"`
-	// MiB per second at which the snapshot is copied to the volume; needs snapshotID.
+	// MiB per second at which the snapshot is copied to the volume; requires snapshotID.
 	// +kubebuilder:validation:Minimum:=100
 	// +kubebuilder:validation:Maximum:=300
 	// +optional

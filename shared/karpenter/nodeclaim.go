@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NodeClaim asks for one node and, once it exists, is its record.
+// NodeClaim is a request for one node, and the record of that node after it exists.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=nodeclaims,scope=Cluster,categories=karpenter
 // +kubebuilder:subresource:status
@@ -40,18 +40,18 @@ type NodeClaimList struct {
 	Items           []NodeClaim `json:"items"`
 }
 
-// NodeClaimSpec is what the node must be like. It never changes once written.
+// NodeClaimSpec defines the requirements of the node. It is immutable.
 type NodeClaimSpec struct {
 	// Taints of the node; pods must tolerate them.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Taints that the node starts with and that something else, typically a DaemonSet, takes off.
-	// Pods need not tolerate them; the node counts as initialized when they are gone.
+	// Taints of the new node that another component removes, typically a DaemonSet. Pods need not tolerate
+	// them. The node is initialized only after they are removed.
 	// +optional
 	// +listType=atomic
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
-	// What the instance must be like, as constraints on labels.
+	// Requirements on the labels of the instance.
 	// +kubebuilder:validation:XValidation:message="requirements with operator 'In' must have a value defined",rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)"
 	// +kubebuilder:validation:XValidation:message="requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)"
 	// +kubebuilder:validation:XValidation:message="requirements with 'minValues' must have at least that many values specified in the 'values' field",rule="self.all(x, (x.operator == 'In' && has(x.minValues)) ? x.values.size() >= x.minValues : true)"
@@ -59,15 +59,15 @@ type NodeClaimSpec struct {
 	// +required
 	// +listType=atomic
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
-	// What the pods planned for this node need.
+	// Resources of the pods that are planned for this node.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty" hash:"ignore"`
-	// The node class that says how to make the instance.
+	// The node class with the settings of the instance.
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// The longest that draining may take, counted from the deletion. Once it is over, pods are deleted
-	// whatever their disruption budgets and do-not-disrupt annotations say; pods that need longer to stop are deleted
-	// that much earlier. Unset means draining may take for ever.
+	// The maximum duration of draining, counted from the deletion. At its end, pods are deleted regardless of
+	// PodDisruptionBudgets and do-not-disrupt annotations; pods with a longer grace period are deleted
+	// earlier by that period. If it is not set, draining has no time limit.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type="string"
 	// +optional
@@ -83,7 +83,7 @@ type NodeClaimSpec struct {
 
 // ResourceRequirements are the resources that a NodeClaim must offer.
 type ResourceRequirements struct {
-	// The least that the node must be able to allocate.
+	// The resources that the node must have allocatable.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }

@@ -5,21 +5,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeClaimStatus is what has been observed of a claim's instance and node.
+// NodeClaimStatus is the observed state of the claim's instance and node.
 type NodeClaimStatus struct {
-	// The Node that the instance registered as.
+	// The name of the Node that the instance registered.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// The instance, as aws:///zone/id.
+	// The provider ID of the instance: aws:///zone/id.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// The machine image that the instance was started from.
+	// The image of the instance.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// What the instance type is estimated to have.
+	// The estimated capacity of the instance type.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// What is estimated to be left for pods.
+	// The estimated allocatable resources.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// Conditions of the claim.
@@ -27,7 +27,8 @@ type NodeClaimStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions Conditions `json:"conditions,omitempty"`
-	// When a pod last came to the node or left it; a pod that ends or begins to terminate has left.
+	// When a pod was last bound to the node or removed from it; a pod that ends or begins to terminate counts
+	// as removed.
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
 }

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeOverlay corrects what planning believes of instance types: their price, and extended resources that EC2 does not know
-// of. It changes no instance. Its version is v1alpha1, behind a feature gate.
+// NodeOverlay changes the facts about instance types that planning uses: their price, and extended resources
+// that EC2 does not report. It changes no instance. Its version is v1alpha1, behind a feature gate.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=nodeoverlays,scope=Cluster,categories=karpenter,shortName=overlays
@@ -32,9 +32,9 @@ type NodeOverlayList struct {
 	Items           []NodeOverlay `json:"items"`
 }
 
-// NodeOverlaySpec says which instance types are meant, and what is different about them.
+// NodeOverlaySpec selects instance types and defines their changed price or capacity.
 type NodeOverlaySpec struct {
-	// Which instance types and offerings are meant, by well-known labels and the labels of the NodePool's template.
+	// Selects instance types and offerings by well-known labels and the labels of the NodePool's template.
 	// +kubebuilder:validation:XValidation:message="requirements with operator 'NotIn' must have a value defined",rule="self.all(x, x.operator == 'NotIn' ? x.values.size() != 0 : true)"
 	// +kubebuilder:validation:XValidation:message="requirements with operator 'In' must have a value defined",rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)"
 	// +kubebuilder:validation:XValidation:message="requirements operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single positive integer value",rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)"
@@ -42,7 +42,7 @@ type NodeOverlaySpec struct {
 	// +required
 	// +listType=atomic
 	Requirements []OverlayRequirement `json:"requirements,omitempty"`
-	// What is added to the price per hour, with its sign: US dollars, or a percentage. Not together with price.
+	// A signed change of the price per hour, in US dollars or as a percentage. It excludes price.
 	// +kubebuilder:validation:Pattern=`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`
 	// +optional
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
@@ -50,23 +50,23 @@ type NodeOverlaySpec struct {
 	// +kubebuilder:validation:Pattern=`^\d+(\.\d+)?$`
 	// +optional
 	Price *string `json:"price,omitempty"`
-	// Extended resources that nodes of the types have. Those that every node has cannot be changed.
+	// Extended resources of nodes of the types. Standard resources such as cpu and memory cannot be changed.
 	// +kubebuilder:validation:XValidation:message="invalid resource restricted",rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Which overlay wins where two say different things: the heavier; unset counts as 0.
+	// The overlay with the highest weight applies if several differ. The default is 0.
 	// +kubebuilder:validation:Minimum:=1
 	// +kubebuilder:validation:Maximum:=10000
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 }
 
-// OverlayRequirement constrains one label.
+// OverlayRequirement restricts the values of one label.
 type OverlayRequirement struct {
-	// The label that is constrained.
+	// The label key.
 	// +required
 	Key string `json:"key"`
-	// How values constrain the label: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
+	// How the label is compared with values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
 	// +kubebuilder:validation:Enum:=Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator,omitempty"`
@@ -76,7 +76,7 @@ type OverlayRequirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// NodeOverlayStatus is what came of an overlay.
+// NodeOverlayStatus is the observed state of an overlay.
 type NodeOverlayStatus struct {
 	// Conditions of the overlay.
 	// +optional

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePool says which nodes may be created, within which limits, and when they may be disrupted.
+// NodePool defines which nodes may be created, within which limits, and when they may be disrupted.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=nodepools,scope=Cluster,categories=karpenter
@@ -35,27 +35,28 @@ type NodePoolList struct {
 	Items           []NodePool `json:"items"`
 }
 
-// NodePoolSpec is what the user asks of a pool. A pool with replicas is static, any other is dynamic.
+// NodePoolSpec is the desired configuration of a pool. A pool with replicas is static, any other is dynamic.
 // +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="Cannot transition NodePool between static (replicas set) and dynamic (replicas unset) provisioning modes"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))",message="only 'limits.nodes' is supported on static NodePools"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="'weight' is not supported on static NodePools"
 type NodePoolSpec struct {
-	// What every NodeClaim of this pool starts from; pods narrow it further.
+	// The template of the pool's NodeClaims. The requirements of pods restrict it further.
 	// +required
 	Template NodeClaimTemplate `json:"template"`
 	// When and how fast nodes of this pool may be disrupted.
 	// +kubebuilder:default:={consolidateAfter: "0s"}
 	// +optional
 	Disruption Disruption `json:"disruption"`
-	// Upper bounds on the sum of the pool's resources; the key "nodes" bounds the count. A static pool takes that key alone.
+	// Maximum total resources of the pool's nodes; the key "nodes" limits their number. A static pool allows
+	// only that key.
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
-	// Higher weights are tried first; unset counts as 0. Not for static pools.
+	// NodePools with a higher weight are tried first. The default is 0. Not for static pools.
 	// +kubebuilder:validation:Minimum:=1
 	// +kubebuilder:validation:Maximum:=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// A fixed number of nodes, whatever the pods ask for. Setting it makes the pool static. Alpha.
+	// A fixed number of nodes, independent of pods. It makes the pool static. Alpha.
 	// +kubebuilder:validation:Minimum:=0
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`

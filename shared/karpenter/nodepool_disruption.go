@@ -4,7 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Disruption says when nodes of a pool may be consolidated and how many at once.
 type Disruption struct {
-	// How long a node must have been quiet before it may be consolidated, or Never. Static pools ignore it.
+	// How long a node must have had no pod changes before it may be consolidated, or Never. Static pools
+	// ignore it.
 	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 	// +kubebuilder:validation:Type="string"
 	// +kubebuilder:validation:Schemaless
@@ -15,7 +16,8 @@ type Disruption struct {
 	// +kubebuilder:validation:Enum:=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
 	// +optional
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
-	// How many nodes may be disrupted at once; of the active budgets the strictest counts.
+	// The number of nodes that may be disrupted at the same time. The strictest of the active budgets
+	// applies.
 	// +kubebuilder:validation:XValidation:message="'schedule' must be set with 'duration'",rule="self.all(x, has(x.schedule) == has(x.duration))"
 	// +kubebuilder:default:={{nodes: "10%"}}
 	// +kubebuilder:validation:MaxItems=50
@@ -24,23 +26,23 @@ type Disruption struct {
 	Budgets []Budget `json:"budgets,omitempty" hash:"ignore"`
 }
 
-// Budget bounds how many of a pool's nodes may be going away at the same time.
+// Budget limits the number of nodes of a pool that are disrupted at the same time.
 type Budget struct {
-	// The kinds of disruption that the budget bounds; all of them when empty.
+	// The disruption reasons to which the budget applies. An empty list means all.
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	// +listType=set
 	Reasons []DisruptionReason `json:"reasons,omitempty"`
-	// How many nodes: a count, or a percentage of the pool rounded up.
+	// The number of nodes, or a percentage of the pool's nodes, rounded up.
 	// +kubebuilder:validation:Pattern:="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:default:="10%"
 	Nodes string `json:"nodes" hash:"ignore"`
-	// When the budget begins to apply, in cron's five fields or its @names, in UTC. Goes with duration; without both
-	// the budget always applies.
+	// When the budget begins to apply: a cron expression of five fields or an @name, in UTC. Requires
+	// duration; a budget without both always applies.
 	// +kubebuilder:validation:Pattern:=`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`
 	// +optional
 	Schedule *string `json:"schedule,omitempty" hash:"ignore"`
-	// How long the budget applies from each hit of the schedule, in hours and minutes.
+	// How long the budget applies after each time of the schedule, in hours and minutes.
 	// +kubebuilder:validation:Pattern=`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`
 	// +kubebuilder:validation:Type="string"
 	// +optional
@@ -62,7 +64,7 @@ const (
 // BalancedK is the k of the Balanced policy: a move is approved if its score is at least 1/k.
 const BalancedK int32 = 2
 
-// DisruptionReason names a kind of disruption in a budget.
+// DisruptionReason is a disruption reason of a budget.
 // +kubebuilder:validation:Enum={Underutilized,Empty,Drifted}
 type DisruptionReason string
 

@@ -2,16 +2,17 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// NodePoolStatus is what has been observed of a pool.
+// NodePoolStatus is the observed state of a pool.
 type NodePoolStatus struct {
-	// The sum of the resources of the pool's nodes.
+	// The total resources of the pool's nodes.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
-	// How many nodes the pool has.
+	// The number of nodes of the pool.
 	// +kubebuilder:default:=0
 	// +optional
 	Nodes *int64 `json:"nodes"`
-	// The generation of the node class that NodeRegistrationHealthy speaks of; a newer one resets that condition.
+	// The generation of the node class to which NodeRegistrationHealthy refers; a newer generation resets
+	// that condition.
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
 	// Conditions of the pool.

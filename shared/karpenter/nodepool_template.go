@@ -12,7 +12,7 @@ type NodeClaimTemplate struct {
 	Spec NodeClaimTemplateSpec `json:"spec"`
 }
 
-// ObjectMeta is the little metadata that a template may carry; both maps go to the NodeClaim and its Node.
+// ObjectMeta is the metadata of a template, which is copied to the NodeClaim and its Node.
 type ObjectMeta struct {
 	// Labels for the NodeClaim and the Node.
 	// +kubebuilder:validation:MaxProperties=100
@@ -25,18 +25,19 @@ type ObjectMeta struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// NodeClaimTemplateSpec is the spec of a future NodeClaim, without the resources that only a scheduling decision knows.
+// NodeClaimTemplateSpec is the spec of the pool's NodeClaims, without the resources, which depend on the
+// planned pods.
 type NodeClaimTemplateSpec struct {
 	// Taints of the node; pods must tolerate them.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Taints that the node starts with and that something else, typically a DaemonSet, takes off.
-	// Pods need not tolerate them; the node counts as initialized when they are gone.
+	// Taints of the new node that another component removes, typically a DaemonSet. Pods need not tolerate
+	// them. The node is initialized only after they are removed.
 	// +optional
 	// +listType=atomic
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
-	// What the instances must be like, as constraints on labels.
+	// Requirements on the labels of the instances.
 	// +kubebuilder:validation:XValidation:message="requirements with operator 'In' must have a value defined",rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)"
 	// +kubebuilder:validation:XValidation:message="requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)"
 	// +kubebuilder:validation:XValidation:message="requirements with 'minValues' must have at least that many values specified in the 'values' field",rule="self.all(x, (x.operator == 'In' && has(x.minValues)) ? x.values.size() >= x.minValues : true)"
@@ -44,14 +45,14 @@ type NodeClaimTemplateSpec struct {
 	// +required
 	// +listType=atomic
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
-	// The node class that says how to make the instance; its group and kind cannot change.
+	// The node class with the settings of the instance. Its group and kind are immutable.
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// The longest that draining may take, counted from the deletion. Once it is over, pods are deleted
-	// whatever their disruption budgets and do-not-disrupt annotations say; pods that need longer to stop are deleted
-	// that much earlier. Unset means draining may take for ever.
+	// The maximum duration of draining, counted from the deletion. At its end, pods are deleted regardless of
+	// PodDisruptionBudgets and do-not-disrupt annotations; pods with a longer grace period are deleted
+	// earlier by that period. If it is not set, draining has no time limit.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type="string"
 	// +optional

@@ -2,12 +2,13 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// NodeSelectorRequirementWithMinValues constrains one label and may ask that a choice of values remains.
+// NodeSelectorRequirementWithMinValues restricts the values of one label, and may require a minimum number of
+// values.
 type NodeSelectorRequirementWithMinValues struct {
-	// The label that is constrained.
+	// The label key.
 	// +required
 	Key string `json:"key"`
-	// How values constrain the label: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
+	// How the label is compared with values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
 	// +kubebuilder:validation:Enum:=Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator,omitempty"`
@@ -15,7 +16,7 @@ type NodeSelectorRequirementWithMinValues struct {
 	// +optional
 	// +listType=atomic
 	Values []string `json:"values,omitempty"`
-	// How many different values must remain possible when an instance is launched. Alpha.
+	// The minimum number of different values among the instance types of a launch. Alpha.
 	// +kubebuilder:validation:Minimum:=1
 	// +kubebuilder:validation:Maximum:=50
 	// +optional
