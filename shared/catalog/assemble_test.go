@@ -11,7 +11,7 @@ import (
 )
 
 // Assemble is the inverse of Disassemble for every embedded catalogue.
-func TestAssembleUndoesDisassemble(t *testing.T) {
+func TestAssembleInvertsDisassemble(t *testing.T) {
 	for _, region := range catalog.Regions() {
 		want := embeddedCatalogues(t, region)
 		if diff := cmp.Diff(want, catalog.Assemble(catalog.Disassemble(want))); diff != "" {

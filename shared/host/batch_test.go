@@ -20,8 +20,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// fate is the error for a message, by its body.
-func fate(m queue.Message) error {
+// errorFor is the error for a message, by its body.
+func errorFor(m queue.Message) error {
 	switch body := string(m.Body); body {
 	case "ok":
 		return nil
@@ -40,13 +40,13 @@ func fate(m queue.Message) error {
 	}
 }
 
-// fates is a batch handler that records the size of each batch.
-func fates(sizes *[]int) host.BatchHandler {
+// newBatchHandler is a batch handler that records the size of each batch.
+func newBatchHandler(sizes *[]int) host.BatchHandler {
 	return func(_ context.Context, batch []host.Delivery) {
 		*sizes = append(*sizes, len(batch))
 		for i := range batch {
 			batch[i].LogFields.ID = string(batch[i].Message.Body)
-			batch[i].Err = fate(batch[i].Message)
+			batch[i].Err = errorFor(batch[i].Message)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (b *bench) deliveries(t *testing.T, bodies ...string) []queue.Message {
 }
 
 // Each message of a batch gets its own disposition, and dispositions share calls where possible.
-func TestDealAll(t *testing.T) {
+func TestProcessMessages(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		bodies []string
@@ -95,10 +95,10 @@ func TestDealAll(t *testing.T) {
 				if string(m.Body) == "alone" {
 					return nil
 				}
-				return fate(m)
+				return errorFor(m)
 			})
 			counted := &counting{bench: b}
-			w.Queue, w.Dead, w.HandleBatch = counted, countedLetters{counted}, fates(&sizes)
+			w.Queue, w.Dead, w.HandleBatch = counted, countedDLQSender{counted}, newBatchHandler(&sizes)
 			w.ErrorLog = &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()) }}
 			lines := w.ProcessMessages(t.Context(), messages)
 			slices.Sort(alone)
@@ -124,7 +124,7 @@ func TestDealAll(t *testing.T) {
 }
 
 // The log lines of a batch keep their fields after the handler's memory is reused.
-func TestLinesKeepTheirFields(t *testing.T) {
+func TestLogLinesKeepFields(t *testing.T) {
 	b := newBench()
 	w, said := b.worker(returns(nil)), 0
 	w.HandleBatch = func(_ context.Context, batch []host.Delivery) {
@@ -189,9 +189,9 @@ func (c *counting) Hide(ctx context.Context, receipt string, visibility time.Dur
 	return c.Queue.Hide(ctx, receipt, visibility)
 }
 
-type countedLetters struct{ c *counting }
+type countedDLQSender struct{ c *counting }
 
-func (l countedLetters) Send(ctx context.Context, messages ...queue.Outgoing) error {
+func (l countedDLQSender) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	if err := l.c.call("send to DLQ", len(messages)); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (l countedLetters) Send(ctx context.Context, messages ...queue.Outgoing) er
 }
 
 // If a call is rejected because of one message, it is repeated for each message.
-func TestBatchRefused(t *testing.T) {
+func TestRejectedBatchIsRepeatedSeparately(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		kind   fault.Kind
@@ -226,7 +226,7 @@ func TestBatchRefused(t *testing.T) {
 			}}
 			var sizes []int
 			w := b.worker(returns(errors.New("handled separately")))
-			w.Queue, w.Dead, w.HandleBatch = counted, countedLetters{counted}, fates(&sizes)
+			w.Queue, w.Dead, w.HandleBatch = counted, countedDLQSender{counted}, newBatchHandler(&sizes)
 			undone := 0
 			for _, l := range w.ProcessMessages(t.Context(), messages) {
 				if l.DispositionErr != nil {

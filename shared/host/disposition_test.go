@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-func TestJudge(t *testing.T) {
+func TestDecideDisposition(t *testing.T) {
 	kind := func(k fault.Kind) error { return fmt.Errorf("around: %w", fault.F("doing", k, "because")) }
 	for _, c := range []struct {
 		name     string

@@ -18,7 +18,7 @@ import (
 )
 
 // narrow is a DLQ with a lower size limit than the SQS maximum.
-type narrow struct{ letters }
+type narrow struct{ dlqSender }
 
 func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
@@ -26,12 +26,12 @@ func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
 			return fault.F("sending", fault.Invalid, "InvalidParameterValue: too long")
 		}
 	}
-	return n.letters.Send(ctx, messages...)
+	return n.dlqSender.Send(ctx, messages...)
 }
 
 // A poison message of any bytes and any size is moved to the DLQ at once, and its DLQ message keeps at least the
 // beginning of the body.
-func TestEveryPoisonIsParked(t *testing.T) {
+func TestPoisonMovesToDLQ(t *testing.T) {
 	x := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
 	for _, c := range []struct {
 		name    string
@@ -58,7 +58,7 @@ func TestEveryPoisonIsParked(t *testing.T) {
 			b := newBench()
 			w := b.worker(returns(fault.F("reading", fault.Poison, "bad")))
 			if c.narrow {
-				w.Dead = narrow{letters{b}}
+				w.Dead = narrow{dlqSender{b}}
 			}
 			m := b.deliver(t, c.body)
 			m.Attributes = map[string]string{"source": strings.Repeat("s", 2000), "type": "t"}

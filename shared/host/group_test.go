@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-func TestTogether(t *testing.T) {
+func TestRunTogether(t *testing.T) {
 	errFirst := errors.New("first")
 	for _, c := range []struct {
 		name string

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func TestEvents(t *testing.T) {
+func TestNewEventHandler(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		change  func(*event.Envelope)
@@ -63,7 +63,7 @@ func ahead(e *event.Envelope) { e.Time, e.Expires = noon.Add(5*time.Hour), noon.
 func expiring(e *event.Envelope) { e.Expires = e.Time.Add(event.MinTTL) }
 
 // The log line describes the envelope, even if it was dropped.
-func TestEventsNote(t *testing.T) {
+func TestEnvelopeLogFields(t *testing.T) {
 	note := func(t *testing.T, body []byte, sent time.Time) host.LogFields {
 		t.Helper()
 		b := newBench()

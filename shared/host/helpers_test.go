@@ -66,7 +66,7 @@ func newBench() *bench {
 }
 
 func (b *bench) worker(handle host.Handler) host.Worker {
-	return host.Worker{Service: "planner", Queue: b, Dead: letters{b}, Handle: handle, Now: time.Now, Log: func(l host.LogLine) {
+	return host.Worker{Service: "planner", Queue: b, Dead: dlqSender{b}, Handle: handle, Now: time.Now, Log: func(l host.LogLine) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.lines = append(b.lines, l)
@@ -122,10 +122,10 @@ func (b *bench) Hide(ctx context.Context, receipt string, visibility time.Durati
 	return b.Queue.Hide(ctx, receipt, visibility)
 }
 
-// letters is the bench's DLQ.
-type letters struct{ b *bench }
+// dlqSender is the bench's DLQ.
+type dlqSender struct{ b *bench }
 
-func (l letters) Send(ctx context.Context, messages ...queue.Outgoing) error {
+func (l dlqSender) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	l.b.called("send to DLQ")
 	if l.b.refuse != nil {
 		return l.b.refuse

@@ -27,7 +27,7 @@ func looping(t *testing.T, l host.Loop, during func()) {
 	}
 }
 
-func TestLoopKeepsItsPace(t *testing.T) {
+func TestLoopInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps int
 		looping(t, host.Loop{Interval: time.Second, Reconcile: func(context.Context) error { steps++; return nil }}, func() {
@@ -82,7 +82,7 @@ func TestLoopCoalescesChanges(t *testing.T) {
 
 // Due work is reconciled when it is due, even within the minimum pause; work that stays due is retried at most ten
 // times per second.
-func TestLoopMindsWhatIsDue(t *testing.T) {
+func TestLoopReconcilesDueWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		began := time.Now()
@@ -118,7 +118,7 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 
 // Under constant change a slow reconcile leaves half of the time to the messages that wait for the same mutex: one
 // message per reconcile would not keep up with a storm.
-func TestLoopLeavesHalfToMessages(t *testing.T) {
+func TestLoopSharesMutexWithMessages(t *testing.T) {
 	for _, took := range []time.Duration{400 * time.Millisecond, 2 * time.Second} {
 		t.Run(took.String(), func(t *testing.T) { leavesHalf(t, took) })
 	}
@@ -151,7 +151,7 @@ func leavesHalf(t *testing.T, took time.Duration) {
 }
 
 // Reconciles that fail, panic or hang are reported and do not end the loop.
-func TestLoopGoesOn(t *testing.T) {
+func TestLoopContinuesAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps, told := 0, []string{}
 		l := host.Loop{Interval: time.Second, Timeout: 5 * time.Second, ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) { told = append(told, err.Error()[:min(30, len(err.Error()))]) }}}
@@ -184,7 +184,7 @@ func TestLoopStopsQuietly(t *testing.T) {
 	})
 }
 
-func TestTrouble(t *testing.T) {
+func TestRateLimitedLog(t *testing.T) {
 	var told []string
 	trouble := &host.RateLimitedLog{Write: func(err error, times int) { told = append(told, fmt.Sprintf("%v ×%d", err, times)) }}
 	for second := range 600 {
@@ -206,7 +206,7 @@ func TestTrouble(t *testing.T) {
 	none.Report(noon, errors.New("no writer"))
 }
 
-func TestGate(t *testing.T) {
+func TestMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := host.NewMutex()
 		var inside, most, done atomic.Int32

@@ -183,7 +183,7 @@ func (l late) Receive(ctx context.Context, limit int, wait, visibility time.Dura
 	return messages, err
 }
 
-func TestPollGivesBackWhatCameTooLate(t *testing.T) {
+func TestPollReturnsLateMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()
 		b.put(2)
@@ -235,7 +235,7 @@ func TestPollBacksOff(t *testing.T) {
 }
 
 // A missing queue ends Poll only at the start.
-func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
+func TestPollFailsWithoutQueue(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		kind  fault.Kind
@@ -273,7 +273,7 @@ func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
 }
 
 // A replica whose MayReceive returns false receives no messages.
-func TestPollWhenAllowed(t *testing.T) {
+func TestPollReceivesOnlyIfAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()
 		b.put(1)

@@ -19,7 +19,7 @@ func returns(err error) host.Handler {
 }
 
 // Each disposition makes its calls to the queue in the right order.
-func TestDo(t *testing.T) {
+func TestProcessMessage(t *testing.T) {
 	poison := fault.F("reading", fault.Poison, "no envelope")
 	for _, c := range []struct {
 		name   string
@@ -60,7 +60,7 @@ func (b *bench) left(t *testing.T) (in, dead int) {
 	return depth(b.Queue), depth(b.dead)
 }
 
-func TestDoHidesForTheBackoff(t *testing.T) {
+func TestRetryHidesForBackoff(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	v := b.worker(returns(fault.F("calling", fault.Throttled, "slow down"))).ProcessMessage(t.Context(), m).Disposition
@@ -70,7 +70,7 @@ func TestDoHidesForTheBackoff(t *testing.T) {
 }
 
 // A message whose handler panics is received MaxBugReceives times, then becomes a DLQ message with the reason.
-func TestPanicIsParkedInTheEnd(t *testing.T) {
+func TestPanicMovesToDLQAtLastReceive(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte(`{"a":1}`))
 	w := b.worker(func(context.Context, queue.Message) error { panic("index out of range") })
@@ -96,7 +96,7 @@ func TestPanicIsParkedInTheEnd(t *testing.T) {
 }
 
 // If its DLQ message cannot be sent, the original stays in the queue.
-func TestParkBeforeDelete(t *testing.T) {
+func TestDLQSendPrecedesDelete(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	b.refuse = errAway
@@ -113,7 +113,7 @@ func TestParkBeforeDelete(t *testing.T) {
 }
 
 // Shutdown does not undo finished work.
-func TestVerdictOutlivesTheContext(t *testing.T) {
+func TestDispositionIsAppliedAfterCancel(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	ctx, cancel := context.WithCancel(t.Context())

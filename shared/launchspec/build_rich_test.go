@@ -202,9 +202,9 @@ func TestReservedLaunches(t *testing.T) {
 	}
 }
 
-// TestOtherLaunchesLeaveReservationsAlone checks that launches without a reservation do not use open
+// TestOtherLaunchesUseNoReservation checks that launches without a reservation do not use open
 // reservations, whose capacity the plan has counted for other nodes.
-func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
+func TestOtherLaunchesUseNoReservation(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 		w.batch.Snapshot.Settings.Gates.ReservedCapacity = gate
@@ -239,9 +239,9 @@ func TestOverlaidPrices(t *testing.T) {
 	}
 }
 
-// TestFactsAreThePlansOwn checks that the facts of types equal the values of the plan, including
+// TestFactsMatchPlan checks that the facts of types equal the values of the plan, including
 // overlays and placement groups.
-func TestFactsAreThePlansOwn(t *testing.T) {
+func TestFactsMatchPlan(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "1", "0"))
 	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
 	overlay := karpenter.NodeOverlay{}
@@ -299,9 +299,9 @@ func TestEFAInterfaces(t *testing.T) {
 	}
 }
 
-// TestTemplatesAreOneEach checks which values need separate templates, and that overrides are with the
+// TestTemplatesPerValue checks which values need separate templates, and that overrides are with the
 // template of their type.
-func TestTemplatesAreOneEach(t *testing.T) {
+func TestTemplatesPerValue(t *testing.T) {
 	w := newWorld(planningtest.NewPods("inflate", 1, "500m", "0"))
 	intent := w.build(t).Intents[0]
 	if len(intent.Templates) < 2 {
@@ -338,8 +338,8 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestPlansSpreadOverSubnets checks that an intent accounts for the addresses of earlier intents.
-func TestPlansSpreadOverSubnets(t *testing.T) {
+// TestIntentsSpreadOverSubnets checks that an intent accounts for the addresses of earlier intents.
+func TestIntentsSpreadOverSubnets(t *testing.T) {
 	w := newWorld(planningtest.NewPods("big", 60, "3", "0"))
 	w.pool().Spec.Limits = nil
 	w.class().Status.Subnets = append(w.class().Status.Subnets, karpenter.Subnet{ID: "subnet-0a000000000000002", Zone: "ap-northeast-2a", ZoneID: "apne2-az1"})
@@ -398,8 +398,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestInvalidClassesGivePodsBack checks that each error says what to correct.
-func TestInvalidClassesGivePodsBack(t *testing.T) {
+// TestInvalidClassesLeavePodsUnplaced checks that each error says what to correct.
+func TestInvalidClassesLeavePodsUnplaced(t *testing.T) {
 	for _, tt := range []struct {
 		name, says string
 		edit       func(*world)

@@ -84,7 +84,7 @@ func TestSeedGoldens(t *testing.T) {
 	golden(t, "seed-claim.json", text(t, built.Plan.Intents[0].Claims[0]))
 }
 
-func TestMachinesReadWhatWasWritten(t *testing.T) {
+func TestUserDataRoundTrip(t *testing.T) {
 	batch := seed()
 	pool := &batch.Snapshot.NodePools[0]
 	pool.Spec.Template.Labels = map[string]string{"team": "shop", "node-role.kubernetes.io/web": "true"}
@@ -121,7 +121,7 @@ func TestMachinesReadWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestEqualNodesShareAnIntent(t *testing.T) {
+func TestEqualNodesShareIntent(t *testing.T) {
 	batch := planningtest.NewBatch(planningtest.NewPods("big", 120, "3", "0"))
 	batch.Snapshot.NodePools[0].Spec.Limits = nil
 	built := build(t, batch)
@@ -214,7 +214,7 @@ func TestOwnerTags(t *testing.T) {
 	}
 }
 
-func TestUnreadableUserDataGivesPodsBack(t *testing.T) {
+func TestInvalidUserDataLeavesPodsUnplaced(t *testing.T) {
 	batch := seed()
 	class := &batch.Snapshot.NodeClasses[0]
 	class.Spec.AMIFamily, class.Spec.UserData = new(karpenter.AMIFamilyBottlerocket), new("echo hello")
@@ -228,7 +228,7 @@ func TestUnreadableUserDataGivesPodsBack(t *testing.T) {
 	}
 }
 
-func TestOnDemandWhereSpotIsSoldOut(t *testing.T) {
+func TestOnDemandIfSpotIsUnavailable(t *testing.T) {
 	batch := seed()
 	batch.Snapshot.Unavailable = []planning.Unavailable{
 		{Offering: event.Offering{CapacityType: cloud.Spot}, Until: planningtest.Now.Add(1), Reason: "test"},

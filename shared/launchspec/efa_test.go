@@ -12,10 +12,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestPromisedEFAs checks that a NodeClaim has EFA devices only if its launch template has interfaces
+// TestEFAResources checks that a NodeClaim has EFA devices only if its launch template has interfaces
 // for them: a pod requests one, or the EC2NodeClass lists interfaces (Karpenter:
 // pkg/cloudprovider/cloudprovider.go, instanceToNodeClaim).
-func TestPromisedEFAs(t *testing.T) {
+func TestEFAResources(t *testing.T) {
 	const adapters = karpenter.ResourceEFA
 	asks := func(p *planning.PodSpec) { p.Requests[adapters] = resource.MustParse("1") }
 	for _, tt := range []struct {

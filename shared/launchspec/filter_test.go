@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// sell returns an offer in zone a.
-func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer {
+// newOffer returns an offer in zone a.
+func newOffer(kind, capacityType string, price float64, edits ...func(*offer)) offer {
 	o := offer{PricedOffering: planning.PricedOffering{PricePerHour: price}}
 	o.InstanceType, o.CapacityType, o.Zone = kind, capacityType, "a"
 	for _, edit := range edits {
@@ -68,36 +68,36 @@ func TestFilters(t *testing.T) {
 		offers       []offer
 		want         string
 	}{
-		{"CompatibleAvailable", "no requirements", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
-		{"CompatibleAvailable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{sell("m", "spot", 1), sell("n", "spot", 2)}, "n"},
-		{"CompatibleAvailable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{sell("m", "spot", 1), sell("m", "spot", 2, in("b"))}, "m/b"},
-		{"CompatibleAvailable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "n"},
-		{"CompatibleAvailable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
-		{"CompatibleAvailable", "a reservation that the class no longer has", nil, []offer{sell("m", "reserved", 1), sell("n", "spot", 2)}, "n"},
+		{"CompatibleAvailable", "no requirements", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
+		{"CompatibleAvailable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{newOffer("m", "spot", 1), newOffer("n", "spot", 2)}, "n"},
+		{"CompatibleAvailable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{newOffer("m", "spot", 1), newOffer("m", "spot", 2, in("b"))}, "m/b"},
+		{"CompatibleAvailable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "n"},
+		{"CompatibleAvailable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{newOffer("m", "", 1, from("cr-1", 1)), newOffer("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
+		{"CompatibleAvailable", "a reservation that the class no longer has", nil, []offer{newOffer("m", "reserved", 1), newOffer("n", "spot", 2)}, "n"},
 
-		{"CapacityReservationType", "no reserved offerings", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
-		{"CapacityReservationType", "reserved offerings only", nil, []offer{sell("m", "spot", 1), sell("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
-		{"CapacityReservationType", "the cheapest market", nil, []offer{sell("m", "", 1, from("block-1", 1)), sell("n", "", 2, from("cr-1", 1)), sell("o", "", 3, from("block-2", 1))}, "m:block-1 o:block-2"},
-		{"CapacityReservationType", "default reservations before others of equal price", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1)), sell("o", "", 1, from("cr-1", 1))}, "o:cr-1"},
-		{"CapacityReservationType", "capacity blocks before interruptible reservations", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1))}, "n:block-1"},
+		{"CapacityReservationType", "no reserved offerings", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
+		{"CapacityReservationType", "reserved offerings only", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
+		{"CapacityReservationType", "the cheapest market", nil, []offer{newOffer("m", "", 1, from("block-1", 1)), newOffer("n", "", 2, from("cr-1", 1)), newOffer("o", "", 3, from("block-2", 1))}, "m:block-1 o:block-2"},
+		{"CapacityReservationType", "default reservations before others of equal price", nil, []offer{newOffer("m", "", 1, from("loan-1", 1)), newOffer("n", "", 1, from("block-1", 1)), newOffer("o", "", 1, from("cr-1", 1))}, "o:cr-1"},
+		{"CapacityReservationType", "capacity blocks before interruptible reservations", nil, []offer{newOffer("m", "", 1, from("loan-1", 1)), newOffer("n", "", 1, from("block-1", 1))}, "n:block-1"},
 
-		{"CapacityBlock", "only the cheapest block", nil, []offer{sell("m", "", 2, from("block-1", 9)), sell("n", "", 1, from("block-2", 1)), sell("o", "", 3, from("block-3", 1))}, "n:block-2"},
-		{"CapacityBlock", "no blocks", nil, []offer{sell("m", "", 2, from("cr-1", 1)), sell("n", "", 3, from("cr-2", 1))}, "m:cr-1 n:cr-2"},
+		{"CapacityBlock", "only the cheapest block", nil, []offer{newOffer("m", "", 2, from("block-1", 9)), newOffer("n", "", 1, from("block-2", 1)), newOffer("o", "", 3, from("block-3", 1))}, "n:block-2"},
+		{"CapacityBlock", "no blocks", nil, []offer{newOffer("m", "", 2, from("cr-1", 1)), newOffer("n", "", 3, from("cr-2", 1))}, "m:cr-1 n:cr-2"},
 
 		{"ReservedOffering", "the largest reservation per type and zone", nil, []offer{
-			sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 5)), sell("m", "", 1, in("b"), from("cr-3", 1)), sell("n", "", 1, from("cr-4", 1)),
+			newOffer("m", "", 1, from("cr-1", 1)), newOffer("m", "", 1, from("cr-2", 5)), newOffer("m", "", 1, in("b"), from("cr-3", 1)), newOffer("n", "", 1, from("cr-4", 1)),
 		}, "m:cr-2 m/b:cr-3 n:cr-4"},
-		{"ReservedOffering", "the first of equal ones", nil, []offer{sell("m", "", 1, from("cr-1", 2)), sell("m", "", 1, from("cr-2", 2))}, "m:cr-1"},
-		{"ReservedOffering", "no reserved offerings", nil, []offer{sell("m", "spot", 1), sell("m", "spot", 2)}, "m m"},
+		{"ReservedOffering", "the first of equal ones", nil, []offer{newOffer("m", "", 1, from("cr-1", 2)), newOffer("m", "", 1, from("cr-2", 2))}, "m:cr-1"},
+		{"ReservedOffering", "no reserved offerings", nil, []offer{newOffer("m", "spot", 1), newOffer("m", "spot", 2)}, "m m"},
 
-		{"ExoticInstanceType", "dropped if others remain", nil, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "m"},
-		{"ExoticInstanceType", "kept if nothing else remains", nil, []offer{sell("gpu", "spot", 1, exotic)}, "gpu"},
-		{"ExoticInstanceType", "kept for minValues", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
+		{"ExoticInstanceType", "dropped if others remain", nil, []offer{newOffer("gpu", "spot", 1, exotic), newOffer("m", "spot", 2)}, "m"},
+		{"ExoticInstanceType", "kept if nothing else remains", nil, []offer{newOffer("gpu", "spot", 1, exotic)}, "gpu"},
+		{"ExoticInstanceType", "kept for minValues", varied, []offer{newOffer("gpu", "spot", 1, exotic), newOffer("m", "spot", 2)}, "gpu m"},
 
-		{"SpotOffering", "dropped if it is more expensive than on-demand", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2), sell("o", "spot", 3)}, "m n"},
-		{"SpotOffering", "kept at the same price", nil, []offer{sell("n", "on-demand", 2), sell("o", "spot", 2)}, "n o"},
-		{"SpotOffering", "kept at any price if there is no on-demand", nil, []offer{sell("m", "spot", 9)}, "m"},
-		{"SpotOffering", "kept for minValues", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
+		{"SpotOffering", "dropped if it is more expensive than on-demand", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2), newOffer("o", "spot", 3)}, "m n"},
+		{"SpotOffering", "kept at the same price", nil, []offer{newOffer("n", "on-demand", 2), newOffer("o", "spot", 2)}, "n o"},
+		{"SpotOffering", "kept at any price if there is no on-demand", nil, []offer{newOffer("m", "spot", 9)}, "m"},
+		{"SpotOffering", "kept for minValues", varied, []offer{newOffer("n", "on-demand", 2), newOffer("o", "spot", 3)}, "n o"},
 	} {
 		t.Run(tt.filter+"/"+tt.name, func(t *testing.T) {
 			for _, f := range filters {
@@ -132,14 +132,14 @@ func TestChoice(t *testing.T) {
 		offers []offer
 		want   string
 	}{
-		{"spot before on-demand", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "spot  price-capacity-optimized m"},
-		{"on-demand if spot is more expensive", []offer{sell("n", "on-demand", 2), sell("m", "spot", 3)}, "on-demand  lowest-price n"},
-		{"reserved before both", []offer{sell("m", "spot", 1), sell("o", "", 2, from("cr-1", 1)), sell("n", "on-demand", 3)}, "reserved  lowest-price o:cr-1"},
-		{"a capacity block", []offer{sell("o", "", 2, from("block-1", 1))}, "reserved capacity-block  o:block-1"},
-		{"an interruptible reservation", []offer{sell("o", "", 2, from("loan-1", 1))}, "reserved reserved-capacity  o:loan-1"},
-		{"overlaid spot", []offer{sell("m", "spot", 1, overlaid), sell("n", "spot", 2)}, "spot  capacity-optimized-prioritized m n"},
-		{"overlaid on-demand", []offer{sell("m", "on-demand", 1), sell("n", "on-demand", 2, overlaid)}, "on-demand  prioritized m n"},
-		{"an overlay of an excluded offering", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2, overlaid)}, "spot  price-capacity-optimized m"},
+		{"spot before on-demand", []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "spot  price-capacity-optimized m"},
+		{"on-demand if spot is more expensive", []offer{newOffer("n", "on-demand", 2), newOffer("m", "spot", 3)}, "on-demand  lowest-price n"},
+		{"reserved before both", []offer{newOffer("m", "spot", 1), newOffer("o", "", 2, from("cr-1", 1)), newOffer("n", "on-demand", 3)}, "reserved  lowest-price o:cr-1"},
+		{"a capacity block", []offer{newOffer("o", "", 2, from("block-1", 1))}, "reserved capacity-block  o:block-1"},
+		{"an interruptible reservation", []offer{newOffer("o", "", 2, from("loan-1", 1))}, "reserved reserved-capacity  o:loan-1"},
+		{"overlaid spot", []offer{newOffer("m", "spot", 1, overlaid), newOffer("n", "spot", 2)}, "spot  capacity-optimized-prioritized m n"},
+		{"overlaid on-demand", []offer{newOffer("m", "on-demand", 1), newOffer("n", "on-demand", 2, overlaid)}, "on-demand  prioritized m n"},
+		{"an overlay of an excluded offering", []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2, overlaid)}, "spot  price-capacity-optimized m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := narrow(nil, tt.offers)
@@ -150,45 +150,45 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-func TestPrioritiesAreWholeNumbers(t *testing.T) {
-	c := narrow(nil, []offer{sell("m", "spot", 0.1, overlaid), sell("n", "spot", 0.1), sell("o", "spot", 0.25), sell("p", "spot", 3)})
+func TestPrioritiesAreIntegers(t *testing.T) {
+	c := narrow(nil, []offer{newOffer("m", "spot", 0.1, overlaid), newOffer("n", "spot", 0.1), newOffer("o", "spot", 0.25), newOffer("p", "spot", 3)})
 	if diff := cmp.Diff(map[float64]float64{0.1: 0, 0.25: 1, 3: 2}, c.priorities()); diff != "" {
 		t.Error(diff)
 	}
-	if plain := narrow(nil, []offer{sell("m", "spot", 1)}).priorities(); plain != nil {
+	if plain := narrow(nil, []offer{newOffer("m", "spot", 1)}).priorities(); plain != nil {
 		t.Errorf("priorities without an overlay = %v, want none", plain)
 	}
 }
 
-func TestSixtyTypes(t *testing.T) {
+func TestMaxLaunchTypes(t *testing.T) {
 	var offers []offer
 	for i := range 80 {
-		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i+1)))
+		offers = append(offers, newOffer(fmt.Sprintf("t%02d", i), "spot", float64(i+1)))
 	}
-	offers = append(offers, sell("t00", "spot", 99, in("b")), sell("t70", "spot", 100, in("b")))
+	offers = append(offers, newOffer("t00", "spot", 99, in("b")), newOffer("t70", "spot", 100, in("b")))
 	got := narrow(nil, offers).offers
 	if len(got) != 61 || got[60].InstanceType != "t00" {
 		t.Errorf("%d offerings, the last one %+v; want the 60 cheapest types with all their offerings", len(got), got[len(got)-1])
 	}
 	offers = nil
 	for i := range 500 {
-		offers = append(offers, sell(fmt.Sprintf("t%02d", i%50), "spot", float64(i), in(strconv.Itoa(i))))
+		offers = append(offers, newOffer(fmt.Sprintf("t%02d", i%50), "spot", float64(i), in(strconv.Itoa(i))))
 	}
 	if got := narrow(nil, offers).offers; len(got) != maxOverrides {
 		t.Errorf("%d overrides, but EC2 allows %d", len(got), maxOverrides)
 	}
 }
 
-// TestVarietyIsKeptOrRefused checks that a launch covers the pool's minValues or fails.
-func TestVarietyIsKeptOrRefused(t *testing.T) {
+// TestMinValuesAreCoveredOrRejected checks that a launch covers the pool's minValues or fails.
+func TestMinValuesAreCoveredOrRejected(t *testing.T) {
 	family := func(name string) func(*offer) {
 		return func(o *offer) { o.labels = map[string]string{karpenter.LabelInstanceFamily: name} }
 	}
 	var offers []offer
 	for i := range 60 {
-		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i), family("t")))
+		offers = append(offers, newOffer(fmt.Sprintf("t%02d", i), "spot", float64(i), family("t")))
 	}
-	offers = append(offers, sell("m", "spot", 99, family("m")))
+	offers = append(offers, newOffer("m", "spot", 99, family("m")))
 	node := &planning.PlannedNode{NodePool: "p", Requirements: planning.Requirements{karpenter.LabelInstanceFamily: planning.AnyValue().WithMinValues(2)}}
 	for _, tt := range []struct {
 		name       string

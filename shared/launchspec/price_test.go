@@ -45,9 +45,9 @@ func TestCeilingOfPrice(t *testing.T) {
 	}
 }
 
-// TestPlansPriceClaimsThatDoNot checks that under a price limit the plan contains the known prices of
+// TestPlansPriceClaimsWithoutPrice checks that under a price limit the plan contains the known prices of
 // NodeClaims that do not record one.
-func TestPlansPriceClaimsThatDoNot(t *testing.T) {
+func TestPlansPriceClaimsWithoutPrice(t *testing.T) {
 	batch := seed()
 	add := func(name, instanceType string, edit func(*planning.Node)) {
 		node := planning.Node{Name: name, Claim: name, NodePool: "default", Launched: true, Labels: map[string]string{

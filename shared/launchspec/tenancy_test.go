@@ -119,8 +119,8 @@ func TestTenancyLeftOpen(t *testing.T) {
 	}
 }
 
-// TestTenancyThatCannotBe checks that an impossible tenancy is not launched as another one.
-func TestTenancyThatCannotBe(t *testing.T) {
+// TestImpossibleTenancy checks that an impossible tenancy is not launched as another one.
+func TestImpossibleTenancy(t *testing.T) {
 	asks := func(p *planning.PodSpec) {
 		p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"}
 	}

@@ -41,9 +41,9 @@ func again[T any](t *testing.T, value T) T {
 	return out
 }
 
-// TestVerifyRefuses checks that Verify rejects everything that does not follow from the NodePool, the
+// TestVerifyRejects checks that Verify rejects everything that does not follow from the NodePool, the
 // node class and the catalogue.
-func TestVerifyRefuses(t *testing.T) {
+func TestVerifyRejects(t *testing.T) {
 	type plan struct {
 		planned *planning.PlannedIntent
 		intent  *launchspec.Intent

@@ -25,9 +25,9 @@ var update = flag.Bool("update", false, "write the newest golden document")
 // added later needs another document.
 const newest = "batch-2.json"
 
-// TestDocumentsKeepTheirBytes checks that old documents stay readable and are written unchanged, so
+// TestDocumentsRoundTrip checks that old documents stay readable and are written unchanged, so
 // that their plans can be repeated.
-func TestDocumentsKeepTheirBytes(t *testing.T) {
+func TestDocumentsRoundTrip(t *testing.T) {
 	files, err := filepath.Glob("testdata/documents/batch-*.json")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%d documents: %v", len(files), err)

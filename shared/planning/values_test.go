@@ -127,7 +127,7 @@ func TestIntersectionIsASetIntersection(t *testing.T) {
 	})
 }
 
-func TestRequirementsSurviveAClaim(t *testing.T) {
+func TestRequirementsRoundTripThroughClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := genRequirement().Draw(t, "a").set().Intersect(genRequirement().Draw(t, "b").set())
 		if set.IsEmpty() {

@@ -16,7 +16,7 @@ func entry(source string, detailType event.Type, innerSource string, innerType e
 }
 
 // The rules select a cluster's own facts and no commands.
-func TestRulesSelectTheFactsOfOneCluster(t *testing.T) {
+func TestRulesSelectFactsOfOneCluster(t *testing.T) {
 	ours, theirs := rule(t, "prod", "InboxRule"), rule(t, "prod-2", "InboxRule")
 	for _, spec := range event.Specs {
 		source := "joist/" + spec.Producers[0]
@@ -36,7 +36,7 @@ func TestRulesSelectTheFactsOfOneCluster(t *testing.T) {
 
 // IAM checks the entry's source and detail-type, and the consumer reads those inside the detail. No rule selects an
 // entry in which they differ, or whose source does not produce its type.
-func TestRulesBindTheEntryToItsDetail(t *testing.T) {
+func TestRulesCompareEntryWithDetail(t *testing.T) {
 	for _, id := range []string{"InboxRule", "AuditRule"} {
 		selects := rule(t, "prod", id)
 		for _, outer := range event.Specs {
@@ -52,10 +52,10 @@ func TestRulesBindTheEntryToItsDetail(t *testing.T) {
 			}
 		}
 		for name, raw := range map[string]string{
-			"two types":     `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","type":{"type":"plan.made.v1"}}}`,
-			"no type":       `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner"}}`,
-			"no source":     `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","type":"plan.made.v1"}}`,
-			"capitals":      `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","TYPE":"plan.made.v1"}}`,
+			"two types":      `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","type":{"type":"plan.made.v1"}}}`,
+			"no type":        `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner"}}`,
+			"no source":      `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","type":"plan.made.v1"}}`,
+			"capitals":       `{"source":"joist/planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","TYPE":"plan.made.v1"}}`,
 			"unknown source": `{"source":"planner","detail-type":"plan.made.v1","detail":{"cluster":"prod","source":"joist/planner","type":"plan.made.v1"}}`,
 		} {
 			if matches(t, selects, []byte(raw)) {

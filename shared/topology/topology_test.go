@@ -48,7 +48,7 @@ func TestGolden(t *testing.T) {
 }
 
 // Exactly the producers of each command may send to its queue.
-func TestSendersAreTheContracts(t *testing.T) {
+func TestSendersAreProducers(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "prod"})
 	for service, want := range map[string][]string{
 		"planner": {"watcher"}, "disruption": {"watcher"}, "catalog": {"scheduler", "watcher"},
@@ -65,7 +65,7 @@ func TestSendersAreTheContracts(t *testing.T) {
 }
 
 // No message outlives its queue's retention, and a tick recurs before the previous one expires.
-func TestRetentionsCoverEveryLife(t *testing.T) {
+func TestRetentionsExceedExpiry(t *testing.T) {
 	p := of(t, topology.Cluster{Name: "prod"})
 	for _, spec := range event.Specs {
 		for _, service := range spec.Consumers {
@@ -143,7 +143,7 @@ func TestInterruptionQueue(t *testing.T) {
 	}
 }
 
-func TestNamesThatAWSWouldRefuse(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	long := strings.Repeat("c", 43)
 	for name, test := range map[string]struct {
 		cluster topology.Cluster

@@ -37,7 +37,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-func TestEntriesAreApart(t *testing.T) {
+func TestEntriesAreDistinct(t *testing.T) {
 	entries := Corpus(sent)
 	odd, verdicts, bodies := 0, map[ExpectedResult]int{}, map[string]string{}
 	names := map[string]bool{}
@@ -66,7 +66,7 @@ func TestEntriesAreApart(t *testing.T) {
 	}
 }
 
-func TestCorpusIsTheSameEachTime(t *testing.T) {
+func TestCorpusIsDeterministic(t *testing.T) {
 	again := Corpus(sent)
 	for i, e := range Corpus(sent) {
 		if !reflect.DeepEqual(e, again[i]) {

@@ -137,7 +137,7 @@ func TestPartialBatch(t *testing.T) {
 	}
 }
 
-func TestBugIsParkedInTheEnd(t *testing.T) {
+func TestBugMovesToDLQAtLastReceive(t *testing.T) {
 	s := &source{}
 	again := serve(s, lambda.Options{}, outcome, t.Context(), record("panic", host.MaxBugReceives))
 	if len(again) != 0 || len(s.dead) != 1 {
@@ -171,7 +171,7 @@ func TestBatch(t *testing.T) {
 }
 
 // Records of several queues go to their own queue's worker, and are retried on that queue.
-func TestEachQueueHasItsWorker(t *testing.T) {
+func TestRecordsGoToTheirQueuesWorker(t *testing.T) {
 	queues, handled := map[string]*source{}, map[string][]string{}
 	var mu sync.Mutex
 	handle := lambda.NewHandler(lambda.Options{FindWorker: func(arn string) (host.Worker, error) {
@@ -201,7 +201,7 @@ func TestEachQueueHasItsWorker(t *testing.T) {
 }
 
 // A record whose DLQ message could not be sent must be retried.
-func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
+func TestFailedDLQSendRetriesRecord(t *testing.T) {
 	s := &source{refuse: errors.New("away")}
 	if again := serve(s, lambda.Options{}, outcome, t.Context(), record("poison", 1)); !slices.Equal(again, []string{"poison"}) {
 		t.Errorf("retried %v", again)
@@ -233,7 +233,7 @@ func TestDeadline(t *testing.T) {
 
 // A principal that may invoke the function can forge any record. A record whose receipt SQS does not know, or could
 // not confirm, is not handled, deleted or moved to the DLQ.
-func TestUnknownReceiptsAreRefused(t *testing.T) {
+func TestUnknownReceiptsAreRejected(t *testing.T) {
 	s := &source{unknown: map[string]error{
 		"r-forged": fault.F("hiding", fault.Missing, "the receipt belongs to no message in flight"), "r-unasked": fault.F("hiding", fault.Retry, "SQS does not respond"),
 	}}

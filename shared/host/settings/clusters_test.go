@@ -11,7 +11,7 @@ import (
 )
 
 // Without a list there is one cluster, with the settings that Read returns.
-func TestEachOfOne(t *testing.T) {
+func TestReadClustersWithoutList(t *testing.T) {
 	env := environment(map[string]string{"CLUSTER_NAME": "prod", "JOIST_BUS": "b"})
 	want, err := settings.Read(env)
 	if err != nil {
@@ -24,7 +24,7 @@ func TestEachOfOne(t *testing.T) {
 }
 
 // An entry's variables apply to its cluster only; the environment applies to all.
-func TestEach(t *testing.T) {
+func TestReadClusters(t *testing.T) {
 	got, err := settings.ReadClusters(environment(map[string]string{
 		"JOIST_BUCKET": "docs", "JOIST_BUS": "all", "CLUSTER_NAME": "empty list", "LOG_LEVEL": "debug",
 		"JOIST_CLUSTERS": `[
@@ -51,7 +51,7 @@ func docs(one, two string) string {
 }
 
 // Clusters may share a bucket or a prefix, and a service without documents has neither.
-func TestEachTakesPlacesThatDiffer(t *testing.T) {
+func TestReadClustersAcceptsSharedBucket(t *testing.T) {
 	for name, list := range map[string]string{
 		"prefixes":     docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"b"`),
 		"buckets":      docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"others"`),
@@ -63,26 +63,26 @@ func TestEachTakesPlacesThatDiffer(t *testing.T) {
 	}
 }
 
-func TestEachRefuses(t *testing.T) {
+func TestReadClustersRejects(t *testing.T) {
 	const whole = `{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_DEAD_LETTER_URL":"https://q/2"}`
 	for name, test := range map[string]struct{ list, says string }{
-		"only names":        {`["prod"]`, "not a JSON list of objects"},
-		"empty list":             {`[]`, "not a JSON list of objects"},
-		"not JSON":            {`prod,staging`, "not a JSON list of objects"},
-		"a number":           {`[{"JOIST_MAX_INSTANCES_PER_INTENT":7}]`, "not a JSON list of objects"},
-		"an unknown name":    {`[{"JOIST_NAME":"prod"}]`, "unknown variable JOIST_NAME in object 0"},
-		"Karpenter's name":   {`[{"CLUSTER_NAME":"prod"}]`, "unknown variable CLUSTER_NAME"},
-		"a process-wide variable":  {`[{"JOIST_CLUSTER_NAME":"prod","LOG_LEVEL":"debug"}]`, "set it as an environment variable"},
-		"a list in the list": {`[{"JOIST_CLUSTERS":"[]"}]`, "applies to the whole process"},
-		"no queue":           {`[{"JOIST_CLUSTER_NAME":"prod"}]`, "JOIST_CLUSTERS[0]: reading the environment: JOIST_QUEUE_URL is not set"},
-		"no name":            {`[` + whole + `,{"JOIST_QUEUE_URL":"https://q/3"}]`, "JOIST_CLUSTERS[1]: reading the environment: JOIST_CLUSTER_NAME is not set"},
-		"a wrong value":      {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"prod"}]`, `JOIST_QUEUE_URL="prod" is not a URL`},
-		"a wrong role":       {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_ROLE_ARN":"prod-joist-planner"}]`, "is not the ARN of a role"},
-		"duplicate cluster":    {`[` + whole + `,` + whole + `]`, "JOIST_CLUSTERS[1] has the JOIST_CLUSTER_NAME=prod of JOIST_CLUSTERS[0]"},
-		"duplicate queue":      {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/1"}]`, "has the JOIST_QUEUE_URL=https://q/1 of"},
-		"duplicate DLQ": {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3","JOIST_DEAD_LETTER_URL":"https://q/2"}]`, "has the JOIST_DEAD_LETTER_URL="},
-		"no prefixes":        {docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"docs"`), "JOIST_CLUSTERS[1] has the JOIST_PREFIX= in the bucket docs of JOIST_CLUSTERS[0]"},
-		"duplicate prefix":     {docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"a/"`), "has the JOIST_PREFIX=a in the bucket docs of"},
+		"only names":              {`["prod"]`, "not a JSON list of objects"},
+		"empty list":              {`[]`, "not a JSON list of objects"},
+		"not JSON":                {`prod,staging`, "not a JSON list of objects"},
+		"a number":                {`[{"JOIST_MAX_INSTANCES_PER_INTENT":7}]`, "not a JSON list of objects"},
+		"an unknown name":         {`[{"JOIST_NAME":"prod"}]`, "unknown variable JOIST_NAME in object 0"},
+		"Karpenter's name":        {`[{"CLUSTER_NAME":"prod"}]`, "unknown variable CLUSTER_NAME"},
+		"a process-wide variable": {`[{"JOIST_CLUSTER_NAME":"prod","LOG_LEVEL":"debug"}]`, "set it as an environment variable"},
+		"a list in the list":      {`[{"JOIST_CLUSTERS":"[]"}]`, "applies to the whole process"},
+		"no queue":                {`[{"JOIST_CLUSTER_NAME":"prod"}]`, "JOIST_CLUSTERS[0]: reading the environment: JOIST_QUEUE_URL is not set"},
+		"no name":                 {`[` + whole + `,{"JOIST_QUEUE_URL":"https://q/3"}]`, "JOIST_CLUSTERS[1]: reading the environment: JOIST_CLUSTER_NAME is not set"},
+		"a wrong value":           {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"prod"}]`, `JOIST_QUEUE_URL="prod" is not a URL`},
+		"a wrong role":            {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_ROLE_ARN":"prod-joist-planner"}]`, "is not the ARN of a role"},
+		"duplicate cluster":       {`[` + whole + `,` + whole + `]`, "JOIST_CLUSTERS[1] has the JOIST_CLUSTER_NAME=prod of JOIST_CLUSTERS[0]"},
+		"duplicate queue":         {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/1"}]`, "has the JOIST_QUEUE_URL=https://q/1 of"},
+		"duplicate DLQ":           {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3","JOIST_DEAD_LETTER_URL":"https://q/2"}]`, "has the JOIST_DEAD_LETTER_URL="},
+		"no prefixes":             {docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"docs"`), "JOIST_CLUSTERS[1] has the JOIST_PREFIX= in the bucket docs of JOIST_CLUSTERS[0]"},
+		"duplicate prefix":        {docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"a/"`), "has the JOIST_PREFIX=a in the bucket docs of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settings.ReadClusters(environment(map[string]string{"JOIST_CLUSTERS": test.list}))

@@ -108,7 +108,7 @@ func TestRead(t *testing.T) {
 }
 
 // The error for a wrong value contains its variable, the purpose and an example; all problems are reported at once.
-func TestReadRefuses(t *testing.T) {
+func TestReadRejects(t *testing.T) {
 	for name, value := range map[string]string{
 		"FEATURE_GATES": "NodeOverlays=true", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
 		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",

@@ -162,7 +162,7 @@ func (v *view) Synced() bool             { return v.synced }
 func (v *view) Problem() error           { return v.problem }
 
 // A cache that cannot sync is reported, although reconciles do nothing.
-func TestLoopTellsWhyNothingHappens(t *testing.T) {
+func TestLoopReportsUnsyncedCache(t *testing.T) {
 	p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func several(t *testing.T, env map[string]string, objects ...string) []*Bootstra
 }
 
 // Each message goes to the worker of its queue's cluster; a message of an unknown queue is rejected.
-func TestEachQueueIsOneClusters(t *testing.T) {
+func TestMessagesGoToTheirClustersWorker(t *testing.T) {
 	const at = "https://sqs.eu-west-1.amazonaws.com/111122223333/"
 	all := several(t, alone, object("prod", at+"prod-joist-planner"), object("staging", "http://127.0.0.1:9324/queue/staging-joist-planner"))
 	var handled []string
@@ -203,7 +203,7 @@ func TestRoles(t *testing.T) {
 }
 
 // With several clusters, the heartbeat error names the cluster whose poller is stuck.
-func TestAPulseSaysWhose(t *testing.T) {
+func TestHeartbeatNamesCluster(t *testing.T) {
 	one, err := opened(t, alone, planner)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestAPulseSaysWhose(t *testing.T) {
 }
 
 // A queue that cannot be polled is reported and polled again, and the process keeps running for the other clusters.
-func TestAPollerLasts(t *testing.T) {
+func TestFailedPollIsRepeated(t *testing.T) {
 	p := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))[0]
 	synctest.Test(t, func(t *testing.T) {
 		told, beats, polls := 0, 0, 0

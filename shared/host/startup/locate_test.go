@@ -50,7 +50,7 @@ func TestLocate(t *testing.T) {
 }
 
 // If STS does not respond, the error names the variable to set instead.
-func TestLocateSaysWhatToSet(t *testing.T) {
+func TestLocateErrorNamesVariable(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<ErrorResponse><Error><Code>ExpiredToken</Code></Error></ErrorResponse>", http.StatusForbidden)
 	}))

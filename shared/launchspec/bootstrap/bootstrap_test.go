@@ -40,17 +40,17 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// poor returns a node of a class without settings.
-func poor() bootstrap.Node {
+// defaultNode returns a node of a class without settings.
+func defaultNode() bootstrap.Node {
 	return bootstrap.Node{
 		Cluster: catalog.ClusterFacts{Name: "demo", Endpoint: "https://e.example", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"},
 		MaxPods: 17, Labels: map[string]string{"team": "shop"}, Taints: []corev1.Taint{karpenter.UnregisteredTaint()},
 	}
 }
 
-// rich returns a node of a class with all settings.
-func rich() bootstrap.Node {
-	n := poor()
+// fullNode returns a node of a class with all settings.
+func fullNode() bootstrap.Node {
+	n := defaultNode()
 	n.MaxPods, n.InstanceStore, n.ImageName = 42, karpenter.InstanceStorePolicyRAID0, "bottlerocket-aws-k8s-1.33-x86_64-v1.44.0-431fe75a"
 	n.Kubelet = &karpenter.KubeletConfiguration{
 		ClusterDNS: []string{"10.0.1.100"}, MaxPods: new(int32(42)), PodsPerCore: new(int32(3)),
@@ -79,7 +79,7 @@ var families = []struct{ name, custom string }{
 
 func TestGoldens(t *testing.T) {
 	for _, family := range families {
-		for kind, node := range map[string]bootstrap.Node{"poor": poor(), "rich": rich()} {
+		for kind, node := range map[string]bootstrap.Node{"poor": defaultNode(), "rich": fullNode()} {
 			t.Run(family.name+" "+kind, func(t *testing.T) {
 				if kind == "rich" {
 					node.Custom = family.custom
@@ -94,12 +94,12 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestEverySettingArrives parses each family's user data and checks every setting.
-func TestEverySettingArrives(t *testing.T) {
+// TestUserDataHasEverySetting parses each family's user data and checks every setting.
+func TestUserDataHasEverySetting(t *testing.T) {
 	format := map[string]string{karpenter.AMIFamilyAL2: userdata.AL2, karpenter.AMIFamilyAL2023: userdata.AL2023, karpenter.AMIFamilyBottlerocket: userdata.Bottlerocket}
 	for _, family := range families {
 		t.Run(family.name, func(t *testing.T) {
-			n := rich()
+			n := fullNode()
 			n.Custom = family.custom
 			text, err := bootstrap.Write(family.name, n)
 			if err != nil {
@@ -134,12 +134,12 @@ func TestEverySettingArrives(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	unknown, noServices := poor(), poor()
+func TestInvalidUserData(t *testing.T) {
+	unknown, noServices := defaultNode(), defaultNode()
 	unknown.Cluster = catalog.ClusterFacts{Name: "demo"}
 	noServices.Cluster.ServiceCIDR = ""
 	with := func(custom string) bootstrap.Node {
-		n := poor()
+		n := defaultNode()
 		n.Custom = custom
 		return n
 	}
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 		{"batch script", karpenter.AMIFamilyWindows2019, with("<script>\necho\n</script>"), "batch script"},
 		{"open tag", karpenter.AMIFamilyWindows2019, with("<powershell>\necho"), "unbalanced"},
 		{"two scripts", karpenter.AMIFamilyWindows2019, with("<powershell></powershell><powershell></powershell>"), "more than one"},
-		{"unknown family", "Ubuntu", poor(), "amiFamily"},
+		{"unknown family", "Ubuntu", defaultNode(), "amiFamily"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := bootstrap.Write(tt.family, tt.node)
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 
 func TestCustomIsVerbatim(t *testing.T) {
 	const mine = "anything at all"
-	n := rich()
+	n := fullNode()
 	n.Custom = mine
 	if got, err := bootstrap.Write(karpenter.AMIFamilyCustom, n); err != nil || got != mine {
 		t.Errorf("Write = %q, %v", got, err)
@@ -199,7 +199,7 @@ func TestDNS(t *testing.T) {
 		{"unknown", "", "", nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := poor()
+			n := defaultNode()
 			n.Cluster.ServiceCIDR, n.Cluster.IPFamily, n.Kubelet = tt.cidr, tt.family, &karpenter.KubeletConfiguration{ClusterDNS: tt.set}
 			for _, family := range []string{karpenter.AMIFamilyAL2, karpenter.AMIFamilyBottlerocket, karpenter.AMIFamilyWindows2022} {
 				text, err := bootstrap.Write(family, n)
@@ -227,7 +227,7 @@ func TestMount(t *testing.T) {
 		"": true, "mine": true, "bottlerocket-aws-k8s-1.33-x86_64-v1.45.9-431fe75a": true,
 		"bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a": false, "bottlerocket-aws-k8s-1.33-aarch64-v2.0.1-431fe75a": false,
 	} {
-		n := rich()
+		n := fullNode()
 		n.ImageName = image
 		text, err := bootstrap.Write(karpenter.AMIFamilyBottlerocket, n)
 		if err != nil {

@@ -56,9 +56,9 @@ func parts(t fatal, text string) []written {
 	}
 }
 
-// TestMIMEKeepsTheirsAndEndsWithOurs checks that the user's parts are kept unchanged, before Joist's
+// TestMIMEKeepsUserParts checks that the user's parts are kept unchanged, before Joist's
 // part.
-func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
+func TestMIMEKeepsUserParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var mine []written
 		for range rapid.IntRange(1, 4).Draw(t, "parts") {
@@ -89,7 +89,7 @@ func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
 		if err := writer.Close(); err != nil {
 			t.Fatal(err)
 		}
-		n := rich()
+		n := fullNode()
 		n.Custom = document.String()
 		for _, family := range []string{karpenter.AMIFamilyAL2, karpenter.AMIFamilyAL2023} {
 			text, err := bootstrap.Write(family, n)
@@ -139,10 +139,10 @@ var ourKeys = []string{
 	"eviction-soft-grace-period", "kube-reserved", "system-reserved", "node-labels", "node-taints",
 }
 
-// TestTOMLKeepsTheirsWhereOursSaysNothing checks that every user setting is kept unchanged, except
+// TestTOMLKeepsUserSettings checks that every user setting is kept unchanged, except
 // Joist's own, which are the same as without the user's.
-func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {
-	alone := read(t, write(t, rich()))
+func TestTOMLKeepsUserSettings(t *testing.T) {
+	alone := read(t, write(t, fullNode()))
 	rapid.Check(t, func(t *rapid.T) {
 		theirs := map[string]any{"settings": settings(t, 2)}
 		kubernetes := settings(t, 1)
@@ -158,7 +158,7 @@ func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs = read(t, string(custom)) // as TOML decodes it
-		n := rich()
+		n := fullNode()
 		n.Custom = string(custom)
 		got := read(t, write(t, n))
 		kept(t, "", theirs, got)
@@ -236,7 +236,7 @@ func FuzzCustom(f *testing.F) {
 	f.Add(karpenter.AMIFamilyAL2023, "0: node.eks.aws/v1alpha1")
 	f.Add(karpenter.AMIFamilyWindows2019, "\xff Ⱥ is shorter than its lower case")
 	f.Fuzz(func(t *testing.T, family, custom string) {
-		n := rich()
+		n := fullNode()
 		n.Custom = custom
 		text, err := bootstrap.Write(family, n)
 		if err != nil {

@@ -115,7 +115,7 @@ Write-Host 'it''s me'
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	without := func(line string) string {
 		var kept []string
 		for l := range strings.SplitSeq(nodeConfig, "\n") {
@@ -159,7 +159,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-func TestLabelsOfKubernetesThatKubeletsMayGive(t *testing.T) {
+func TestKubernetesLabelsOfKubelets(t *testing.T) {
 	raw := strings.Replace(nodeConfig, "team=a", "node.kubernetes.io/lifecycle=spot,topology.kubernetes.io/zone=z,topology.k8s.aws/zone-id=a", 1)
 	if _, err := userdata.Parse(raw); err != nil {
 		t.Error(err)

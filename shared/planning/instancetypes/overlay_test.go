@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// shelf returns two types in two zones, at $1 on demand and $0.50 as spot.
-func shelf() instancetypes.InstanceTypes {
+// testTypes returns two types in two zones, at $1 on demand and $0.50 as spot.
+func testTypes() instancetypes.InstanceTypes {
 	offer := func(name, zone, kind string, price float64) instancetypes.InstanceOffering {
 		return instancetypes.InstanceOffering{Available: true, PricedOffering: planning.PricedOffering{
 			Offering: event.Offering{InstanceType: name, Zone: zone, CapacityType: kind}, ZoneID: "id-" + zone, PricePerHour: price,
@@ -117,12 +117,12 @@ func TestOverlaidPrices(t *testing.T) {
 		{"an overlay that is being deleted", []karpenter.NodeOverlay{overlay("o", costs("2"), func(o *karpenter.NodeOverlay) { o.DeletionTimestamp = &metav1.Time{} })}, plain},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := shelf()
+			before := testTypes()
 			got, _ := before.ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", map[string]string{"team": "web"})})
 			if diff := cmp.Diff(tt.want, prices(got, "default")); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(shelf(), before); diff != "" {
+			if diff := cmp.Diff(testTypes(), before); diff != "" {
 				t.Errorf("New changed the class's types:\n%s", diff)
 			}
 		})
@@ -132,7 +132,7 @@ func TestOverlaidPrices(t *testing.T) {
 // TestOverlaidPools checks that each pool has its own types, and that pools without overlays share
 // those of the class.
 func TestOverlaidPools(t *testing.T) {
-	got, _ := shelf().ApplyOverlays([]karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "dear"), costs("2"))},
+	got, _ := testTypes().ApplyOverlays([]karpenter.NodeOverlay{overlay("o", wants(karpenter.NodePoolLabelKey, in, "dear"), costs("2"))},
 		[]karpenter.NodePool{poolOf("dear", nil), poolOf("plain", nil), {}})
 	if diff := cmp.Diff([]float64{2, 2, 2, 2, 2, 2}, prices(got, "dear")); diff != "" {
 		t.Error(diff)
@@ -170,7 +170,7 @@ func TestOverlaidCapacity(t *testing.T) {
 		{"more huge pages than memory", []karpenter.NodeOverlay{overlay("o", adds("hugepages-2Mi", "30Gi"))}, map[corev1.ResourceName]string{"memory": "0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _ := shelf().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
+			got, _ := testTypes().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
 			big := got.TypesForPool("default", "default")[0]
 			for name, want := range tt.want {
 				if has := big.Allocatable[name]; has.Cmp(resource.MustParse(want)) != 0 {
@@ -209,7 +209,7 @@ func TestOverlayProblems(t *testing.T) {
 		{"invalid adjustment", []karpenter.NodeOverlay{overlay("o", adjusts("+NaN"))}, []string{"o RuntimeValidation"}, `"+NaN"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, problems := shelf().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
+			_, problems := testTypes().ApplyOverlays(tt.overlays, []karpenter.NodePool{poolOf("default", nil)})
 			var got []string
 			for _, p := range problems {
 				got = append(got, p.Overlay+" "+p.Reason)
@@ -237,8 +237,8 @@ func TestOverlaidPlan(t *testing.T) {
 	}
 }
 
-// TestOverlayVerdicts checks the overlay statuses in the plan.
-func TestOverlayVerdicts(t *testing.T) {
+// TestOverlayStatuses checks the overlay statuses in the plan.
+func TestOverlayStatuses(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("small", 1, "100m", "100Mi")))
 	large := wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge")
 	going, bad := overlay("going", large, costs("0.001")), overlay("bad", large, adds("cpu", "1"))

@@ -25,7 +25,7 @@ func kin(memory string, edits ...func(*planning.Node)) planning.Node {
 	return n
 }
 
-func TestMemoryIsWhatNodesReport(t *testing.T) {
+func TestMemoryFromNodeReports(t *testing.T) {
 	class := planningtest.NewNodeClass()
 	var image string
 	for _, ami := range class.Status.AMIs {
@@ -70,7 +70,7 @@ func TestMemoryIsWhatNodesReport(t *testing.T) {
 	}
 }
 
-func TestNothingIsBoughtInShiftedZones(t *testing.T) {
+func TestShiftedZonesAreUnavailable(t *testing.T) {
 	stock := reserving(func(_ *planning.Snapshot, cat *catalog.Catalogue, _ *karpenter.CapacityReservation) {
 		cat.ShiftedZones = []string{"apne2-az1"}
 	})

@@ -148,9 +148,9 @@ func TestReservationsLeft(t *testing.T) {
 	}
 }
 
-// TestInterruptedReservationIsLeftAlone checks that only a reservation whose owner reclaims instances
+// TestInterruptedReservationIsUnavailable checks that only a reservation whose owner reclaims instances
 // is unavailable, for a limited time.
-func TestInterruptedReservationIsLeftAlone(t *testing.T) {
+func TestInterruptedReservationIsUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		id   string
 		in   time.Duration
@@ -177,9 +177,9 @@ func TestInterruptedReservationIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestPodsBeyondAReservation plans three pods that each fill a node of the reserved type, with one
+// TestPodsExceedReservation plans three pods that each fill a node of the reserved type, with one
 // instance left in the reservation.
-func TestPodsBeyondAReservation(t *testing.T) {
+func TestPodsExceedReservation(t *testing.T) {
 	batch, cat := planningtest.NewBatch(planningtest.NewPods("web", 3, "1500m", "1Gi")), planningtest.NewCatalogue()
 	batch.Snapshot.Settings.Gates.ReservedCapacity = true
 	batch.Snapshot.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{{ID: "cr-1", InstanceType: reservedType, AvailabilityZone: reservedZone}}

@@ -14,10 +14,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// assorted returns types of 1, 2, 4 and 8 cores with 1 to 8 GiB, each once per zone, architecture and
+// assortedTypes returns types of 1, 2, 4 and 8 cores with 1 to 8 GiB, each once per zone, architecture and
 // capacity type, with different names. Prices are proportional to size, so many types differ only by
 // name.
-func assorted() instancetypes.InstanceTypes {
+func assortedTypes() instancetypes.InstanceTypes {
 	stock := instancetypes.InstanceTypes{Region: "test", ByNodeClass: map[string][]instancetypes.Type{}}
 	for _, cores := range []int{1, 2, 4, 8} {
 		for _, gib := range []int{1, 2, 4, 8} {
@@ -48,9 +48,9 @@ func oneOffer(cores, gib int, zone, arch, kind string) instancetypes.Type {
 	}
 }
 
-// TestEqualTypesCrowdNoneOut plans three pods of about 1 core and 1 GiB. One node of four cores and 4
+// TestEqualTypesDoNotExcludeOthers plans three pods of about 1 core and 1 GiB. One node of four cores and 4
 // GiB holds all of them for a third less than three nodes of two cores.
-func TestEqualTypesCrowdNoneOut(t *testing.T) {
+func TestEqualTypesDoNotExcludeOthers(t *testing.T) {
 	one := func(name, cpu string) planning.PodClass { return planningtest.NewPods(name, 1, cpu, "1Gi") }
 	for name, pods := range map[string][]planning.PodClass{
 		"equal pods":  {planningtest.NewPods("w", 3, "1", "1Gi")},
@@ -62,7 +62,7 @@ func TestEqualTypesCrowdNoneOut(t *testing.T) {
 			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 				{Key: corev1.LabelOSStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"linux"}},
 			}
-			result := solver.SolveWithTypes(batch, assorted())
+			result := solver.SolveWithTypes(batch, assortedTypes())
 			if len(result.Nodes) != 1 || len(result.Nodes[0].Pods) != 3 {
 				t.Errorf("%d nodes for $%.3f per hour, want one for $0.829: %+v", len(result.Nodes), result.PricePerHour, result.Unplaced)
 			}

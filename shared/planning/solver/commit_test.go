@@ -28,9 +28,9 @@ func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
 	return joined
 }
 
-// TestTakenIsAsIfItHadHappened compares a simulation after commits with a new simulation of the
+// TestCommitMatchesNewSimulation compares a simulation after commits with a new simulation of the
 // resulting cluster.
-func TestTakenIsAsIfItHadHappened(t *testing.T) {
+func TestCommitMatchesNewSimulation(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,7 +53,7 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 			at := slices.IndexFunc(after.Nodes, func(n planning.Node) bool { return n.Name == snapshot.Nodes[i].Name })
 			got, want := simulation.SimulateRemoval(i), again.SimulateRemoval(at)
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("after the commit of %v, removal of %d:\n%s\nin a new simulation:\n%s", gone, i, tell(got), tell(want))
+				t.Fatalf("after the commit of %v, removal of %d:\n%s\nin a new simulation:\n%s", gone, i, describeResult(got), describeResult(want))
 			}
 			if len(got.Nominations) > 0 && len(gone) > 0 {
 				compared++
@@ -65,8 +65,8 @@ func TestTakenIsAsIfItHadHappened(t *testing.T) {
 	}
 }
 
-// TestJoinedLosesNobody commits the removal of node after node, and checks that no pod is lost.
-func TestJoinedLosesNobody(t *testing.T) {
+// TestProjectSnapshotKeepsPods commits the removal of node after node, and checks that no pod is lost.
+func TestProjectSnapshotKeepsPods(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	fresh, waiting := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -181,8 +181,8 @@ func running(classes ...planning.PodClass) func(*planning.Node) {
 	}
 }
 
-// TestWaitingPodsComeFirst has free capacity for one of two pods.
-func TestWaitingPodsComeFirst(t *testing.T) {
+// TestPendingPodsPrecedeMovedPods has free capacity for one of two pods.
+func TestPendingPodsPrecedeMovedPods(t *testing.T) {
 	big := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
 	for _, tt := range []struct {
 		name string
@@ -225,9 +225,9 @@ func TestWaitingPodsComeFirst(t *testing.T) {
 	}
 }
 
-// TestTakenNodesCountInLimits commits a result that uses up the limits of a pool which counts nodes
+// TestCommittedNodesCountInLimits commits a result that uses up the limits of a pool which counts nodes
 // until they are gone.
-func TestTakenNodesCountInLimits(t *testing.T) {
+func TestCommittedNodesCountInLimits(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	full := running(planningtest.NewPods("web", 1, "1500m", "1Gi"))
 	snapshot.Nodes = []planning.Node{node("a", full), node("b", running(planningtest.NewPods("db", 1, "1500m", "1Gi")))}
@@ -252,9 +252,9 @@ func TestTakenNodesCountInLimits(t *testing.T) {
 	}
 }
 
-// TestTakenNodesLeaveLimits commits a result whose new node may have four of six cores: the removed
+// TestCommittedRemovalsFreeLimits commits a result whose new node may have four of six cores: the removed
 // node no longer counts, and the new one does.
-func TestTakenNodesLeaveLimits(t *testing.T) {
+func TestCommittedRemovalsFreeLimits(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	full := func(name string) planning.PodClass { return planningtest.NewPods(name, 1, "1500m", "1Gi") }
 	snapshot.Nodes = []planning.Node{node("a", running(full("web"))), node("b", running(full("db")))}

@@ -30,9 +30,9 @@ var lifecycleRules = map[string]func(*planning.PodSpec){
 	"no selector":             func(*planning.PodSpec) {},
 }
 
-// TestDaemonsOfNodesToCome counts daemons on new nodes that select labels which a node gets only when
+// TestDaemonsOfNewNodes counts daemons on new nodes that select labels which a node gets only when
 // it is registered or initialized.
-func TestDaemonsOfNodesToCome(t *testing.T) {
+func TestDaemonsOfNewNodes(t *testing.T) {
 	for name, rule := range lifecycleRules {
 		t.Run(name, func(t *testing.T) {
 			batch := inZones(planningtest.NewPods("w", 1, "1500m", "64Mi"))

@@ -67,8 +67,8 @@ func ordinary(t instancetypes.Type) bool {
 	return !t.Exotic && slices.Contains([]string{"c", "m", "r"}, t.Labels[karpenter.LabelInstanceCategory]) && t.Labels[karpenter.LabelInstanceGeneration] > "2"
 }
 
-// TestEqualPodsCostLittleMoreThanOneType plans batches of equal pods.
-func TestEqualPodsCostLittleMoreThanOneType(t *testing.T) {
+// TestEqualPodsCostNearBestOfOneType plans batches of equal pods.
+func TestEqualPodsCostNearBestOfOneType(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var types []instancetypes.Type
 	rapid.Check(t, func(t *rapid.T) {

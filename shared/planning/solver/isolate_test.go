@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// TestPanicIsOneClassesFault makes planning panic for some classes, and checks that the others are
+// TestPanicIsIsolatedToClass makes planning panic for some classes, and checks that the others are
 // planned.
-func TestPanicIsOneClassesFault(t *testing.T) {
+func TestPanicIsIsolatedToClass(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		bad          int

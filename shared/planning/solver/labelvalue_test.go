@@ -45,9 +45,9 @@ func TestOnlyLabelValuesMatch(t *testing.T) {
 	}
 }
 
-// TestPodsCannotSpoilClaims checks for odd node affinities that the pod is placed and the API server
+// TestOddAffinitiesGiveValidClaims checks for odd node affinities that the pod is placed and the API server
 // accepts the planned NodeClaim.
-func TestPodsCannotSpoilClaims(t *testing.T) {
+func TestOddAffinitiesGiveValidClaims(t *testing.T) {
 	one := func(key string, operator corev1.NodeSelectorOperator, values ...string) []corev1.NodeSelectorRequirement {
 		return []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}
 	}

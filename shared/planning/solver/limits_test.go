@@ -32,8 +32,8 @@ func TestReachedLimitsAreCheap(t *testing.T) {
 	}
 }
 
-// TestLimitsBoundWhatStays plans for a pool whose two nodes reach its limits.
-func TestLimitsBoundWhatStays(t *testing.T) {
+// TestLimitsCountRemainingNodes plans for a pool whose two nodes reach its limits.
+func TestLimitsCountRemainingNodes(t *testing.T) {
 	strict := func(s *planning.Snapshot) {
 		s.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
 	}

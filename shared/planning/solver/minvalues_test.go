@@ -34,9 +34,9 @@ func varied(policy string, minValues map[string]int, pending ...planning.PodClas
 	return batch
 }
 
-// TestLoweredMinValues plans pods whose own requirements leave fewer values than the pool's minValues.
+// TestRelaxedMinValues plans pods whose own requirements leave fewer values than the pool's minValues.
 // CheckResult rejects NodeClaims that the API server would reject.
-func TestLoweredMinValues(t *testing.T) {
+func TestRelaxedMinValues(t *testing.T) {
 	family, name, kind := karpenter.LabelInstanceFamily, corev1.LabelInstanceTypeStable, karpenter.CapacityTypeLabelKey
 	small := func(edits ...func(*planning.PodSpec)) planning.PodClass {
 		return planningtest.NewPods("w", 1, "500m", "64Mi", edits...)
@@ -79,8 +79,8 @@ func TestLoweredMinValues(t *testing.T) {
 	}
 }
 
-// TestLoweredMinValuesOfStaticNodes plans a static node.
-func TestLoweredMinValuesOfStaticNodes(t *testing.T) {
+// TestRelaxedMinValuesOfStaticNodes plans a static node.
+func TestRelaxedMinValuesOfStaticNodes(t *testing.T) {
 	for policy, want := range map[string]int{"BestEffort": 1, "Strict": 3} {
 		batch := varied(policy, map[string]int{karpenter.LabelInstanceFamily: 3})
 		pool := &batch.Snapshot.NodePools[0]

@@ -238,7 +238,7 @@ func TestPreferNoScheduleIsRelaxedLast(t *testing.T) {
 	}
 }
 
-func TestDaemonsTakeTheirRoom(t *testing.T) {
+func TestDaemonsUseCapacity(t *testing.T) {
 	batch := planningtest.WithoutSpot(planningtest.NewBatch(planningtest.NewPods("a", 1, "1900m", "0")))
 	if got := solve(t, batch).Nodes[0].Offerings[0].InstanceType; got != "t4g.medium" {
 		t.Fatalf("without daemons: %s", got)

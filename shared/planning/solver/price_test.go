@@ -155,9 +155,9 @@ func TestPriceLimitsHoldForReplacements(t *testing.T) {
 	}
 }
 
-// TestPriceLimitsCountWhatWasTaken checks that a committed removal counts the highest price of its
+// TestPriceLimitsCountCommits checks that a committed removal counts the highest price of its
 // replacements.
-func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
+func TestPriceLimitsCountCommits(t *testing.T) {
 	for _, limit := range []func(*planning.Batch){cluster(0.25), func(b *planning.Batch) {
 		b.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.25"}
 	}} {

@@ -52,9 +52,9 @@ func both(team, zone string) func(*planning.PodSpec) {
 	}
 }
 
-// TestSpreadCountsNodesThatItLooksAt plans two sets of pods with one label. The constraint of one set
+// TestSpreadNodeInclusionPolicies plans two sets of pods with one label. The constraint of one set
 // does not count the nodes of the other.
-func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
+func TestSpreadNodeInclusionPolicies(t *testing.T) {
 	web := requireLabels("app", "web")
 	affinity := func(policy corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &policy }

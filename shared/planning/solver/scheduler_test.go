@@ -109,7 +109,7 @@ func TestStranded(t *testing.T) {
 			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			plan := simulation.SimulateRemoval(0)
 			if len(plan.Unplaced) > 0 {
-				t.Fatalf("the plan has unplaced pods:\n%s", tell(plan))
+				t.Fatalf("the plan has unplaced pods:\n%s", describeResult(plan))
 			}
 			var got []string
 			for _, pod := range simulation.FindStrandedPods(plan, 0) {
@@ -124,9 +124,9 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestStrandedCountsWhatWasTaken has room for two pods where kube-scheduler puts one pod of each
+// TestStrandedCountsCommits has room for two pods where kube-scheduler puts one pod of each
 // removed node.
-func TestStrandedCountsWhatWasTaken(t *testing.T) {
+func TestStrandedCountsCommits(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.Nodes = []planning.Node{
 		node("a", running(taking("a", "1500m"))), node("b", running(planningtest.NewPods("b", 2, "1", "100Mi"))), cores("x", "1500m"), cores("y", "2"),
@@ -140,7 +140,7 @@ func TestStrandedCountsWhatWasTaken(t *testing.T) {
 	simulation.Commit(first, 0)
 	second = simulation.SimulateRemoval(1)
 	if len(second.Unplaced) > 0 {
-		t.Fatalf("the plan has unplaced pods:\n%s", tell(second))
+		t.Fatalf("the plan has unplaced pods:\n%s", describeResult(second))
 	}
 	if left := simulation.FindStrandedPods(second, 1); len(left) != 1 || left[0].Node != "b" {
 		t.Errorf("%d stranded pods: %+v", len(left), left)
@@ -162,9 +162,9 @@ func TestStrandedOnNewNodes(t *testing.T) {
 	}
 }
 
-// TestStrandedIsForgotten compares many calls on one simulation with the same calls on new
+// TestStrandedCallsAreIndependent compares many calls on one simulation with the same calls on new
 // simulations.
-func TestStrandedIsForgotten(t *testing.T) {
+func TestStrandedCallsAreIndependent(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var some, none int
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,9 +21,9 @@ func watching(skew int32, app string) func(*planning.PodSpec) {
 	})
 }
 
-// TestFlock places pods that must share one node, and that a spread counts by zone. Only one zone,
+// TestSelfAffinityChoosesFeasibleZone places pods that must share one node, and that a spread counts by zone. Only one zone,
 // neither the first nor the last, has a node that holds them all.
-func TestFlock(t *testing.T) {
+func TestSelfAffinityChoosesFeasibleZone(t *testing.T) {
 	batch := inZones(
 		planningtest.NewPods("flock", 3, "1", "64Mi", requireLabels("app", "flock"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")})),
 		planningtest.NewPods("watch", 2, "100m", "64Mi", watching(5, "flock")))
@@ -38,8 +38,8 @@ func TestFlock(t *testing.T) {
 	}
 }
 
-// TestWatchersFirst places pods with a spread that counts only other pods before those other pods.
-func TestWatchersFirst(t *testing.T) {
+// TestPodsThatCountOthersComeFirst places pods with a spread that counts only other pods before those other pods.
+func TestPodsThatCountOthersComeFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})
 	result := solve(t, inZones(
 		planningtest.NewPods("big", 20, "900m", "64Mi", requireLabels("app", "web"), together),

@@ -114,9 +114,9 @@ func genCluster(t *rapid.T) planning.Snapshot {
 	return snapshot
 }
 
-// TestWithoutIsWhole runs many removals on one simulation, and compares each with a plan of the
+// TestRemovalMatchesEquivalentBatch runs many removals on one simulation, and compares each with a plan of the
 // equivalent batch.
-func TestWithoutIsWhole(t *testing.T) {
+func TestRemovalMatchesEquivalentBatch(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var moved, onto, fresh, left int
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,11 +130,11 @@ func TestWithoutIsWhole(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "questions") {
 			nodes := rapid.SliceOfNDistinct(rapid.IntRange(0, len(snapshot.Nodes)-1), 1, 3, rapid.ID).Draw(t, "nodes")
 			batch := solver.Equivalent(snapshot, nodes...)
-			got, want := simulation.SimulateRemoval(nodes...), boundless(solver.FirstEffort(batch, stock))
+			got, want := simulation.SimulateRemoval(nodes...), withoutBound(solver.FirstEffort(batch, stock))
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("removal of %v:\n%s\nplan of the equivalent batch:\n%s", nodes, tell(got), tell(want))
+				t.Fatalf("removal of %v:\n%s\nplan of the equivalent batch:\n%s", nodes, describeResult(got), describeResult(want))
 			}
-			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, boundless(solver.SolveWithTypes(batch, stock))) {
+			if len(got.Unplaced) == 0 && !reflect.DeepEqual(got, withoutBound(solver.SolveWithTypes(batch, stock))) {
 				t.Fatal("every pod is placed, but SolveWithTypes has another plan")
 			}
 			onto, fresh, left = onto+len(got.Nominations), fresh+len(got.Nodes), left+countUnplaced(got)
@@ -152,15 +152,15 @@ func TestWithoutIsWhole(t *testing.T) {
 	}
 }
 
-// boundless returns the result without its bound, as simulations return it.
-func boundless(r planning.Result) planning.Result {
+// withoutBound returns the result without its bound, as simulations return it.
+func withoutBound(r planning.Result) planning.Result {
 	r.BoundPerHour = 0
 	return r
 }
 
-// TestWithoutForOne simulates removals with at most one new node, and checks the results against
+// TestRemovalWithOneNode simulates removals with at most one new node, and checks the results against
 // Kubernetes' rules.
-func TestWithoutForOne(t *testing.T) {
+func TestRemovalWithOneNode(t *testing.T) {
 	cat := planningtest.NewCatalogue()
 	var one, less int
 	check := func(t *rapid.T) {
@@ -170,10 +170,10 @@ func TestWithoutForOne(t *testing.T) {
 		for i := range snapshot.Nodes {
 			got := simulation.SimulateRemovalWithOneNode(i)
 			if len(got.Nodes) > 1 {
-				t.Fatalf("removal of %d:\n%s", i, tell(got))
+				t.Fatalf("removal of %d:\n%s", i, describeResult(got))
 			}
 			if err := planningtest.CheckResult(solver.Equivalent(snapshot, i), cat, got); err != nil {
-				t.Fatalf("removal of %d:\n%s\n%v", i, tell(got), err)
+				t.Fatalf("removal of %d:\n%s\n%v", i, describeResult(got), err)
 			}
 			if one += len(got.Nodes); len(got.Unplaced) == 0 && len(simulation.SimulateRemoval(i).Nodes) > 1 {
 				less++
@@ -190,7 +190,7 @@ func TestWithoutForOne(t *testing.T) {
 	}
 }
 
-func tell(r planning.Result) string {
+func describeResult(r planning.Result) string {
 	var out strings.Builder
 	for _, n := range r.Nominations {
 		fmt.Fprintf(&out, "  %s onto %s%s\n", n.Pod.UID, n.Claim, n.Node)

@@ -51,8 +51,8 @@ func queuedPod(name string, edit func(*planning.PodSpec)) planning.PodClass {
 	return planningtest.NewPods(name, 1, "500m", "500Mi", edit)
 }
 
-// TestRemovedPodsDoNotCount removes the first node while nothing can be launched.
-func TestRemovedPodsDoNotCount(t *testing.T) {
+// TestRemovedPodsAreNotCounted removes the first node while nothing can be launched.
+func TestRemovedPodsAreNotCounted(t *testing.T) {
 	zone, host := corev1.LabelTopologyZone, corev1.LabelHostname
 	ported := func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }
 	porting := func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }
@@ -99,9 +99,9 @@ func TestRemovedPodsDoNotCount(t *testing.T) {
 	}
 }
 
-// TestTakenPodsCount commits the removal of the first node, whose pod goes to a new node in its zone,
+// TestCommittedPodsCount commits the removal of the first node, whose pod goes to a new node in its zone,
 // and then removes the second, whose pod has the same app.
-func TestTakenPodsCount(t *testing.T) {
+func TestCommittedPodsCount(t *testing.T) {
 	zone := corev1.LabelTopologyZone
 	for _, tt := range []struct {
 		name string
@@ -146,8 +146,8 @@ func TestTakenPodsCount(t *testing.T) {
 	}
 }
 
-// TestTakenNodesUseUpWhatIsScarce commits a first result that uses the last of a scarce resource.
-func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
+// TestCommitsUseScarceResources commits a first result that uses the last of a scarce resource.
+func TestCommitsUseScarceResources(t *testing.T) {
 	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
@@ -180,8 +180,8 @@ func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
 	}
 }
 
-// TestTakenReservationIsUsedUp uses the last instance of a reservation.
-func TestTakenReservationIsUsedUp(t *testing.T) {
+// TestCommitsUseReservations uses the last instance of a reservation.
+func TestCommitsUseReservations(t *testing.T) {
 	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
 	s, cat := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot, planningtest.NewCatalogue()
 	s.Settings.Gates.ReservedCapacity = true
@@ -212,8 +212,8 @@ func TestTakenReservationIsUsedUp(t *testing.T) {
 	}
 }
 
-// TestJoinedNodeIsWhole checks the node that a planned node becomes.
-func TestJoinedNodeIsWhole(t *testing.T) {
+// TestJoinedNodeIsComplete checks the node that a planned node becomes.
+func TestJoinedNodeIsComplete(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")}}
 	volume := func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}} }
@@ -241,9 +241,9 @@ func TestJoinedNodeIsWhole(t *testing.T) {
 	}
 }
 
-// TestTakenPodsCountWhereTheyAre commits the removal of the first node, and removes the second while
+// TestCommittedPodsCountOnTheirNode commits the removal of the first node, and removes the second while
 // nothing can be launched.
-func TestTakenPodsCountWhereTheyAre(t *testing.T) {
+func TestCommittedPodsCountOnTheirNode(t *testing.T) {
 	zone := corev1.LabelTopologyZone
 	port := []planning.HostPort{{Port: 80}}
 	ported := func(s *planning.PodSpec) { s.HostPorts = port }
@@ -279,9 +279,9 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 	}
 }
 
-// TestZoneOfRemovedNodeIsGone has a spread that would be violated if the zone of the removed node,
+// TestZoneOfRemovedNodeIsNoDomain has a spread that would be violated if the zone of the removed node,
 // which has no other node, still counted as empty.
-func TestZoneOfRemovedNodeIsGone(t *testing.T) {
+func TestZoneOfRemovedNodeIsNoDomain(t *testing.T) {
 	spreading := spreadIn(corev1.LabelTopologyZone, "a")
 	snapshot := inZones().Snapshot
 	snapshot.NodePools = nil
@@ -314,7 +314,7 @@ func TestOneForOne(t *testing.T) {
 				planningtest.NewPods("a", 1, tt.cpus[0], "1Gi", tt.edit), planningtest.NewPods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
 			got := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemovalWithOneNode(0)
 			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || countUnplaced(got) != 2-tt.placed {
-				t.Errorf("%s", tell(got))
+				t.Errorf("%s", describeResult(got))
 			}
 		})
 	}

@@ -153,9 +153,9 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// TestBarrenPools checks that a pool without any instance type is distinguished from one without a
+// TestPoolsWithoutTypes checks that a pool without any instance type is distinguished from one without a
 // type for the pod: the first is the pool owner's problem, the second the pod owner's.
-func TestBarrenPools(t *testing.T) {
+func TestPoolsWithoutTypes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*planning.Batch)
@@ -215,7 +215,7 @@ func TestHeavierPoolFirst(t *testing.T) {
 	})
 }
 
-func TestOneBadClassDoesNotCostTheOthers(t *testing.T) {
+func TestInvalidClassDoesNotAffectOthers(t *testing.T) {
 	bad := planningtest.NewPods("bad", 2, "1", "1Gi")
 	bad.Spec.ResourceClaims = 1
 	result := solve(t, planningtest.NewBatch(bad, planningtest.NewPods("good", 2, "1", "1Gi")))

@@ -33,9 +33,9 @@ func TestStaticPoolsAreFilled(t *testing.T) {
 	}
 }
 
-// TestBuffersComeLast checks that buffer pods never take capacity from real pods, even if they are
+// TestBufferPodsComeLast checks that buffer pods never take capacity from real pods, even if they are
 // larger.
-func TestBuffersComeLast(t *testing.T) {
+func TestBufferPodsComeLast(t *testing.T) {
 	buffer := planningtest.NewPods("buffer", 3, "3", "64Mi", func(s *planning.PodSpec) { s.Priority = planning.BufferPriority })
 	batch := planningtest.NewBatch(buffer, planningtest.NewPods("web", 4, "900m", "64Mi"))
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")}
@@ -70,8 +70,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestAddressesBoundAPlan keeps nodes out of zones whose subnets have no free addresses.
-func TestAddressesBoundAPlan(t *testing.T) {
+// TestFreeIPsLimitPlan keeps nodes out of zones whose subnets have no free addresses.
+func TestFreeIPsLimitPlan(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		free map[string]int64

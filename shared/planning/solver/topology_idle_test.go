@@ -11,9 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestRulesThatCountNoPod plans two small pods whose rule selects no pod. The rule must not keep them
+// TestRulesWithoutSelectedPods plans two small pods whose rule selects no pod. The rule must not keep them
 // apart.
-func TestRulesThatCountNoPod(t *testing.T) {
+func TestRulesWithoutSelectedPods(t *testing.T) {
 	nobody := selector("app", "nobody")
 	selects := func(s *metav1.LabelSelector) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = s }
@@ -59,9 +59,9 @@ func TestSpreadNeedsItsLabel(t *testing.T) {
 	}
 }
 
-// TestNoSelectorIsNotEveryPod plans two sets of pods: the constraint of one has no selector, that of
+// TestMissingSelectorSelectsNoPod plans two sets of pods: the constraint of one has no selector, that of
 // the other selects all pods.
-func TestNoSelectorIsNotEveryPod(t *testing.T) {
+func TestMissingSelectorSelectsNoPod(t *testing.T) {
 	none, all := (*metav1.LabelSelector)(nil), &metav1.LabelSelector{}
 	selects := func(s *metav1.LabelSelector) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = s }
