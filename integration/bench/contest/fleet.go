@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // FleetRow has the results of all planners on one consolidation scenario, in the order of

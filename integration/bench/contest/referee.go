@@ -3,10 +3,10 @@ package contest
 import (
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
-// Validator validates with integration/bench/planvalidator. It caches the last scenario,
+// Validator validates with shared/planning/planvalidator. It caches the last scenario,
 // because the runs of all planners on one scenario follow each other.
 type Validator struct {
 	path     string

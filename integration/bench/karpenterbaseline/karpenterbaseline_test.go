@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline"
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // machines are a small and a large type, one with a device that costs less than the large

@@ -32,7 +32,7 @@ func validGraph() Graph {
 		"services/planner":                       {own("shared/planning/solver")},
 		"services/watcher":                       {own("shared/host")},
 		"services/cli":                           {own("services/planner"), own("services/launcher")},
-		"integration/bench/planvalidator":        {"k8s.io/api/core/v1"},
+		"shared/planning/planvalidator":          {"k8s.io/api/core/v1"},
 		"integration/environment/testbed":        {own("integration/environment/fakeaws")},
 		"integration/lint/readme":                {own("integration/environment/helm")},
 	} {
@@ -92,10 +92,10 @@ func TestEachRuleFindsItsViolation(t *testing.T) {
 		{"a service in another's tests", "services/planner", own("services/launcher"), true, "no service imports another"},
 		{"a service in the cli", "services/cli", own("services/watcher"), false, ""},
 		{"integration in the cli", "services/cli", own("integration/suites/sim"), false, "the cli imports no integration test"},
-		{"the planner in the validator", "integration/bench/planvalidator", own("shared/planning/solver"), false, "the plan validator shares no code with the planner"},
+		{"the planner in the validator", "shared/planning/planvalidator", own("shared/planning/solver"), false, "the plan validator shares no code with the planner"},
 		{"a suite in the environment", "integration/environment/testbed", own("integration/suites/sim"), true, "the test environment imports no suite"},
 		{"a suite in a repository check", "integration/lint/readme", own("integration/suites/charts"), false, "benchmarks and repository checks import no suite"},
-		{"Karpenter in the validator", "integration/bench/planvalidator", "sigs.k8s.io/karpenter/pkg/scheduling", false, "the plan validator shares no code with the planner"},
+		{"Karpenter in the validator", "shared/planning/planvalidator", "sigs.k8s.io/karpenter/pkg/scheduling", false, "the plan validator shares no code with the planner"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := validGraph()

@@ -144,8 +144,8 @@ func Table() []Rule {
 		},
 		{
 			Name:     "the plan validator shares no code with the planner",
-			Packages: []string{"./integration/bench/planvalidator/..."},
-			Forbid:   []string{"./...", "!./integration/bench/planvalidator/...", "sigs.k8s.io/karpenter/...", "github.com/aws/..."},
+			Packages: []string{"./shared/planning/planvalidator/..."},
+			Forbid:   []string{"./...", "!./shared/planning/planvalidator/...", "sigs.k8s.io/karpenter/...", "github.com/aws/..."},
 			Reach:    Transitive,
 			Reason:   "a validator that shares code with the planner shares its mistakes",
 			Fix:      "write it again in the validator, with Kubernetes' own matching where there is some",

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline"
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // TestConsolidationAgainstUpstream consolidates random small clusters of one NodePool

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // TestMain keeps rapid from writing files, because the scenario has all information, and

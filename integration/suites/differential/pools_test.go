@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline"
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 var examples = flag.Bool("examples", false, "print scenarios for which Karpenter's plan is not valid")

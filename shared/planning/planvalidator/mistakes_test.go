@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // mistake is an invalid plan and a valid one for the same scenario. Checking both shows

@@ -3,7 +3,7 @@ package planvalidator_test
 import (
 	"encoding/json"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // parsed encodes and parses a scenario, because planners read it from a file.

@@ -3,7 +3,7 @@ package planvalidator_test
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 type constraint = func(*corev1.TopologySpreadConstraint)

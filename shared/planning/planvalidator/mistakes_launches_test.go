@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 // naming sets the names of a launch's options.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
+	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
 func TestRead(t *testing.T) {
