@@ -205,13 +205,29 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 // stock has the instance types of all these clusters.
 var stock = fixture.Stock(fixture.Snapshot(fixture.Pool()))
 
-// kubernetes checks with Kubernetes' own rules where the first command places the pods.
+// kubernetes checks with Kubernetes' own rules where the first command places the pods. Pods of nodes that were being
+// removed before are in the result if they were planned onto a node of the command.
 func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
+	inResult := map[string]bool{}
+	for _, n := range c.Result.Nominations {
+		inResult[n.Pod.UID] = true
+	}
+	for _, n := range c.Result.Nodes {
+		for _, pod := range n.Pods {
+			inResult[pod.Pod.UID] = true
+		}
+	}
 	batch := planning.Batch{Snapshot: s}
 	batch.Snapshot.Nodes = slices.Clone(s.Nodes)
-	for _, i := range c.Nodes {
-		batch.Snapshot.Nodes[i].MarkedForDeletion = true
-		batch.Pending = append(batch.Pending, s.Nodes[i].Pods...)
+	for i := range batch.Snapshot.Nodes {
+		n, removed := &batch.Snapshot.Nodes[i], slices.Contains(c.Nodes, i)
+		if n.MarkedForDeletion = removed || n.IsBeingRemoved(); !n.MarkedForDeletion {
+			continue
+		}
+		for _, class := range n.Pods {
+			class.Pods = slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool { return !removed && !inResult[p.UID] })
+			batch.Pending = append(batch.Pending, class)
+		}
 	}
 	if err := planningtest.CheckResult(batch, cat, c.Result); err != nil {
 		t.Fatalf("%s:\n%v", describeFindings(s, c), err)

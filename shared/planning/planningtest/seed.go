@@ -1,5 +1,5 @@
 // Package planningtest has shared test helpers for planning: the objects of a small real installation,
-// builders of batches, and a checker that applies Kubernetes' rules to a result.
+// builders of batches, and CheckResult, which runs the plan validator on a result.
 package planningtest
 
 import (

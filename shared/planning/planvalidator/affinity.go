@@ -125,7 +125,7 @@ func (w *finalCluster) affinityRules() []*affinityRule {
 		var terms []podTerm
 		id := ""
 		for _, from := range required {
-			t := newPodTerm(from, p.Pod)
+			t := w.scenario.newPodTerm(from, p.Pod)
 			terms, id = append(terms, t), id+t.id()+"&"
 		}
 		if seen[id] == nil {

@@ -36,7 +36,7 @@ func (w *finalCluster) antiAffinityRules() []*antiAffinityRule {
 	seen := map[string]*antiAffinityRule{}
 	for _, p := range w.pods {
 		for _, from := range requiredAnti(p) {
-			t := newPodTerm(from, p.Pod)
+			t := w.scenario.newPodTerm(from, p.Pod)
 			if seen[t.id()] == nil {
 				seen[t.id()] = &antiAffinityRule{podTerm: t}
 				all = append(all, seen[t.id()])

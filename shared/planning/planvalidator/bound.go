@@ -53,7 +53,7 @@ func (w *finalCluster) newLinearProgram() *linearProgram {
 	}
 	p := &linearProgram{resources: resourceNames(pending)}
 	sites := w.launchSites(p.resources)
-	apart := largestSpreadGroup(pending)
+	apart := w.scenario.largestSpreadGroup(pending)
 	p.hosts = float64(len(apart))
 	index := map[string]int{}
 	for _, group := range groupBySelectors(pending) {

@@ -22,9 +22,11 @@ func (w *finalCluster) checkAll(out *report) {
 		n.checkResources(out)
 		n.checkSelectors(out)
 		n.checkHostPorts(out)
+		w.checkLaunchOfferings(n, out)
 	}
 	w.checkOptions(out)
 	w.checkLimits(out)
+	w.checkPriceLimits(out)
 	w.checkSpread(out)
 	w.checkAffinity(out)
 	w.checkAntiAffinity(out)
@@ -72,6 +74,14 @@ func (n *node) checkOffering(out *report) {
 	if n.plan == nil {
 		return
 	}
+	n.checkLabels(out)
+	if is := n.offering.Price; math.Abs(is-n.plan.Price) > priceTolerance {
+		out.add(Priced, n.name, "the plan says %f, the offering costs %f", n.plan.Price, is)
+	}
+}
+
+// checkLabels checks the labels of a planned node against its NodePool and the plan.
+func (n *node) checkLabels(out *report) {
 	for _, q := range n.pool.Spec.Template.Spec.Requirements {
 		if !q.Matches(n.labels()) {
 			out.add(Offered, n.name, "pool %s requires %s %s %v of %q", n.pool.Metadata.Name, q.Key, q.Operator, q.Values, n.labels()[stableLabel(q.Key)])
@@ -81,8 +91,5 @@ func (n *node) checkOffering(out *report) {
 		if is, says := n.labels()[name], n.plan.Labels[name]; is != says {
 			out.add(Offered, n.name, "the plan sets the label %s to %q, want %q", name, says, is)
 		}
-	}
-	if is := n.offering.Price; math.Abs(is-n.plan.Price) > priceTolerance {
-		out.add(Priced, n.name, "the plan says %f, the offering costs %f", n.plan.Price, is)
 	}
 }

@@ -75,12 +75,12 @@ func fitsAny(want []float64, serves []bool, sites []launchSite) bool {
 }
 
 // largestSpreadGroup returns the largest group of pods of which no two may share a host.
-func largestSpreadGroup(pods []*pod) map[*pod]bool {
+func (s *Scenario) largestSpreadGroup(pods []*pod) map[*pod]bool {
 	groups := map[string]map[*pod]bool{}
 	var largest map[*pod]bool
 	for _, p := range pods {
 		for _, from := range requiredAnti(p) {
-			t := newPodTerm(from, p.Pod)
+			t := s.newPodTerm(from, p.Pod)
 			if t.topology != corev1.LabelHostname || !t.matchesPod(p) {
 				continue
 			}

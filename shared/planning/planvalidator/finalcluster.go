@@ -1,6 +1,7 @@
 package planvalidator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,10 +16,14 @@ type finalCluster struct {
 	scenario *Scenario
 	result   *Result
 	nodes    []*node
+	// removing are the nodes that are being removed; they take no pods.
+	removing []*node
 	// pods are all pods with a node, bound ones first.
 	pods []*pod
 	// offered are all ways to launch a node.
 	offered []launchOption
+	// index has the places of offered by NodePool, type, zone and capacity type, computed on first use.
+	index   map[[4]string]int
 	daemons []*pod
 	// rooms are the places' free resources, computed on first use.
 	rooms []corev1.ResourceList
@@ -34,6 +39,8 @@ type node struct {
 	launchOption
 	// plan is nil for an existing node.
 	plan *NewNode
+	// actual is nil if the node is as its NodePool and instance type say.
+	actual *corev1.Node
 	// meta is the node as an object for Kubernetes' matching.
 	meta   *corev1.Node
 	taints []corev1.Taint
@@ -80,24 +87,40 @@ func podOrder(p *pod) int {
 
 // addExistingNode adds an existing node, also if its NodePool would no longer launch it.
 func (w *finalCluster) addExistingNode(from *Node, out *report) {
-	i := slices.IndexFunc(w.scenario.InstanceTypes, func(t InstanceType) bool { return t.Name == from.InstanceType })
-	if i < 0 {
-		out.add(Offered, from.Name, "the scenario has no instance type %s", from.InstanceType)
-		return
-	}
 	pool := &NodePool{} // of a node that no pool has launched
 	for j := range w.scenario.NodePools {
 		if w.scenario.NodePools[j].Metadata.Name == from.NodePool {
 			pool = &w.scenario.NodePools[j]
 		}
 	}
-	machine, offering := &w.scenario.InstanceTypes[i], &Offering{Zone: from.Zone, CapacityType: from.CapacityType}
-	for _, o := range machine.Offerings {
-		if o.Zone == from.Zone {
-			offering.ZoneID = o.ZoneID
+	n := &node{name: from.Name, actual: from.Actual}
+	n.pool, n.offering = pool, &Offering{Zone: from.Zone, CapacityType: from.CapacityType}
+	i := slices.IndexFunc(w.scenario.InstanceTypes, func(t InstanceType) bool { return t.Name == from.InstanceType })
+	switch {
+	case from.Actual != nil:
+		is := from.Actual.Status
+		n.machine = &InstanceType{Name: from.InstanceType, Capacity: is.Capacity, Overhead: subtractResources(is.Capacity, is.Allocatable)}
+		n.fixed = maps.Clone(from.Actual.Labels)
+	case i < 0:
+		out.add(Offered, from.Name, "the scenario has no instance type %s", from.InstanceType)
+		return
+	default:
+		n.machine = &w.scenario.InstanceTypes[i]
+		for _, o := range n.machine.Offerings {
+			if o.Zone == from.Zone {
+				n.offering.ZoneID = o.ZoneID
+			}
+			if o.Zone == from.Zone && o.CapacityType == from.CapacityType {
+				n.offering.Price = o.Price
+			}
 		}
+		n.fixed = fixedLabels(pool, n.machine, n.offering)
 	}
-	n := &node{name: from.Name, launchOption: launchOption{pool: pool, machine: machine, offering: offering, fixed: fixedLabels(pool, machine, offering)}}
+	n.offering.Price = cmp.Or(from.Price, n.offering.Price)
+	if from.Removing {
+		w.removing = append(w.removing, n)
+		return
+	}
 	for j := range from.Pods {
 		if phase := from.Pods[j].Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 			continue
@@ -140,13 +163,19 @@ func (w *finalCluster) addToExisting(name string, pending *pendingPods, out *rep
 	w.nodes[i].pods = append(w.nodes[i].pods, pods...)
 }
 
+// findOption returns a way to launch a node.
 func (w *finalCluster) findOption(pool, machine, zone, capacityType string) (launchOption, bool) {
-	for _, p := range w.offered {
-		if p.pool.Metadata.Name == pool && p.machine.Name == machine && p.offering.Zone == zone && p.offering.CapacityType == capacityType {
-			return p, true
+	if w.index == nil {
+		w.index = map[[4]string]int{}
+		for i, p := range w.offered {
+			w.index[[4]string{p.pool.Metadata.Name, p.machine.Name, p.offering.Zone, p.offering.CapacityType}] = i
 		}
 	}
-	return launchOption{}, false
+	i, ok := w.index[[4]string{pool, machine, zone, capacityType}]
+	if !ok {
+		return launchOption{}, false
+	}
+	return w.offered[i], true
 }
 
 // finishNode sets the labels and daemons of the node once its pods are known.
@@ -154,8 +183,17 @@ func (n *node) finishNode(daemons []*pod) {
 	for _, p := range n.pods {
 		p.node = n
 	}
-	n.taints = n.pool.Spec.Template.Spec.Taints
+	n.setLabels(daemons)
+}
+
+// setLabels sets the labels, the taints and the daemons, whose pods an actual node already has.
+func (n *node) setLabels(daemons []*pod) {
 	n.meta = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.chooseLabels()}}
+	if n.actual != nil {
+		n.taints = n.actual.Spec.Taints
+		return
+	}
+	n.taints = n.pool.Spec.Template.Spec.Taints
 	for _, d := range daemons {
 		if _, blocked := untoleratedTaint(n.taints, d.Spec.Tolerations); !blocked && d.canRunOn(n.meta) {
 			n.daemons = append(n.daemons, d)

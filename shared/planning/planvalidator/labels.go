@@ -50,13 +50,13 @@ func fixedLabels(pool *NodePool, t *InstanceType, o *Offering) labels.Set {
 	for name, value := range pool.Spec.Template.Metadata.Labels {
 		set[stableLabel(name)] = value
 	}
-	maps.Copy(set, t.Labels)
 	maps.Copy(set, labels.Set{
 		labelCapacityType:              o.CapacityType,
 		corev1.LabelTopologyZone:       o.Zone,
 		corev1.LabelInstanceTypeStable: t.Name,
 		corev1.LabelArchStable:         t.Arch,
 	})
+	maps.Copy(set, t.Labels)
 	if o.ZoneID != "" {
 		set[labelZoneID] = o.ZoneID
 	}

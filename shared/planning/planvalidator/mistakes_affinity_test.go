@@ -49,6 +49,12 @@ func affinityMistakes() []mistake {
 		{"another namespace", planvalidator.Affinity, of(pod("a", x, in("other")), pod("b", withAffinity(podTerm(zone, "x", inNamespaces("other"))))), plans(launch("large", "z1", "other/a", "b")), plans(launch("small", "z1", "other/a"), launch("small", "z2", "b"))},
 		{"its own namespace alone", planvalidator.Affinity, of(pod("a", x, in("other")), pod("c", x), follows), plans(launch("small", "z2", "other/a"), launch("large", "z1", "b", "c")), plans(launch("large", "z1", "other/a", "b"), launch("small", "z2", "c"))},
 		{"namespaces by label", planvalidator.Affinity, of(pod("a", x, in("other")), pod("c", x), pod("b", withAffinity(podTerm(zone, "x", inNamespacesOf(ownName))))), plans(launch("large", "z1", "other/a", "b"), launch("small", "z2", "c")), plans(launch("small", "z1", "other/a"), launch("large", "z2", "b", "c"))},
+		{
+			"namespaces by another label", planvalidator.Affinity,
+			altered(func(s *planvalidator.Scenario) { s.Namespaces = map[string]map[string]string{"other": {"team": "red"}} },
+				pod("a", x, in("other")), pod("c", x), pod("b", withAffinity(podTerm(zone, "x", inNamespacesOf(matching("team", "red")))))),
+			plans(launch("large", "z1", "other/a", "b"), launch("small", "z2", "c")), plans(launch("small", "z1", "other/a"), launch("large", "z2", "b", "c")),
+		},
 		{"all namespaces", planvalidator.Affinity, of(pod("a", x, in("other")), pod("b", withAffinity(podTerm(zone, "x", inNamespacesOf(&metav1.LabelSelector{}))))), plans(launch("large", "z1", "other/a", "b")), plans(launch("small", "z1", "other/a"), launch("small", "z2", "b"))},
 		{
 			"of its own revision", planvalidator.Affinity,

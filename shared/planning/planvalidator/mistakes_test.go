@@ -49,17 +49,24 @@ func changed(change func(*planvalidator.Result), nodes ...planvalidator.NewNode)
 // twoPods returns a scenario of two ordinary pods.
 func twoPods() *planvalidator.Scenario { return parsed(scenario(pod("a"), pod("b"))) }
 
+func allMistakes() [][]mistake {
+	return [][]mistake{
+		bookkeepingMistakes(), machineMistakes(), hostMistakes(), nodeMistakes(), launchMistakes(), offeringMistakes(), priceMistakes(),
+		spreadMistakes(), affinityMistakes(),
+	}
+}
+
 // TestEveryRuleHasAMistake requires a mistake for every rule.
 func TestEveryRuleHasAMistake(t *testing.T) {
 	have := map[planvalidator.Rule]bool{}
-	for _, table := range [][]mistake{bookkeepingMistakes(), machineMistakes(), hostMistakes(), launchMistakes(), spreadMistakes(), affinityMistakes()} {
+	for _, table := range allMistakes() {
 		for _, c := range table {
 			have[c.rule] = true
 		}
 	}
 	for _, rule := range []planvalidator.Rule{
 		planvalidator.Once, planvalidator.Sums, planvalidator.Offered, planvalidator.Priced, planvalidator.Resources, planvalidator.Selectors, planvalidator.Taints, planvalidator.HostPorts,
-		planvalidator.Options, planvalidator.MinValues, planvalidator.Limits, planvalidator.Spread, planvalidator.Affinity, planvalidator.AntiAffinity,
+		planvalidator.Options, planvalidator.MinValues, planvalidator.Limits, planvalidator.PriceLimits, planvalidator.Spread, planvalidator.Affinity, planvalidator.AntiAffinity,
 	} {
 		if !have[rule] {
 			t.Errorf("no violation is mistake for %s", rule)
@@ -68,7 +75,7 @@ func TestEveryRuleHasAMistake(t *testing.T) {
 }
 
 func TestMistakesAreFound(t *testing.T) {
-	for _, table := range [][]mistake{bookkeepingMistakes(), machineMistakes(), hostMistakes(), launchMistakes(), spreadMistakes(), affinityMistakes()} {
+	for _, table := range allMistakes() {
 		for _, c := range table {
 			c.run(t)
 		}

@@ -52,6 +52,8 @@ func (n *node) withStatedLabels(set, stated labels.Set) labels.Set {
 			out[name] = value
 		}
 	}
-	out[corev1.LabelHostname] = n.name
+	if out[corev1.LabelHostname] == "" {
+		out[corev1.LabelHostname] = n.name
+	}
 	return withAliases(out)
 }

@@ -1,6 +1,7 @@
 package planvalidator
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,28 @@ import (
 
 // maxOptions is the maximum number of types in a launch.
 const maxOptions = 60
+
+// checkLaunchOfferings checks the node as it would be with each of the offerings that the plan lists.
+func (w *finalCluster) checkLaunchOfferings(n *node, out *report) {
+	if n.plan == nil {
+		return
+	}
+	for _, o := range n.plan.Offerings {
+		p, ok := w.findOption(n.plan.NodePool, o.InstanceType, o.Zone, o.CapacityType)
+		if !ok || !p.offering.Available {
+			out.add(Offered, n.name, "the launch may choose %v, and pool %q has no such offering available", o, n.plan.NodePool)
+			continue
+		}
+		if p.offering.Price < n.plan.Price-priceTolerance {
+			out.add(Priced, n.name, "the launch may choose %v for %f, and the plan says that the cheapest costs %f", o, p.offering.Price, n.plan.Price)
+		}
+		launched := &node{name: fmt.Sprintf("%s as %v", n.name, o), launchOption: p, plan: n.plan, pods: n.pods}
+		launched.setLabels(w.daemons)
+		launched.checkLabels(out)
+		launched.checkResources(out)
+		launched.checkSelectors(out)
+	}
+}
 
 // checkOptions checks that the launches could choose from as many types as the plan
 // states, and that these meet the pools' minValues.
@@ -29,7 +52,9 @@ func (w *finalCluster) checkOptions(out *report) {
 		}
 		if listed := n.plan.OptionTypes; len(listed) > 0 {
 			n.checkListedTypes(listed, names, out)
-			able = slices.DeleteFunc(able, func(t *InstanceType) bool { return !slices.Contains(listed, t.Name) })
+		}
+		if len(n.plan.OptionTypes)+len(n.plan.Offerings) > 0 {
+			able = slices.DeleteFunc(able, func(t *InstanceType) bool { return !n.mayBe(t.Name) })
 		}
 		n.checkMinValues(able, out)
 	}
@@ -53,7 +78,14 @@ func (n *node) checkListedTypes(listed, able []string, out *report) {
 	}
 }
 
+// checkMinValues checks that the types have enough different values, and the NodeClaim's own minValues as the API
+// server validates them.
 func (n *node) checkMinValues(able []*InstanceType, out *report) {
+	for _, r := range n.plan.Requirements {
+		if least := r.MinValues; least != nil && (*least < 1 || *least > 50 || r.Operator == corev1.NodeSelectorOpIn && len(r.Values) < *least) {
+			out.add(MinValues, n.name, "the NodeClaim requires %d values of %s and lists %v", *least, r.Key, r.Values)
+		}
+	}
 	for _, r := range n.pool.Spec.Template.Spec.Requirements {
 		if r.MinValues == nil {
 			continue

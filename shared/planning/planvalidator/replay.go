@@ -64,8 +64,9 @@ func (p *replay) replayRound(r *Round) {
 	next := p.now
 	next.Nodes, next.Pods = nil, nil
 	for _, n := range p.now.Nodes {
-		if !gone[n.Name] {
-			next.Nodes = append(next.Nodes, n)
+		n.Removing = gone[n.Name]
+		next.Nodes = append(next.Nodes, n)
+		if !n.Removing {
 			continue
 		}
 		for i := range n.Pods {
@@ -75,10 +76,8 @@ func (p *replay) replayRound(r *Round) {
 		}
 	}
 	p.compareCount("pods moved", len(next.Pods), r.PodsMoved)
-	plan := r.toResult(len(next.Pods))
-	p.checkLimits(plan, gone)
 	found := &report{}
-	w := newFinalCluster(&next, plan, found)
+	w := newFinalCluster(&next, r.toResult(len(next.Pods)), found)
 	w.checkAll(found)
 	for _, v := range *found {
 		p.add(v.Rule, v.Subject, "%s", v.Detail)
@@ -115,26 +114,6 @@ func (r *Round) toResult(pods int) *Result {
 	}
 	out.Summary.NewNodes = len(r.Replacements)
 	return out
-}
-
-// checkLimits checks limits. With strict limits the removed nodes still count; otherwise they do not, as in
-// Karpenter.
-func (p *replay) checkLimits(plan *Result, gone map[string]bool) {
-	both := p.now
-	both.Nodes, both.Pods = nil, nil
-	both.NodePools = slices.DeleteFunc(slices.Clone(both.NodePools), func(pool NodePool) bool { return pool.Metadata.Annotations["joist.sh/limits"] != "strict" })
-	for _, n := range p.now.Nodes {
-		if gone[n.Name] {
-			both.Pods = append(both.Pods, n.Pods...)
-			n.Pods = nil
-		}
-		both.Nodes = append(both.Nodes, n)
-	}
-	found := &report{}
-	newFinalCluster(&both, plan, &report{}).checkLimits(found)
-	for _, v := range *found {
-		p.add(v.Rule, v.Subject, "%s, including the removed nodes", v.Detail)
-	}
 }
 
 // applyRound makes the cluster after the round the current one.

@@ -35,7 +35,18 @@ type NewNode struct {
 	OptionTypes []string `json:"optionTypes,omitempty"`
 	// Labels are the labels that the plan chose.
 	Labels map[string]string `json:"labels,omitempty"`
-	Pods   []string          `json:"pods"`
+	// Requirements are those of the NodeClaim, and Offerings are all offerings that the launch may choose from. A
+	// planner may omit both.
+	Requirements []Requirement    `json:"requirements,omitempty"`
+	Offerings    []LaunchOffering `json:"offerings,omitempty"`
+	Pods         []string         `json:"pods"`
+}
+
+// LaunchOffering is an offering of an instance type.
+type LaunchOffering struct {
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
 }
 
 // Summary is the plan's own summary.

@@ -20,6 +20,10 @@ type Scenario struct {
 	PodGroups []PodGroup   `json:"podGroups,omitempty"`
 	Pods      []corev1.Pod `json:"pods,omitempty"`
 	Nodes     []Node       `json:"nodes,omitempty"`
+	// Namespaces are the labels of the namespaces by name. Each namespace also has the label with its name.
+	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
+	// PriceLimit is the largest price of all nodes together, in US dollars per hour; nil is no limit.
+	PriceLimit *float64 `json:"priceLimit,omitempty"`
 }
 
 // PodGroup is a number of pods that differ only in their names.
@@ -108,6 +112,14 @@ type Node struct {
 	Zone         string       `json:"zone"`
 	CapacityType string       `json:"capacityType"`
 	Pods         []corev1.Pod `json:"pods,omitempty"`
+	// Price is in US dollars per hour. If it is 0, the node has the price of its offering.
+	Price float64 `json:"price,omitempty"`
+	// Removing is true for a node that is being removed: no pod may be placed on it, and it counts against limits
+	// only if they are strict. It counts against price limits until it is gone.
+	Removing bool `json:"removing,omitempty"`
+	// Actual has the labels, taints and resources of the node, whose daemons are all bound. If it is nil, the node
+	// has those of its NodePool and instance type.
+	Actual *corev1.Node `json:"actual,omitempty"`
 }
 
 // completeScenario expands the groups and applies Kubernetes' defaults.

@@ -15,7 +15,9 @@ type podTerm struct {
 	topology   string
 	namespaces []string
 	byLabel    labels.Selector // of namespaces, or nil
-	pods       labels.Selector
+	// namespaceLabels are the labels of the namespaces by name.
+	namespaceLabels map[string]map[string]string
+	pods            labels.Selector
 }
 
 // matchesPod reports whether the term selects a pod.
@@ -23,9 +25,10 @@ func (t podTerm) matchesPod(p *pod) bool {
 	return t.selectsNamespace(p.Namespace) && t.pods.Matches(labels.Set(p.Labels))
 }
 
-// selectsNamespace matches namespaces by their name label only.
+// selectsNamespace reports whether the term selects a namespace by its name or its labels.
 func (t podTerm) selectsNamespace(name string) bool {
-	return slices.Contains(t.namespaces, name) || (t.byLabel != nil && t.byLabel.Matches(labels.Set{corev1.LabelMetadataName: name}))
+	named := labels.Set{corev1.LabelMetadataName: name}
+	return slices.Contains(t.namespaces, name) || (t.byLabel != nil && t.byLabel.Matches(labels.Merge(t.namespaceLabels[name], named)))
 }
 
 // podSelector combines a label selector with keys whose values a pod must or must not share with the owner. A
@@ -49,9 +52,9 @@ func podSelector(from *metav1.LabelSelector, owner *corev1.Pod, same, other []st
 	return read
 }
 
-func newPodTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) podTerm {
+func (s *Scenario) newPodTerm(from corev1.PodAffinityTerm, owner *corev1.Pod) podTerm {
 	t := podTerm{
-		topology: from.TopologyKey, namespaces: from.Namespaces,
+		topology: from.TopologyKey, namespaces: from.Namespaces, namespaceLabels: s.Namespaces,
 		pods: podSelector(from.LabelSelector, owner, from.MatchLabelKeys, from.MismatchLabelKeys),
 	}
 	if from.NamespaceSelector != nil {

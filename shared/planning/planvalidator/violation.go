@@ -20,6 +20,7 @@ const (
 	Options      Rule = "options"
 	MinValues    Rule = "minimum of values"
 	Limits       Rule = "limits"
+	PriceLimits  Rule = "price limits"
 	Spread       Rule = "topology spread"
 	Affinity     Rule = "pod affinity"
 	AntiAffinity Rule = "pod anti-affinity"
