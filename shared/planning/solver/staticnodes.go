@@ -41,14 +41,15 @@ func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []
 // newStaticNode returns the plan of one more node of a static pool; false if no allowed type can be
 // bought.
 func (w *state) newStaticNode(p *pool, types []instancetypes.Type) (planning.PlannedNode, bool) {
-	options := listBuyable(types, p.requirements, false)
-	if len(options) == 0 {
-		options = listBuyable(types, p.requirements, true) // The pool allows only exotic types.
+	options := listBuyable(types, p.requirements, func(t *instancetypes.Type, o *instancetypes.InstanceOffering) bool {
+		return !t.Exotic && o.Reservation == ""
+	})
+	if len(options) == 0 { // The pool allows only exotic types.
+		options = listBuyable(types, p.requirements, func(_ *instancetypes.Type, o *instancetypes.InstanceOffering) bool { return o.Reservation == "" })
 	}
 	if len(options) == 0 {
 		return planning.PlannedNode{}, false
 	}
-	slices.SortStableFunc(options, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	var names []string
 	options = slices.DeleteFunc(options, func(o planning.PricedOffering) bool {
 		if !slices.Contains(names, o.InstanceType) {
@@ -81,19 +82,21 @@ func findTypeLabel(types []instancetypes.Type, name, key string) (string, bool) 
 	return value, ok
 }
 
-// listBuyable returns the offerings that a pool allows, either of exotic or of other types.
-func listBuyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.PricedOffering {
+// listBuyable returns the accepted offerings that the requirements allow and that can be bought, the
+// cheapest first.
+func listBuyable(types []instancetypes.Type, reqs planning.Requirements, accepts func(*instancetypes.Type, *instancetypes.InstanceOffering) bool) []planning.PricedOffering {
 	var out []planning.PricedOffering
 	for i := range types {
 		t := &types[i]
-		if t.Exotic != exotic || !base.AllowsType(t.Labels) {
+		if !reqs.AllowsType(t.Labels) {
 			continue
 		}
 		for j := range t.Offerings {
-			if o := &t.Offerings[j]; o.IsBuyable() && o.Reservation == "" && base.AllowsOffering(o.PricedOffering) {
+			if o := &t.Offerings[j]; o.IsBuyable() && reqs.AllowsOffering(o.PricedOffering) && accepts(t, o) {
 				out = append(out, o.PricedOffering)
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	return out
 }

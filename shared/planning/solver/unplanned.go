@@ -1,7 +1,6 @@
 package solver
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -70,18 +69,10 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	if types = slices.DeleteFunc(types, func(t instancetypes.Type) bool { return !holdsRequests(t.Allocatable, requests) }); len(types) == 0 {
 		return refuse("no instance type with the required labels is large enough")
 	}
-	var options []planning.PricedOffering
-	for i := range types {
-		for j := range types[i].Offerings {
-			if o := &types[i].Offerings[j]; o.IsBuyable() && reqs.AllowsOffering(o.PricedOffering) {
-				options = append(options, o.PricedOffering)
-			}
-		}
-	}
+	options := listBuyable(types, reqs, func(*instancetypes.Type, *instancetypes.InstanceOffering) bool { return true })
 	if len(options) == 0 {
 		return refuse("all %d matching instance types are currently unavailable", len(types))
 	}
-	slices.SortStableFunc(options, func(x, y planning.PricedOffering) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
 	reqs.FixCustomLabels()
 	if planning.InstanceTenancy(reqs) == karpenter.TenancyDefault {
 		delete(reqs, karpenter.LabelInstanceTenancy)
