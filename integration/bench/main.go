@@ -71,10 +71,10 @@ func run(ctx context.Context, o options) error {
 // show prints the measurements and all problems.
 func show(r report.Record) {
 	if len(r.Rows) > 0 {
-		fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows))
+		fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows, nil))
 	}
 	if len(r.Fleets) > 0 {
-		fmt.Printf("%s\n\n%s", report.Fleets(r.Fleets), report.FleetProblems(r.Fleets))
+		fmt.Printf("%s\n\n%s", report.Fleets(r.Fleets), report.Problems(nil, r.Fleets))
 	}
 }
 

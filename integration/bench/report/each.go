@@ -20,7 +20,7 @@ func Each(rows []contest.Row) string {
 		for _, m := range row.Results {
 			t.AppendRow(table.Row{
 				row.Scenario, row.Pods, m.Planner, m.Scheduled, m.Nodes, m.OptionsMedian, money(m.DollarsPerHour), money(bound(row, m)),
-				overBound(bound(row, m), m), milliseconds(m.CPU()), count(m.Mallocs), fmt.Sprintf("%.1f", m.AllocMB), fmt.Sprintf("%.0f", m.PeakRSSMB), verdict(m),
+				overBound(bound(row, m), m), milliseconds(m.CPU()), count(m.Mallocs), fmt.Sprintf("%.1f", m.AllocMB), fmt.Sprintf("%.0f", m.PeakRSSMB), planVerdict(m),
 			})
 		}
 	}

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -67,40 +66,6 @@ func cpuRatio(row *contest.FleetRow, c *contest.Consolidation) string {
 	default:
 		return "≥ " + times(c.UserS, first.UserS)
 	}
-}
-
-func fleetVerdict(c *contest.Consolidation) string {
-	switch {
-	case c.Failure != "":
-		return "FAILED"
-	case len(c.Violations) > 0:
-		return "INVALID"
-	case !c.Complete:
-		return "late"
-	case !c.Judged:
-		return "unjudged"
-	default:
-		return "valid"
-	}
-}
-
-// FleetProblems lists all failures and violations, one per line; empty if there are none.
-func FleetProblems(rows []contest.FleetRow) string {
-	var out strings.Builder
-	for _, row := range rows {
-		if row.BoundFailure != "" {
-			fmt.Fprintf(&out, "%s has no bound: %s\n", row.Scenario, row.BoundFailure)
-		}
-		for i := range row.Results {
-			switch c := &row.Results[i]; {
-			case c.Failure != "":
-				fmt.Fprintf(&out, "%s failed on %s: %s\n", c.Planner, row.Scenario, c.Failure)
-			case len(c.Violations) > 0:
-				fmt.Fprintf(&out, "%s has %s on %s, first: %s\n", c.Planner, counted(len(c.Violations), "violation"), row.Scenario, c.Violations[0])
-			}
-		}
-	}
-	return out.String()
 }
 
 // fleets returns the part of the section about consolidation.

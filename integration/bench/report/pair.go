@@ -56,7 +56,7 @@ func (p Pairs) Effort() string {
 			count(ours.Mallocs), count(theirs.Mallocs), effort(ours, theirs, mallocs),
 			fmt.Sprintf("%.1f", ours.AllocMB), fmt.Sprintf("%.1f", theirs.AllocMB),
 			fmt.Sprintf("%.0f", ours.PeakRSSMB), fmt.Sprintf("%.0f", theirs.PeakRSSMB),
-			verdict(ours), verdict(theirs),
+			planVerdict(ours), planVerdict(theirs),
 		)
 	}
 	return t.render()

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,9 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // contests returns invented rows: a cheaper plan, an invalid one, a timeout, a failure,
 // and a scenario without a bound.
@@ -47,10 +44,10 @@ func TestTables(t *testing.T) {
 		Machine: contest.Machine{CPU: "A processor", Cores: 2, OS: "linux/amd64", Load: 0.5}, Seed: 42, Runs: 3, Limit: "1m0s", Rows: rows,
 	}
 	for name, text := range map[string]string{
-		"each.txt": Each(rows), "cost.txt": PairsOf(rows).Cost(), "effort.txt": PairsOf(rows).Effort(), "problems.txt": Problems(rows),
+		"each.txt": Each(rows), "cost.txt": PairsOf(rows).Cost(), "effort.txt": PairsOf(rows).Effort(), "problems.txt": Problems(rows, nil),
 		"section.md": record.Markdown("figures/bench.svg", "figures/bench.json"),
 	} {
-		golden(t, name, text)
+		golden.Compare(t, filepath.Join("testdata", name), text+"\n")
 	}
 }
 
@@ -80,25 +77,8 @@ func fleets() []contest.FleetRow {
 
 func TestFleetTables(t *testing.T) {
 	record := Record{Rows: contests(), Fleets: fleets(), Limit: "1m0s", FleetLimit: "5m0s", Runs: 1}
-	golden(t, "fleets.txt", Fleets(fleets())+"\n"+FleetProblems(fleets()))
-	golden(t, "fleets.md", record.Markdown("figures/bench.svg", "figures/bench.json"))
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got+"\n"); diff != "" {
-		t.Errorf("%s (-want +got), go test -update rewrites it:\n%s", name, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "fleets.txt"), Fleets(fleets())+"\n"+Problems(nil, fleets())+"\n")
+	golden.Compare(t, filepath.Join("testdata", "fleets.md"), record.Markdown("figures/bench.svg", "figures/bench.json")+"\n")
 }
 
 func TestRecordsComeBack(t *testing.T) {

@@ -7,36 +7,56 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// verdict returns one word for the validity of a plan.
-func verdict(m contest.Measurement) string {
+// verdict returns one word for the validity of a result.
+func verdict(failure string, violations []string, late, checked bool) string {
 	switch {
-	case m.Failure != "":
+	case failure != "":
 		return "FAILED"
-	case len(m.Violations) > 0:
+	case len(violations) > 0:
 		return "INVALID"
-	case m.TimedOut:
+	case late:
 		return "late"
-	case !m.Judged:
+	case !checked:
 		return "unjudged"
 	default:
 		return "valid"
 	}
 }
 
+func planVerdict(m contest.Measurement) string {
+	return verdict(m.Failure, m.Violations, m.TimedOut, m.Judged)
+}
+
+func fleetVerdict(c *contest.Consolidation) string {
+	return verdict(c.Failure, c.Violations, !c.Complete, c.Judged)
+}
+
 // Problems lists all failures and violations, one per line; empty if there are none.
-func Problems(rows []contest.Row) string {
+func Problems(plans []contest.Row, fleets []contest.FleetRow) string {
 	var out strings.Builder
-	for _, row := range rows {
-		if row.BoundFailure != "" {
-			fmt.Fprintf(&out, "%s has no bound: %s\n", row.Scenario, row.BoundFailure)
+	addBound := func(scenario, failure string) {
+		if failure != "" {
+			fmt.Fprintf(&out, "%s has no bound: %s\n", scenario, failure)
 		}
+	}
+	addResult := func(planner, scenario, failure string, violations []string) {
+		switch {
+		case failure != "":
+			fmt.Fprintf(&out, "%s failed on %s: %s\n", planner, scenario, failure)
+		case len(violations) > 0:
+			fmt.Fprintf(&out, "%s has %s on %s, first: %s\n", planner, counted(len(violations), "violation"), scenario, violations[0])
+		}
+	}
+	for _, row := range plans {
+		addBound(row.Scenario, row.BoundFailure)
 		for _, m := range row.Results {
-			switch {
-			case m.Failure != "":
-				fmt.Fprintf(&out, "%s failed on %s: %s\n", m.Planner, row.Scenario, m.Failure)
-			case len(m.Violations) > 0:
-				fmt.Fprintf(&out, "%s has %s on %s, first: %s\n", m.Planner, counted(len(m.Violations), "violation"), row.Scenario, m.Violations[0])
-			}
+			addResult(m.Planner, row.Scenario, m.Failure, m.Violations)
+		}
+	}
+	for _, row := range fleets {
+		addBound(row.Scenario, row.BoundFailure)
+		for _, c := range row.Results {
+			addResult(c.Planner, row.Scenario, c.Failure, c.Violations)
 		}
 	}
 	return out.String()

@@ -3,6 +3,8 @@ package controlplane
 import (
 	"strings"
 	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 )
 
 func TestArguments(t *testing.T) {
@@ -20,7 +22,7 @@ func TestArguments(t *testing.T) {
 	} {
 		out.WriteString(program.name + "\n\t" + strings.Join(program.args, "\n\t") + "\n")
 	}
-	golden(t, "args", out.String())
+	golden.Compare(t, "testdata/args.golden", out.String())
 }
 
 func TestArgumentsWithoutRBAC(t *testing.T) {

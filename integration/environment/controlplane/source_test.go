@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 )
 
 func TestCacheKey(t *testing.T) {
@@ -78,7 +80,7 @@ func TestBuildFlags(t *testing.T) {
 	check(t, err)
 	flags, err := buildFlags(goMod)
 	check(t, err)
-	golden(t, "buildflags", strings.ReplaceAll(strings.Join(flags, "\n"), " -X ", "\n-X ")+"\n")
+	golden.Compare(t, "testdata/buildflags.golden", strings.ReplaceAll(strings.Join(flags, "\n"), " -X ", "\n-X ")+"\n")
 
 	if _, err := buildFlags([]byte("module m\n")); err == nil {
 		t.Error("a go.mod without Kubernetes gave flags")

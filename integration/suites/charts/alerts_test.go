@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
@@ -13,5 +14,5 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, helm.Joist+"/files/alerts.yaml", string(generated))
+	golden.Compare(t, helm.Joist+"/files/alerts.yaml", string(generated))
 }

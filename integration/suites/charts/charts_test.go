@@ -1,7 +1,6 @@
 package charts
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,15 +9,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // root is the repository's folder.
 const root = "../../.."
-
-var update = flag.Bool("update", false, "write the goldens, the keys and the READMEs' tables anew")
 
 // needed are the required values.
 var needed = []string{"settings.clusterName=prod", "settings.region=eu-west-1", "settings.accountID=111122223333", image}
@@ -103,7 +99,7 @@ func TestGoldens(t *testing.T) {
 				// What these values change, and the notes.
 				flags = []string{"--show-only", "templates/deployments.yaml", "--show-only", "templates/serviceaccounts.yaml", "--show-only", "templates/notes.yaml"}
 			}
-			golden(t, "testdata/golden/"+g.name+".yaml", g.render(t, flags...))
+			golden.Compare(t, "testdata/golden/"+g.name+".yaml", g.render(t, flags...))
 		})
 	}
 }
@@ -136,25 +132,5 @@ func TestDefinitions(t *testing.T) {
 	}
 	if n := strings.Count(annotated, "\n  annotations:\n    a: b\n"); n != len(files) {
 		t.Errorf("%d of %d definitions are annotated", n, len(files))
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not what is rendered; look at it, then: go test ./suites/charts -update\n%s", path, diff)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 )
 
 const quickstart = root + "/deploy/quickstart"
@@ -39,7 +41,7 @@ func TestQuickstartPlans(t *testing.T) {
 	if err := command.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Fatalf("joist plan: %v\n%s", err, trouble.String())
 	}
-	golden(t, "testdata/golden/quickstart.txt", out.String())
+	golden.Compare(t, "testdata/golden/quickstart.txt", out.String())
 }
 
 var resources = map[string]schema.GroupVersionResource{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 
 	"go.yaml.in/yaml/v3"
@@ -52,7 +53,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, helm.Joist+"/files/keys.yaml", keys)
+	golden.Compare(t, helm.Joist+"/files/keys.yaml", keys)
 }
 
 // The chart knows every value of Karpenter's own chart.
@@ -117,7 +118,7 @@ func TestTables(t *testing.T) {
 		if !found {
 			t.Fatalf("%s has no section Values", readme)
 		}
-		golden(t, readme, before+"## Values\n\n"+helm.Table(documented(t, chart)))
+		golden.Compare(t, readme, before+"## Values\n\n"+helm.Table(documented(t, chart)))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/account"
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -232,7 +233,7 @@ func TestDoctorGolden(t *testing.T) {
 	c.denied = "/apis/coordination"
 	for name, args := range map[string][]string{"doctor": nil, "doctor-json": {"-o", "json"}} {
 		_, text, code := c.doctor(t, args...)
-		compare(t, name, fmt.Sprintf("$ joist doctor %s\n%s\nexit code %d\n", strings.Join(args, " "), text, code))
+		golden.Compare(t, "testdata/"+name+".golden", fmt.Sprintf("$ joist doctor %s\n%s\nexit code %d\n", strings.Join(args, " "), text, code))
 	}
 }
 

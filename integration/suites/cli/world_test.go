@@ -3,11 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,11 +13,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/cloudwatch"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -29,8 +26,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // noon is the start time of every test.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -157,25 +152,7 @@ func (w *world) joist(t *testing.T, args ...string) (stdout, stderr string, code
 func (w *world) golden(t *testing.T, name string, args ...string) {
 	t.Helper()
 	stdout, stderr, code := w.joist(t, args...)
-	compare(t, name, fmt.Sprintf("$ joist %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(args, " "), stdout, stderr, code))
-}
-
-// compare compares a text with a golden file.
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run the test with -update)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s:\n%s", file, diff)
-	}
+	golden.Compare(t, "testdata/"+name+".golden", fmt.Sprintf("$ joist %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(args, " "), stdout, stderr, code))
 }
 
 // queue returns a queue of the broker.

@@ -1,19 +1,15 @@
 package consolidation
 
 import (
-	"bytes"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/consolidation.svg")
 
 // canned returns an invented report: 40 nodes become 12.
 func canned() Report {
@@ -32,7 +28,6 @@ func canned() Report {
 }
 
 func TestDrawing(t *testing.T) {
-	const golden = "testdata/consolidation.svg"
 	got, err := SVG(canned())
 	if err != nil {
 		t.Fatal(err)
@@ -42,18 +37,7 @@ func TestDrawing(t *testing.T) {
 			t.Errorf("the drawing does not say %q", want)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the drawing differs from %s; look at it, and run with -update", golden)
-	}
+	golden.Compare(t, "testdata/consolidation.svg", string(got))
 	if _, err := SVG(Report{}); err == nil {
 		t.Error("a drawing of nothing is made")
 	}

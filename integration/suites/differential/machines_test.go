@@ -2,10 +2,8 @@ package differential
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
@@ -20,22 +19,12 @@ import (
 // printed ones.
 const machinesFile = "machines.json"
 
-var update = flag.Bool("update", false, "rewrite testdata/"+machinesFile)
-
 func TestMachinesFile(t *testing.T) {
 	text, err := json.MarshalIndent(machines(), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", machinesFile)
-	if *update {
-		if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if was, err := os.ReadFile(path); err != nil || string(was) != string(text)+"\n" {
-		t.Errorf("%s is not what machines makes (%v): run the test with -update", path, err)
-	}
+	golden.Compare(t, filepath.Join("testdata", machinesFile), string(text)+"\n")
 }
 
 // family is a series of types that differ only in size.

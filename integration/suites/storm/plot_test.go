@@ -2,19 +2,16 @@ package storm
 
 import (
 	"bytes"
-	"flag"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/storm.svg")
 
 // canned returns an invented report: scale-up, twelve notices, scale-down.
 func canned() Report {
@@ -43,7 +40,6 @@ func canned() Report {
 }
 
 func TestDrawing(t *testing.T) {
-	const golden = "testdata/storm.svg"
 	got, err := SVG(canned())
 	if err != nil {
 		t.Fatal(err)
@@ -58,18 +54,7 @@ func TestDrawing(t *testing.T) {
 			t.Errorf("the drawing does not say %q", want)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the drawing differs from %s; look at it, and run with -update", golden)
-	}
+	golden.Compare(t, "testdata/storm.svg", string(got))
 }
 
 func TestNothingToDraw(t *testing.T) {

@@ -2,16 +2,14 @@ package dashboards
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 )
-
-var update = flag.Bool("update", false, "draw the pictures anew")
 
 const deploy = "../../../../deploy"
 
@@ -61,15 +59,7 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 				}
 			}
 			file := filepath.Join(deploy, "docs/figures/dashboards-"+name+".svg")
-			if *update {
-				if err := os.WriteFile(file, drawing, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil || !bytes.Equal(want, drawing) {
-				t.Errorf("%s is not of the dashboard (%v); run go test ./bench/figures/dashboards -update in integration", file, err)
-			}
+			golden.Compare(t, file, string(drawing))
 		})
 	}
 }
