@@ -101,20 +101,7 @@ func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
 	denied(t, err, `"list"`, `"nodeclaims"`, `"karpenter.sh"`)
 	denied(t, client.Evict(t.Context(), cluster.Key{Namespace: "default", Name: "p"}, ""), `"create"`, `"pods/eviction"`)
 
-	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.Nodes}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		cache.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	cache := runCache(t, client, kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.Nodes}})
 	for range 1000 {
 		if cache.Problem() != nil {
 			break
@@ -177,10 +164,23 @@ func namespace(t *testing.T, admin kubernetes.Interface, name string) string {
 }
 
 // watching opens a cache that trims objects with the functions and runs until the test
-// ends.
+// ends, without a problem.
 func watching(t *testing.T, client *kubecluster.Client, trim cluster.Trims) *kubecluster.Cache {
 	t.Helper()
-	cache, err := client.NewCache(kubecluster.CacheOptions{Trim: trim})
+	var cache *kubecluster.Cache
+	t.Cleanup(func() {
+		if cache != nil && cache.Problem() != nil {
+			t.Error(cache.Problem())
+		}
+	})
+	cache = runCache(t, client, kubecluster.CacheOptions{Trim: trim})
+	return cache
+}
+
+// runCache opens a cache that runs until the test ends.
+func runCache(t *testing.T, client *kubecluster.Client, options kubecluster.CacheOptions) *kubecluster.Cache {
+	t.Helper()
+	cache, err := client.NewCache(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +193,6 @@ func watching(t *testing.T, client *kubecluster.Client, trim cluster.Trims) *kub
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		if err := cache.Problem(); err != nil {
-			t.Error(err)
-		}
 	})
 	return cache
 }

@@ -1,6 +1,6 @@
 // Package awsjson implements the server side of AWS's JSON protocols: X-Amz-Target names
 // the operation, input and output are JSON objects, and an error is an object with a
-// __type.
+// __type. It also writes the answers of AWS's REST protocol.
 package awsjson
 
 import (
@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -30,6 +31,12 @@ func (e *Error) Error() string { return e.Shape + ": " + e.Message }
 // Errorf returns a client error.
 func Errorf(shape, format string, args ...any) *Error {
 	return &Error{Shape: shape, Message: fmt.Sprintf(format, args...)}
+}
+
+// Refusal returns AWS's error for an error of the model.
+func Refusal(err error) *Error {
+	code, message, status := query.Refusal(err)
+	return &Error{Shape: code, Message: message, Status: status}
 }
 
 // Operation decodes its input from a request and returns its output.
@@ -100,8 +107,21 @@ func (a *API) refuse(w http.ResponseWriter, err error) {
 }
 
 func (a *API) write(w http.ResponseWriter, status int, out any) {
-	w.Header().Set("Content-Type", "application/x-amz-json-"+a.Version)
+	write(w, "application/x-amz-json-"+a.Version, status, out)
+}
+
+func write(w http.ResponseWriter, contentType string, status int, out any) {
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	// Encoding fails only if the client has disconnected.
 	_ = json.NewEncoder(w).Encode(out)
+}
+
+// WriteREST writes the answer of a service with AWS's REST protocol.
+func WriteREST(w http.ResponseWriter, out any) { write(w, "application/json", http.StatusOK, out) }
+
+// RefuseREST writes an error of a service with AWS's REST protocol.
+func RefuseREST(w http.ResponseWriter, e *Error) {
+	w.Header().Set("X-Amzn-Errortype", e.Shape)
+	write(w, "application/json", e.Status, map[string]string{"message": e.Message})
 }

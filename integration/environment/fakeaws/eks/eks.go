@@ -3,11 +3,10 @@ package eks
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/awsjson"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -54,7 +53,11 @@ type network struct {
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, err := s.cloud.DescribeCluster(context.WithoutCancel(r.Context()), strings.TrimPrefix(r.URL.Path, path))
 	if err != nil {
-		refuse(w, err)
+		refusal := awsjson.Refusal(err)
+		if fault.Is(err, fault.Missing) {
+			refusal.Status = http.StatusNotFound
+		}
+		awsjson.RefuseREST(w, refusal)
 		return
 	}
 	out := cluster{
@@ -64,20 +67,5 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(info.ServiceCIDR, ":") {
 		out.Network = network{ServiceIPv6: info.ServiceCIDR, Family: "ipv6"}
 	}
-	write(w, http.StatusOK, map[string]cluster{"cluster": out})
-}
-
-func refuse(w http.ResponseWriter, err error) {
-	code, message, status := query.Refusal(err)
-	if fault.Is(err, fault.Missing) {
-		status = http.StatusNotFound
-	}
-	w.Header().Set("X-Amzn-Errortype", code)
-	write(w, status, map[string]string{"message": message})
-}
-
-func write(w http.ResponseWriter, status int, answer any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	awsjson.WriteREST(w, map[string]cluster{"cluster": out})
 }

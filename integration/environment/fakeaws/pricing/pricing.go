@@ -4,7 +4,6 @@ package pricing
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -52,7 +51,7 @@ func (s service) products(r *http.Request, in request) (any, error) {
 	}
 	prices, err := s.cloud.OnDemandPrices(r.Context(), s.cloud.Region())
 	if err != nil {
-		return nil, refusal(err)
+		return nil, awsjson.Refusal(err)
 	}
 	var all []string
 	for _, p := range prices {
@@ -107,13 +106,4 @@ func entry(p cloud.OnDemandPrice) string {
 		panic(err) // unreachable: every field is text
 	}
 	return string(text)
-}
-
-// refusal returns AWS's error for an error of the model.
-func refusal(err error) error {
-	code, message, status := query.Refusal(err)
-	if code == "" {
-		return errors.New(message)
-	}
-	return &awsjson.Error{Shape: code, Message: message, Status: status}
 }

@@ -4,13 +4,12 @@ package zonalshift
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/awsjson"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
@@ -46,13 +45,12 @@ type shift struct {
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), path))
 	if err != nil || !strings.Contains(arn, ":cluster/") {
-		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "the resource "+arn+" is not managed")
+		awsjson.RefuseREST(w, &awsjson.Error{Shape: "ResourceNotFoundException", Message: "the resource " + arn + " is not managed", Status: http.StatusNotFound})
 		return
 	}
 	found, err := s.cloud.ZonalShifts(context.WithoutCancel(r.Context()), arn)
 	if err != nil {
-		code, message, status := query.Refusal(err)
-		refuse(w, status, code, message)
+		awsjson.RefuseREST(w, awsjson.Refusal(err))
 		return
 	}
 	mine := []shift{{Status: "NOT_APPLIED", From: "idle-az1", Until: time.Now().Add(time.Hour).Unix(), ID: "practice", Comment: "run"}}
@@ -64,16 +62,5 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			mine = append(mine, shift{Status: "APPLIED", From: z.ZoneID, Until: z.Until.Unix(), ID: "mine", Comment: "by hand"})
 		}
 	}
-	write(w, http.StatusOK, map[string]any{"arn": arn, "appliedWeights": map[string]float32{}, "zonalShifts": mine, "autoshifts": theirs})
-}
-
-func refuse(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("X-Amzn-Errortype", code)
-	write(w, status, map[string]string{"message": message})
-}
-
-func write(w http.ResponseWriter, status int, answer any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	awsjson.WriteREST(w, map[string]any{"arn": arn, "appliedWeights": map[string]float32{}, "zonalShifts": mine, "autoshifts": theirs})
 }
