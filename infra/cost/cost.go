@@ -2,7 +2,7 @@ package cost
 
 import (
 	"github.com/joist-autoscaler/joist/infra/config"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -120,7 +120,7 @@ func MonthlyBill(of board.Cluster, l Load) []Line {
 		{invocation, messages}, {gigaSecond, seconds},
 		{s3Write, writes}, {s3Read, reads}, {s3GB, writes * documentBytes / gb},
 		{logGB, logged + archived}, {loggedGB, logged + 3*archived},
-		{metric, metrics}, {alarm, countAlarms(of)}, {dashboard, 1},
+		{customMetric, metrics}, {alarm, countAlarms(of)}, {dashboard, 1},
 	}
 }
 
@@ -142,7 +142,7 @@ func countSeries(l Load, inside bool) float64 {
 		return countIdleSeries(inside)
 	}
 	count := 0.0
-	for _, m := range telemetry.Catalogue {
+	for _, m := range metric.Catalogue {
 		if m.CloudWatch == nil || m.Inside() != inside {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/infra/cost"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -127,8 +127,8 @@ func TestCloudWatchMetricsCost(t *testing.T) {
 // one.
 func TestIdleMetricsExist(t *testing.T) {
 	for _, name := range cost.IdleNames() {
-		i := slices.IndexFunc(telemetry.Catalogue, func(m telemetry.Metric) bool { return m.Name == name })
-		if i < 0 || telemetry.Catalogue[i].CloudWatch == nil {
+		i := slices.IndexFunc(metric.Catalogue, func(m metric.Metric) bool { return m.Name == name })
+		if i < 0 || metric.Catalogue[i].CloudWatch == nil {
 			t.Errorf("%s is no metric that CloudWatch gets", name)
 		}
 	}

@@ -41,24 +41,24 @@ const (
 
 // Prices without free tiers and volume discounts.
 var (
-	sqsRequest  = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
-	busEvent    = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
-	archiveGB   = Price{"EventBridge archive, GB written", 1, 0.10, ofEventBridge, eventsAccount}
-	archivedGB  = Price{"EventBridge archive, GB in a month", 1, 0.023, ofEventBridge, eventsAccount}
-	tick        = Price{"EventBridge Scheduler invocations", 1e6, 1.00, ofEventBridge, eventsAccount}
-	invocation  = Price{"Lambda requests", 1e6, 0.20, ofLambda, lambdaAccount}
-	gigaSecond  = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, ofLambda, lambdaAccount}
-	s3Write     = Price{"S3 PUT and LIST requests", 1e3, 0.005, ofS3, s3Account}
-	s3Read      = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
-	s3GB        = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
-	logGB       = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
-	loggedGB    = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, unverified}
-	metric      = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
-	alarm       = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
-	fargateCore = Price{"Fargate, core-hours of Linux on x86", 1, 0.04048, ofFargate, fargateAccount}
-	fargateGB   = Price{"Fargate, GB-hours of Linux on x86", 1, 0.004445, ofFargate, fargateAccount}
-	smallNode   = Price{"EC2, hours of t4g.small", 1, 0.0168, ofEC2, unverified}
-	dashboard   = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
+	sqsRequest   = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
+	busEvent     = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
+	archiveGB    = Price{"EventBridge archive, GB written", 1, 0.10, ofEventBridge, eventsAccount}
+	archivedGB   = Price{"EventBridge archive, GB in a month", 1, 0.023, ofEventBridge, eventsAccount}
+	tick         = Price{"EventBridge Scheduler invocations", 1e6, 1.00, ofEventBridge, eventsAccount}
+	invocation   = Price{"Lambda requests", 1e6, 0.20, ofLambda, lambdaAccount}
+	gigaSecond   = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, ofLambda, lambdaAccount}
+	s3Write      = Price{"S3 PUT and LIST requests", 1e3, 0.005, ofS3, s3Account}
+	s3Read       = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
+	s3GB         = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
+	logGB        = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
+	loggedGB     = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, unverified}
+	customMetric = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
+	alarm        = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
+	fargateCore  = Price{"Fargate, core-hours of Linux on x86", 1, 0.04048, ofFargate, fargateAccount}
+	fargateGB    = Price{"Fargate, GB-hours of Linux on x86", 1, 0.004445, ofFargate, fargateAccount}
+	smallNode    = Price{"EC2, hours of t4g.small", 1, 0.0168, ofEC2, unverified}
+	dashboard    = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
 )
 
 // Line is one line of a bill.

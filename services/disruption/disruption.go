@@ -29,6 +29,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -55,8 +56,7 @@ type Service struct {
 	Cluster        event.Cluster
 	Now            func() time.Time
 	Options        Options
-	// Count records a metric; nil disables metrics.
-	Count func(what Counted, value float64, labels ...string)
+	Metrics        metric.Recorder
 }
 
 // Handle evaluates one snapshot and publishes the decisions.

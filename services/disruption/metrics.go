@@ -5,29 +5,10 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
-)
-
-// Counted names a metric of an evaluation.
-type Counted string
-
-// The metrics, with their labels in brackets.
-const (
-	// EligibleNodes is how many nodes may be disrupted, regardless of budgets and pods' placement
-	// [reason].
-	EligibleNodes Counted = "eligible-nodes"
-	// Timeouts counts evaluations in which a simulation reached its work limit [consolidation
-	// type]. Zero is recorded too, so that the series exists before the first timeout.
-	Timeouts Counted = "timeouts"
-	// Evaluations is how long a method took, in seconds [reason, consolidation type]. Work that all
-	// methods share, such as reading the snapshot, is not included.
-	Evaluations Counted = "evaluations"
-	// Moves counts consolidation moves [approved or rejected, NodePool, policy]. Scores are their
-	// scores for Balanced NodePools.
-	Moves  Counted = "moves"
-	Scores Counted = "scores"
 )
 
 // EvaluationMetrics are the metrics of one evaluation.
@@ -80,25 +61,21 @@ func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.I
 	return evaluateWith(snapshot, stock, s.Options, func(m Method, find func()) {
 		began := s.Now()
 		find()
-		if s.Count != nil {
-			s.Count(Evaluations, s.Now().Sub(began).Seconds(), m.budgetReason().Label(), karpenter.ConsolidationType(string(m)))
-		}
+		s.Metrics.Record(metric.EvaluationTime, s.Now().Sub(began).Seconds(), m.budgetReason().Label(), karpenter.ConsolidationType(string(m)))
 	})
 }
 
 // countFindings records the metrics of an evaluation.
 func (s Service) countFindings(t EvaluationMetrics) {
-	if s.Count == nil {
-		return
-	}
 	for _, reason := range []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized} {
-		s.Count(EligibleNodes, float64(t.Eligible[reason]), reason.Label())
+		s.Metrics.Record(metric.Eligible, float64(t.Eligible[reason]), reason.Label())
 	}
 	for _, m := range slices.Sorted(maps.Keys(t.Exhausted)) {
-		s.Count(Timeouts, 1, karpenter.ConsolidationType(string(m)))
+		s.Metrics.Record(metric.Timeouts, 1, karpenter.ConsolidationType(string(m)))
 	}
 	s.countMoves(t.Moves)
+	// Zero makes the series exist before the first timeout.
 	for _, m := range []Method{MultiNode, SingleNode} {
-		s.Count(Timeouts, 0, karpenter.ConsolidationType(string(m)))
+		s.Metrics.Record(metric.Timeouts, 0, karpenter.ConsolidationType(string(m)))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
@@ -42,8 +43,8 @@ func TestTimeouts(t *testing.T) {
 		p.countAttempt(&a)
 	}
 	var told []string
-	Service{Count: func(what Counted, value float64, labels ...string) {
-		if what == Timeouts {
+	Service{Metrics: func(m metric.Metric, value float64, labels ...string) {
+		if m.Name == metric.Timeouts.Name {
 			told = append(told, fmt.Sprint(labels, " ", value))
 		}
 	}}.countFindings(p.findings.Metrics)
@@ -57,8 +58,8 @@ func TestMetricsAreRecorded(t *testing.T) {
 	b := newHarness()
 	eligible := map[string]float64{}
 	looks := 0
-	b.Count = func(what Counted, value float64, labels ...string) {
-		if what == EligibleNodes {
+	b.Metrics = func(m metric.Metric, value float64, labels ...string) {
+		if m.Name == metric.Eligible.Name {
 			eligible[labels[0]] = value
 			looks++
 		}
@@ -84,8 +85,8 @@ func TestEvaluations(t *testing.T) {
 	at := b.Now()
 	b.Now = func() time.Time { at = at.Add(time.Second); return at }
 	var told []string
-	b.Count = func(what Counted, value float64, labels ...string) {
-		if what == Evaluations {
+	b.Metrics = func(m metric.Metric, value float64, labels ...string) {
+		if m.Name == metric.EvaluationTime.Name {
 			told = append(told, fmt.Sprint(labels, " ", value))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Move is a consolidation of nodes, counted for one NodePool.
@@ -72,10 +73,10 @@ func (s Service) countMoves(moves []Move) {
 		return "rejected"
 	}
 	for _, m := range moves {
-		s.Count(Moves, 1, decision(m.Approved), m.Pool, m.Policy)
+		s.Metrics.Record(metric.ConsolidationMoves, 1, decision(m.Approved), m.Pool, m.Policy)
 		if m.Scored {
 			enough := consolidation.Score{Pool: m.Pool, Score: m.Score}.IsEnough()
-			s.Count(Scores, m.Score, decision(enough), m.Pool, m.Policy)
+			s.Metrics.Record(metric.ConsolidationScore, m.Score, decision(enough), m.Pool, m.Policy)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -47,11 +48,11 @@ func TestMoves(t *testing.T) {
 			s := fixture.Snapshot(fixture.Pool(tt.pool, fixture.Budgets("100%")), tt.nodes...)
 			found := Evaluate(s, fixture.Stock(s), Options{})
 			var told []string
-			Service{Count: func(what Counted, value float64, labels ...string) {
-				switch what {
-				case Moves:
+			Service{Metrics: func(m metric.Metric, value float64, labels ...string) {
+				switch m.Name {
+				case metric.ConsolidationMoves.Name:
 					told = append(told, strings.Join(labels, " "))
-				case Scores:
+				case metric.ConsolidationScore.Name:
 					told = append(told, strings.Join(labels, " ")+" scored")
 					if (value >= 1/float64(karpenter.BalancedK)) != (labels[0] == "approved") {
 						t.Errorf("with the score %g it is %s", value, labels[0])

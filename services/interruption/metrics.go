@@ -7,20 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-)
-
-// NoticeCounter names a metric about AWS's events.
-type NoticeCounter string
-
-// The metrics, with their labels in brackets.
-const (
-	// Received counts events that could be decoded [Karpenter's message type].
-	Received NoticeCounter = "received"
-	// Deleted counts events that were removed from the queue.
-	Deleted NoticeCounter = "deleted"
-	// QueueDuration is the time from the queue's SentTimestamp until the event was handled,
-	// in seconds.
-	QueueDuration NoticeCounter = "queue_duration"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Karpenter's message types (Karpenter's AWS provider v1.14.0:
@@ -39,26 +26,26 @@ var karpenterTypes = map[event.NoticeKind]string{
 }
 
 // CountLines returns a function that counts the AWS events among the handled messages.
-func CountLines(count func(counter NoticeCounter, value float64, labels ...string)) func(l host.LogLine) {
+func CountLines(record metric.Recorder) func(l host.LogLine) {
 	return func(l host.LogLine) {
 		kind, isAWS := strings.CutPrefix(l.LogFields.Type, "aws.")
 		if !isAWS {
 			return
 		}
 		if l.Disposition.Kind != fault.Poison {
-			count(Received, 1, messageType(event.NoticeKind(kind), l.LogFields.Pairs))
+			record(metric.NoticesReceived, 1, messageType(event.NoticeKind(kind), l.LogFields.Pairs))
 		}
 		if l.DispositionErr != nil {
 			return
 		}
 		switch l.Disposition.Action {
 		case host.Delete:
-			count(Deleted, 1)
+			record(metric.NoticesDeleted, 1)
 			if !l.Message.Sent.IsZero() {
-				count(QueueDuration, (l.Age() + l.Duration).Seconds())
+				record(metric.NoticeLatency, (l.Age() + l.Duration).Seconds())
 			}
 		case host.MoveToDLQ:
-			count(Deleted, 1)
+			record(metric.NoticesDeleted, 1)
 		default: // The message is retried.
 		}
 	}

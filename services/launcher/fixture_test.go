@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -62,8 +63,8 @@ func newFixture(t *testing.T) *fixture {
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.service = launcher.Service{
 		EC2: s.Cloud, DryRun: s.Cloud, Profiles: s.Cloud, Cache: launcher.NewLaunchCache(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
-		Count: func(counter launcher.LaunchCounter, value float64, labels ...string) {
-			words := append([]string{string(counter)}, labels...)
+		Metrics: func(m metric.Metric, value float64, labels ...string) {
+			words := append([]string{m.Name}, labels...)
 			if value != 1 {
 				words = append(words, strconv.FormatFloat(value, 'g', -1, 64))
 			}

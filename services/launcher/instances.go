@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -26,14 +27,14 @@ func (s Service) terminateInstance(ctx context.Context, _ event.Envelope, b even
 	}
 	if b.Claim == "" || b.ClaimUID == "" {
 		if err := owner.CheckOrphan(instance, b.Claim, b.Intent); err != nil {
-			s.addCount(ForeignSkipped, 1, "instance")
+			s.Metrics.Record(metric.ForeignRequestsRefused, 1, "instance")
 			return err
 		}
 	}
 	if err := s.EC2.Terminate(ctx, []string{b.InstanceID}); err != nil {
 		return fmt.Errorf("terminating instance %s: %w", b.InstanceID, err)
 	}
-	s.addCount(InstancesTerminated, 1)
+	s.Metrics.Record(metric.TerminationsRequested, 1)
 	return nil
 }
 
@@ -89,7 +90,7 @@ func (s Service) describeOwned(ctx context.Context, id, claim string) (instance 
 	}
 	key, value := s.ownerTag()
 	if err := owner.CheckInstance(instances[0], key, value, claim); err != nil {
-		s.addCount(ForeignSkipped, 1, "instance")
+		s.Metrics.Record(metric.ForeignRequestsRefused, 1, "instance")
 		return instances[0], true, err
 	}
 	return instances[0], true, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -30,7 +31,7 @@ func TestTerminate(t *testing.T) {
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
 		t.Errorf("a terminated instance was terminated again")
 	}
-	if diff := cmp.Diff([]string{"launched on-demand", "terminated"}, s.counts); diff != "" {
+	if diff := cmp.Diff([]string{metric.InstancesLaunched.Name + " on-demand", metric.TerminationsRequested.Name}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 	s.requireNoFacts()
@@ -85,7 +86,7 @@ func TestForeignInstances(t *testing.T) {
 			if len(s.Effects(0)) != before {
 				t.Errorf("EC2 was changed: %+v", s.Effects(before))
 			}
-			want := []string{"foreign instance", "foreign instance"}
+			want := []string{metric.ForeignRequestsRefused.Name + " instance", metric.ForeignRequestsRefused.Name + " instance"}
 			if diff := cmp.Diff(want, s.counts); diff != "" {
 				t.Error(diff)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
@@ -35,7 +36,7 @@ func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.Lau
 		return s.publishFact(ctx, e, *cached)
 	}
 	if err := s.Cache.allowLaunch(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
-		s.addCount(LaunchesStopped, 1, string(fault.KindOf(err)))
+		s.Metrics.Record(metric.LaunchesStopped, 1, string(fault.KindOf(err)))
 		return err
 	}
 	answer, err := s.createFleet(ctx, e, intent)
@@ -117,13 +118,13 @@ func (s Service) publishRefusal(ctx context.Context, e event.Envelope, intent la
 func (s Service) publishResult(ctx context.Context, e event.Envelope, intent launchspec.Intent, result event.LaunchSettled) error {
 	host.AddLogFields(ctx, "intent", intent.ID, "instances", len(result.Instances), "refusals", len(result.Refusals))
 	if n := len(result.Instances); n > 0 {
-		s.addCount(InstancesLaunched, float64(n), intent.Fleet.CapacityType)
+		s.Metrics.Record(metric.InstancesLaunched, float64(n), intent.Fleet.CapacityType)
 	}
 	for _, r := range result.Refusals {
 		if r.Code == codeTemplateNotFound {
 			s.forgetTemplates(intent)
 		}
-		s.addCount(LaunchesRefused, 1, launchresult.MetricCode(r.Code), intent.Fleet.CapacityType)
+		s.Metrics.Record(metric.LaunchErrors, 1, launchresult.MetricCode(r.Code), intent.Fleet.CapacityType)
 	}
 	result.Refusals = launchresult.MergeRefusals(result.Refusals)
 	s.Cache.storeResult(result, s.Now())

@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -376,7 +377,7 @@ func TestRefusalMarksOfferings(t *testing.T) {
 	if diff := cmp.Diff(want, settled.Refusals[0].Blamed); diff != "" || settled.Spent {
 		t.Errorf("unexpected result %+v: %s", settled, diff)
 	}
-	if diff := cmp.Diff([]string{"refused AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counts); diff != "" {
+	if diff := cmp.Diff([]string{metric.LaunchErrors.Name + " AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -399,7 +400,7 @@ func TestBreaker(t *testing.T) {
 	if n := len(s.Records()); n != 6 {
 		t.Errorf("%d instances after a minute", n)
 	}
-	want := []string{"launched on-demand 3", "stopped throttled", "stopped denied", "launched on-demand 3"}
+	want := []string{metric.InstancesLaunched.Name + " on-demand 3", metric.LaunchesStopped.Name + " throttled", metric.LaunchesStopped.Name + " denied", metric.InstancesLaunched.Name + " on-demand 3"}
 	if diff := cmp.Diff(want, s.counts); diff != "" {
 		t.Error(diff)
 	}

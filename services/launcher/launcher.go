@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -47,28 +48,9 @@ type Service struct {
 	// TemplateAge overrides the constant if it is positive.
 	TemplateAge time.Duration
 	// Cache is shared by all messages of the process; nil disables caching.
-	Cache *LaunchCache
-	// Count adds a value to a counter with labels; nil disables metrics.
-	Count func(counter LaunchCounter, value float64, labels ...string)
+	Cache   *LaunchCache
+	Metrics metric.Recorder
 }
-
-// LaunchCounter names a counter of the launcher.
-type LaunchCounter string
-
-// The counters, with their labels in brackets.
-const (
-	// LaunchesStopped counts requests that the breaker stopped [the kind of the error].
-	LaunchesStopped LaunchCounter = "stopped"
-	// LaunchesRefused counts the errors with which EC2 rejected instances [error code, capacity
-	// type].
-	LaunchesRefused LaunchCounter = "refused"
-	// ForeignSkipped counts requests to change a resource of another owner [instance or profile].
-	ForeignSkipped LaunchCounter = "foreign"
-	// InstancesLaunched counts launched instances [capacity type].
-	InstancesLaunched LaunchCounter = "launched"
-	// InstancesTerminated counts instances that the launcher terminated.
-	InstancesTerminated LaunchCounter = "terminated"
-)
 
 // Handle handles one message. A type that is not in Types is fault.Poison.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
@@ -99,12 +81,6 @@ func (s Service) publishFact(ctx context.Context, e event.Envelope, body event.B
 		return fmt.Errorf("publishing %s: %w", fact.Type, err)
 	}
 	return nil
-}
-
-func (s Service) addCount(counter LaunchCounter, value float64, labels ...string) {
-	if s.Count != nil {
-		s.Count(counter, value, labels...)
-	}
 }
 
 // ownerTag returns the tag of all resources of the cluster.

@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -87,12 +88,12 @@ func (s Service) getOwnProfile(ctx context.Context, b event.NodeClassEnsure, nam
 	}
 	key, value := s.ownerTag()
 	if have.Tags[key] != value {
-		s.addCount(ForeignSkipped, 1, "profile")
+		s.Metrics.Record(metric.ForeignRequestsRefused, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not have the tag %s=%s", key, value).
 			WithHint("delete or rename it, or name it in spec.instanceProfile")
 	}
 	if have.Path != b.Path {
-		s.addCount(ForeignSkipped, 1, "profile")
+		s.Metrics.Record(metric.ForeignRequestsRefused, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q instead of %q", have.Path, b.Path).
 			WithHint("it was not created for EC2NodeClass %s; delete it if it is unused", b.Name)
 	}

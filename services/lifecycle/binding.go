@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
@@ -79,7 +80,7 @@ func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent
 		ids[i] = orphans[i].InstanceID
 	}
 	if err := s.orphanBreaker.TakeRemoval(ids, len(claims), s.Now()); err != nil {
-		s.emitMetric(GarbageCollectionStopped, 1)
+		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 		return errors.Join(err, held)
 	}
 	failures := s.executor.ForEach(len(ids), func(i int) error {

@@ -6,33 +6,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
-
-// MetricName names a metric of lifecycle.
-type MetricName string
-
-// Metrics of disruption. Labels are in brackets.
-const (
-	// Decisions counts proposals that begin to be executed [decision, reason, consolidation type].
-	Decisions MetricName = "decisions"
-	// PoolDecisions counts the same for each NodePool of the claims [NodePool, decision, reason,
-	// consolidation type].
-	PoolDecisions MetricName = "pool-decisions"
-	// FailedValidations counts claims whose disruption was dropped before its execution
-	// [consolidation type].
-	FailedValidations MetricName = "invalid"
-	// QueueFailures counts replacements that were not initialized when their disruption was rolled
-	// back [decision, reason, consolidation type].
-	QueueFailures MetricName = "queue-failures"
-)
-
-func (s *Service) emitMetric(what MetricName, value float64, labels ...string) {
-	if s.Count != nil {
-		s.Count(what, value, labels...)
-	}
-}
 
 // countDecision counts a proposal that begins to be executed. A resumed proposal was counted
 // before.
@@ -41,13 +18,13 @@ func (s *Service) countDecision(f *proposalMessage) {
 		return
 	}
 	labels := decisionLabels(f.body, len(replacementNames(f.plan)))
-	s.emitMetric(Decisions, 1, labels...)
+	s.Metrics.Record(metric.Decisions, 1, labels...)
 	pools := map[string]bool{}
 	for _, c := range f.claims {
 		pools[c.Labels[karpenter.NodePoolLabelKey]] = true
 	}
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
-		s.emitMetric(PoolDecisions, 1, append([]string{pool}, labels...)...)
+		s.Metrics.Record(metric.PoolDecisions, 1, append([]string{pool}, labels...)...)
 	}
 }
 
@@ -71,5 +48,5 @@ func (s *Service) countFailure(w clusterState, p planning.Proposal) {
 			missing++
 		}
 	}
-	s.emitMetric(QueueFailures, float64(missing), decisionLabels(event.DisruptionProposed{Reason: p.Reason, Method: p.Method}, len(p.Replacements))...)
+	s.Metrics.Record(metric.QueueFailures, float64(missing), decisionLabels(event.DisruptionProposed{Reason: p.Reason, Method: p.Method}, len(p.Replacements))...)
 }

@@ -12,27 +12,28 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // disruptionMetrics are the metrics of these tests. metrics_test.go tests the others.
-var disruptionMetrics = []lifecycle.MetricName{lifecycle.Decisions, lifecycle.PoolDecisions, lifecycle.FailedValidations, lifecycle.QueueFailures}
+var disruptionMetrics = []string{metric.Decisions.Name, metric.PoolDecisions.Name, metric.Invalid.Name, metric.QueueFailures.Name}
 
 // countMetrics restarts the service so that it records disruption metrics.
 func (s *testCluster) countMetrics() *[]string {
-	return s.countMetricsOf(func(what lifecycle.MetricName) bool { return slices.Contains(disruptionMetrics, what) })
+	return s.countMetricsOf(func(name string) bool { return slices.Contains(disruptionMetrics, name) })
 }
 
 // countMetricsOf restarts the service so that it records these metrics.
-func (s *testCluster) countMetricsOf(some func(lifecycle.MetricName) bool) *[]string {
+func (s *testCluster) countMetricsOf(some func(name string) bool) *[]string {
 	told := &[]string{}
 	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
-		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
-			if !some(what) || what == lifecycle.Overdue && value == 0 {
+		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
+			if !some(m.Name) || m.Name == metric.DrainsOverdue.Name && value == 0 {
 				return // Each reconcile publishes zero for the overdue counter (TestOverdueStartsAtZero).
 			}
-			*told = append(*told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
+			*told = append(*told, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
 		}
 	})
 	return told
@@ -69,7 +70,7 @@ func TestDecisions(t *testing.T) {
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 1, "old-0", "old-1")
 	expectCounts(t, "it is only proposed", told)
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "it acts", told, "decisions [replace underutilized multi] 1", "pool-decisions [default replace underutilized multi] 1")
+	expectCounts(t, "it acts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	m.deliver(event.Confirmed, "")
 	s.advance(2 * time.Second)
 	expectCounts(t, "it is confirmed again", told)
@@ -82,7 +83,7 @@ func TestDecisions(t *testing.T) {
 	told = s.countMetrics()
 	m = s.startProposalBy("Drift", karpenter.DisruptionReasonDrifted, 0, "old-0")
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "a removal", told, "decisions [delete drifted ] 1", "pool-decisions [default delete drifted ] 1")
+	expectCounts(t, "a removal", told, "karpenter_voluntary_disruption_decisions_total [delete drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default delete drifted ] 1")
 	m.deliver(event.Confirmed, fault.Stale)
 	expectCounts(t, "a removal that began", told)
 }
@@ -96,7 +97,7 @@ func TestFailedValidations(t *testing.T) {
 	m.Method = "SingleNodeConsolidation"
 	m.deliver(event.Proposed, "")
 	m.deliver(event.Dropped, "")
-	expectCounts(t, "dropped", told, "invalid [single] 1", "invalid [single] 1")
+	expectCounts(t, "dropped", told, "karpenter_voluntary_disruption_failed_validations_total [single] 1", "karpenter_voluntary_disruption_failed_validations_total [single] 1")
 	m.deliver(event.Dropped, "")
 	expectCounts(t, "dropped again", told)
 
@@ -106,7 +107,7 @@ func TestFailedValidations(t *testing.T) {
 	s.addPod("old-1", "newcomer")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateUntouched, "old-0", "old-1")
-	expectCounts(t, "new pods were scheduled", told, "invalid [empty] 1", "invalid [empty] 1")
+	expectCounts(t, "new pods were scheduled", told, "karpenter_voluntary_disruption_failed_validations_total [empty] 1", "karpenter_voluntary_disruption_failed_validations_total [empty] 1")
 }
 
 // The replacements of a rolled back disruption count once for all of its claims.
@@ -115,14 +116,14 @@ func TestQueueFailures(t *testing.T) {
 	told := s.countMetrics()
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 2, "old-0", "old-1")
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "it acts", told, "decisions [replace underutilized multi] 1", "pool-decisions [default replace underutilized multi] 1")
+	expectCounts(t, "it acts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	s.handleMessage(s.newMessage(launchSettled("new", 2, "i-new", "i-other")), "")
 	s.joinNode("new-0", "i-new")
 	s.advance(10*time.Minute - 5*time.Second)
 	expectCounts(t, "it waits", told)
 	s.advance(10 * time.Second)
 	s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
-	expectCounts(t, "it is rolled back", told, "queue-failures [replace underutilized multi] 1")
+	expectCounts(t, "it is rolled back", told, "karpenter_voluntary_disruption_queue_failures_total [replace underutilized multi] 1")
 	s.advance(time.Minute)
 	expectCounts(t, "it is over", told)
 }

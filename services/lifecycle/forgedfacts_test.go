@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // forgedSettled returns the message of a compromised service about instances of other claims.
@@ -62,7 +62,7 @@ func TestForgedSettledIsComparedLive(t *testing.T) {
 // terminated, counted over all messages. An inventory terminates the others.
 func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	s := newInitializedCluster(t, 8)
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	stray := func(n int) string { return fmt.Sprintf("i-stray%d", n) }
 	for n := range 8 {
 		want := fault.Kind("")
@@ -122,7 +122,7 @@ func (s *testCluster) instanceGone(instance string) event.Envelope {
 // ready is removed at once.
 func TestForgedGoneStops(t *testing.T) {
 	s := newInitializedCluster(t, 8)
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	for i := range 8 {
 		want := fault.Kind("")
 		if i >= 3 {

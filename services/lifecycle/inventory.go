@@ -17,6 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -53,7 +54,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 	unbound := s.bindListed(ctx, e, findings.Unbound)
 	safe, refused := findings.LimitRemovals()
 	if refused != nil {
-		s.emitMetric(GarbageCollectionStopped, 1)
+		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 	}
 	// unbound comes last, because the first error decides whether the message is retried, and
 	// unbound concerns one intent, not the inventory.

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
@@ -121,7 +121,7 @@ func TestForeignInstancesAreKept(t *testing.T) {
 func TestInventoryBreakerStops(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.GarbageCollectionStopped })
+	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	shown := orphanInstances(4)
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, append(shown, listedInstance("i-1", "one", "one-0"))...), fault.Denied)
@@ -132,7 +132,7 @@ func TestInventoryBreakerStops(t *testing.T) {
 	if n := len(s.takeSent()); n != 3 {
 		t.Errorf("three orphans: %d ends", n)
 	}
-	if diff := cmp.Diff([]string{"sweeps-stopped [] 1"}, *told); diff != "" {
+	if diff := cmp.Diff([]string{metric.GarbageCollectionStopped.Name + " [] 1"}, *told); diff != "" {
 		t.Error(diff)
 	}
 }

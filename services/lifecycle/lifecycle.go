@@ -31,6 +31,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
@@ -94,8 +95,8 @@ type Config struct {
 	// node is unchanged, NodePools and EC2NodeClasses. Zero reconciles everything each time.
 	Rest time.Duration
 	Now  func() time.Time
-	// Count records a metric, from many goroutines. Nil disables metrics.
-	Count func(what MetricName, value float64, labels ...string)
+	// Metrics is called from many goroutines.
+	Metrics metric.Recorder
 	// Span records trace spans that no message represents: a node was initialized or deleted. Nil
 	// disables traces.
 	Span func(host.Span)

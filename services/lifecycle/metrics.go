@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 
@@ -11,31 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
-)
-
-// Metrics of claims, nodes and NodePools, with labels in brackets. The metrics of package metrics are
-// documented there.
-const (
-	ClaimsCreated    = MetricName(metrics.Created)
-	NodesCreated     = MetricName(metrics.Registered)
-	Initialized      = MetricName(metrics.Initialized)
-	ClaimsDisrupted  = MetricName(metrics.Disrupted)
-	ClaimsTerminated = MetricName(metrics.Terminated)
-	ClaimTermination = MetricName(metrics.ClaimTermination)
-	NodesTerminated  = MetricName(metrics.NodeTerminated)
-	NodeTermination  = MetricName(metrics.NodeTermination)
-	Overdue          = MetricName(metrics.Overdue)
-	// GarbageCollectionStopped counts the removals that a breaker rejected: of an inventory, of
-	// messages within ten minutes, or of Nodes without a NodeClaim.
-	GarbageCollectionStopped MetricName = "sweeps-stopped"
-	// Usage is the NodePool's usage of a resource [resource, NodePool].
-	Usage MetricName = "usage"
-	// Limit is the NodePool's limit of a resource [resource, NodePool].
-	Limit MetricName = "limit"
-	// Cost is the price of the NodePool's claims, in US dollars per hour [NodePool].
-	Cost MetricName = "cost"
 )
 
 // metricState is the state from which metrics are derived.
@@ -45,7 +22,7 @@ type metricState struct {
 	// reconciles.
 	deletionReasons map[types.UID]string
 	// gauges are the published series, so that series that end are published as NaN.
-	gauges map[string][]string
+	gauges map[string]gaugeValue
 }
 
 // recordDeletion records why a claim is deleted; the first reason wins.
@@ -84,7 +61,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 	if before != nil {
 		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason}
 		for _, c := range looks.CountChanges() {
-			s.emitMetric(MetricName(c.Kind), c.Value, c.Labels...)
+			s.Metrics.Record(c.Metric, c.Value, c.Labels...)
 			s.recordSpan(c, cmp.Or(s.lastSeen[c.Claim].claim, before[c.Claim].claim))
 		}
 		s.metricState.removeMissing(before, s.lastSeen)
@@ -93,7 +70,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 	if w.isFull {
 		for name := range w.pools {
 			// An alarm does not detect an increase of a series that begins with 1.
-			s.emitMetric(Overdue, 0, name)
+			s.Metrics.Record(metric.DrainsOverdue, 0, name)
 		}
 		s.publishGauges(collectGauges(w))
 	}
@@ -117,6 +94,7 @@ func claimsAndNodes(from map[types.UID]claimSnapshot) map[types.UID]metrics.Clai
 
 // gaugeValue is the value of one gauge series.
 type gaugeValue struct {
+	metric metric.Metric
 	labels []string
 	value  float64
 }
@@ -124,14 +102,14 @@ type gaugeValue struct {
 // collectGauges returns usage, limits and cost of the NodePools.
 func collectGauges(w clusterState) []gaugeValue {
 	var all []gaugeValue
-	resources := func(what MetricName, pool string, list corev1.ResourceList) {
+	resources := func(m metric.Metric, pool string, list corev1.ResourceList) {
 		for name, q := range list {
-			all = append(all, gaugeValue{[]string{string(what), karpenter.MetricResource(name), pool}, q.AsApproximateFloat64()})
+			all = append(all, gaugeValue{m, []string{karpenter.MetricResource(name), pool}, q.AsApproximateFloat64()})
 		}
 	}
 	for name, pool := range w.pools {
-		resources(Usage, name, pool.Status.Resources)
-		resources(Limit, name, corev1.ResourceList(pool.Spec.Limits))
+		resources(metric.PoolUsage, name, pool.Status.Resources)
+		resources(metric.PoolLimit, name, corev1.ResourceList(pool.Spec.Limits))
 	}
 	costs := map[string]float64{}
 	for _, c := range w.claims {
@@ -140,7 +118,7 @@ func collectGauges(w clusterState) []gaugeValue {
 		}
 	}
 	for pool := range w.pools {
-		all = append(all, gaugeValue{[]string{string(Cost), pool}, costs[pool]})
+		all = append(all, gaugeValue{metric.PoolCost, []string{pool}, costs[pool]})
 	}
 	return all
 }
@@ -149,14 +127,14 @@ func collectGauges(w clusterState) []gaugeValue {
 // exist.
 func (s *Service) publishGauges(all []gaugeValue) {
 	before := s.metricState.gauges
-	s.metricState.gauges = make(map[string][]string, len(all))
+	s.metricState.gauges = make(map[string]gaugeValue, len(all))
 	for _, g := range all {
-		key := strings.Join(g.labels, "\x00")
-		s.metricState.gauges[key] = g.labels
+		key := strings.Join(append([]string{g.metric.Name}, g.labels...), "\x00")
+		s.metricState.gauges[key] = g
 		delete(before, key)
-		s.emitMetric(MetricName(g.labels[0]), g.value, g.labels[1:]...)
+		s.Metrics.Record(g.metric, g.value, g.labels...)
 	}
-	for _, labels := range before {
-		s.emitMetric(MetricName(labels[0]), math.NaN(), slices.Clone(labels[1:])...)
+	for _, g := range before {
+		s.Metrics.Record(g.metric, math.NaN(), g.labels...)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -21,19 +21,19 @@ import (
 // Each transition of a claim counts once, including a drain that exceeds the notice's deadline.
 func TestClaimTransitionsAreCounted(t *testing.T) {
 	s := newTestCluster(t)
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool {
-		return !slices.Contains([]lifecycle.MetricName{lifecycle.Usage, lifecycle.Limit, lifecycle.Cost}, what)
+	told := s.countMetricsOf(func(name string) bool {
+		return !slices.Contains([]string{metric.PoolUsage.Name, metric.PoolLimit.Name, metric.PoolCost.Name}, name)
 	})
 	s.reconcile()
 	s.runNode()
-	expectCounts(t, "it runs", told, "claims-created [provisioned default false] 1", "nodes-created [default eu-west-1a] 1", "initialized [default] 4")
+	expectCounts(t, "it runs", told, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)
-	expectCounts(t, "it is noticed", told, "claims-disrupted [spot_interrupted default spot] 1")
+	expectCounts(t, "it is noticed", told, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(2 * time.Minute)
-	expectCounts(t, "its time is over", told, "overdue [default] 1")
+	expectCounts(t, "its time is over", told, "joist_drains_overdue_total [default] 1")
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil {
@@ -45,7 +45,7 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 		what = append(what, word)
 	}
 	slices.Sort(what)
-	if want := []string{"claim-termination", "claims-terminated", "node-termination", "nodes-terminated"}; !slices.Equal(what, want) {
+	if want := []string{metric.ClaimsTerminated.Name, metric.ClaimTermination.Name, metric.NodesTerminated.Name, metric.NodeTermination.Name}; !slices.Equal(what, want) {
 		t.Errorf("the end counts %v", *told)
 	}
 }
@@ -55,9 +55,9 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what != lifecycle.Usage })
+	told := s.countMetricsOf(func(name string) bool { return name != metric.PoolUsage.Name })
 	s.advance(time.Second)
-	expectCounts(t, "another counted this", told, "cost [default] 0.0301")
+	expectCounts(t, "another counted this", told, "karpenter_nodepools_cost_total [default] 0.0301")
 	if !s.svc.Reconciled() {
 		t.Error("the leader's steps are no looks")
 	}
@@ -75,7 +75,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	held("pod-2")
 	s.advance(10 * time.Second)
 	*told = slices.Compact(*told) // The Lease is checked now and then.
-	expectCounts(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
+	expectCounts(t, "another leads", told, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
 	if s.svc.Reconciled() {
 		t.Error("the steps of who does not lead count as looks")
 	}
@@ -84,10 +84,10 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	}
 	held("pod-1")
 	s.advance(10 * time.Second)
-	if !slices.Contains(*told, "cost [default] 0.0301") {
+	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] 0.0301") {
 		t.Fatalf("it does not lead: %v", *told)
 	}
-	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, "cost") })
+	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, metric.PoolCost.Name) })
 	expectCounts(t, "it leads again", told)
 }
 
@@ -95,7 +95,9 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 func TestNodePoolGauges(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(what lifecycle.MetricName) bool { return what == lifecycle.Limit || what == lifecycle.Cost })
+	told := s.countMetricsOf(func(name string) bool {
+		return name == metric.PoolLimit.Name || name == metric.PoolCost.Name
+	})
 	s.updatePool(func(np *karpenter.NodePool) {
 		np.Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2500m"), "nvidia.com/gpu": resource.MustParse("2")}
 	})
@@ -106,16 +108,16 @@ func TestNodePoolGauges(t *testing.T) {
 	}
 	s.advance(time.Second)
 	slices.Sort(*told)
-	expectCounts(t, "limits and cost", told, "cost [default] 0.25", "limit [cpu default] 2.5", "limit [nvidia.com/gpu default] 2")
+	expectCounts(t, "limits and cost", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] 2.5", "karpenter_nodepools_limit [nvidia.com/gpu default] 2")
 	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
 	s.advance(time.Second)
 	slices.Sort(*told)
-	expectCounts(t, "the limits are gone", told, "cost [default] 0.25", "limit [cpu default] NaN", "limit [nvidia.com/gpu default] NaN")
+	expectCounts(t, "the limits are gone", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] NaN", "karpenter_nodepools_limit [nvidia.com/gpu default] NaN")
 	if err := s.Delete(t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.advance(2 * time.Second)
-	if !slices.Contains(*told, "cost [default] NaN") {
+	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] NaN") {
 		t.Errorf("the pool is gone, and it counts %v", *told)
 	}
 }

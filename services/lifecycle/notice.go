@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -57,7 +58,7 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 	if !s.expectsTermination(found) {
 		size := len(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
-			s.emitMetric(GarbageCollectionStopped, 1)
+			s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 			return fault.E("marking NodeClaim "+found.Name+" as gone while its node is ready", fault.Retry, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -28,7 +29,7 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]eff
 		return nil, nil
 	}
 	if err := garbagecollection.CheckOrphanNodes(found, nodes); err != nil {
-		s.emitMetric(GarbageCollectionStopped, 1)
+		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 		return nil, err
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // The overdue counter of a NodePool starts at zero before the first overdue drain, so that the
@@ -16,8 +17,8 @@ func TestOverdueStartsAtZero(t *testing.T) {
 	s.runNode()
 	var told []string
 	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
-		c.Count = func(what lifecycle.MetricName, value float64, labels ...string) {
-			if what == lifecycle.Overdue {
+		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
+			if m.Name == metric.DrainsOverdue.Name {
 				told = append(told, fmt.Sprint(value, labels))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -49,7 +50,7 @@ func (s *Service) dropProposal(ctx context.Context, b event.DisruptionProposed) 
 			return nil
 		}
 		if _, err = s.writeProposal(ctx, c, nil, nil); err == nil {
-			s.emitMetric(FailedValidations, 1, karpenter.ConsolidationType(p.Method))
+			s.Metrics.Record(metric.Invalid, 1, karpenter.ConsolidationType(p.Method))
 		}
 		return err
 	})...)

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -150,7 +151,7 @@ func causeOfLaunch(cause *event.Envelope, c *karpenter.NodeClaim) *event.Envelop
 // recordSpan adds a change that a reconcile observed on a claim to its trace, because no message
 // represents it.
 func (s *Service) recordSpan(c metrics.Count, of *karpenter.NodeClaim) {
-	name := map[metrics.ChangeKind]string{metrics.Initialized: "node initialized", metrics.ClaimTermination: "node gone"}[c.Kind]
+	name := map[string]string{metric.ClaimInitialization.Name: "node initialized", metric.ClaimTermination.Name: "node gone"}[c.Metric.Name]
 	if name == "" || s.Span == nil {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
@@ -37,8 +38,7 @@ type Service struct {
 	Bus        queue.Sender
 	Now        func() time.Time
 	Cluster    event.Cluster
-	// Count records a metric; nil records none.
-	Count func(what Counted, value float64, labels ...string)
+	Metrics    metric.Recorder
 }
 
 // Handle plans one batch.

@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
@@ -119,8 +120,8 @@ func TestPlansTheSeed(t *testing.T) {
 func TestMetricsOfBatch(t *testing.T) {
 	f := newFixture(t)
 	counts := map[string]float64{}
-	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {
-		counts[strings.Join(append([]string{string(what)}, labels...), " ")] += value
+	f.svc.Metrics = func(m metric.Metric, value float64, labels ...string) {
+		counts[strings.Join(append([]string{m.Name}, labels...), " ")] += value
 	}
 	batch := planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"), planningtest.NewPods("huge", 3, "500", "1Gi"))
 	batch.Ignored = []planning.IgnoredPods{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
@@ -137,10 +138,11 @@ func TestMetricsOfBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	price := counts["price"]
-	delete(counts, "price")
+	price := counts[metric.PlannedPrice.Name]
+	delete(counts, metric.PlannedPrice.Name)
 	want := map[string]float64{
-		"pending": 8, "ignored": 2, "unplaced provisioner": 3, "planned": float64(made.Claims), "solving provisioner": 0,
+		metric.BatchPods.Name: 8, metric.IgnoredPods.Name: 2, metric.UnschedulablePods.Name + " provisioner": 3,
+		metric.ClaimsPlanned.Name: float64(made.Claims), metric.PlanningTime.Name + " provisioner": 0,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" || made.Claims == 0 || event.Usd(price) != made.PricePerHr {
 		t.Errorf("the price metric is %v, and the plan has %v\n%s", price, made.PricePerHr, diff)

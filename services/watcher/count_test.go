@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // The watcher counts pending pods and messages, and measures how long pods took.
@@ -24,15 +25,15 @@ func TestWatcherCounts(t *testing.T) {
 		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now },
-		Count: func(what watcher.Counted, value float64, labels ...string) {
-			told = append(told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
+		Metrics: func(m metric.Metric, value float64, labels ...string) {
+			told = append(told, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
 		},
 	})
 	pod := unschedulable("default", "web")
 	pod.CreationTimestamp = metav1.NewTime(s.now)
 	s.SeedObjects(pod)
 	s.advance(5 * time.Second)
-	for _, want := range []string{"waiting [] 1", "sent [watcher pods.unschedulable.v1] 1", "sent [watcher inventory.wanted.v1] 1"} {
+	for _, want := range []string{"joist_pods_waiting [] 1", "joist_messages_sent_total [watcher pods.unschedulable.v1] 1", "joist_messages_sent_total [watcher inventory.wanted.v1] 1"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("the metric %s is missing in %v", want, told)
 		}
@@ -45,7 +46,7 @@ func TestWatcherCounts(t *testing.T) {
 	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
 	s.SeedObjects(runs)
 	s.advance(time.Second)
-	for _, want := range []string{"waiting [] 0", "bound [] 5.5", "started [] 5.5"} {
+	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("the metric %s is missing in %v", want, told)
 		}
@@ -55,7 +56,7 @@ func TestWatcherCounts(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.cache.DeliverAll()
 	_ = s.svc.Step(t.Context())
-	if slices.Contains(told, "sent [watcher inventory.wanted.v1] 1") {
+	if slices.Contains(told, "joist_messages_sent_total [watcher inventory.wanted.v1] 1") {
 		t.Error("a message that could not be sent was counted")
 	}
 }

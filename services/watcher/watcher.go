@@ -24,6 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -65,8 +66,7 @@ type Config struct {
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
-	// Count records a metric; nil disables metrics.
-	Count func(what Counted, value float64, labels ...string)
+	Metrics             metric.Recorder
 	// Span records a trace span; nil disables traces.
 	Span func(host.Span)
 }
@@ -236,7 +236,7 @@ func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope 
 	if err := queue.Publish(ctx, to, envelope); err != nil {
 		return err
 	}
-	s.countMetric(Sent, 1, "watcher", string(envelope.Type))
+	s.Metrics.Record(metric.MessagesSent, 1, "watcher", string(envelope.Type))
 	return nil
 }
 

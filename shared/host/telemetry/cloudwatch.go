@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/emf"
 )
 
@@ -38,7 +39,7 @@ func (t *Telemetry) writeCloudWatch(ctx context.Context) error {
 	if t.meters.cloudWatch == nil {
 		return nil
 	}
-	lines := t.meters.cloudWatch.TakeLines(Namespace, time.Now())
+	lines := t.meters.cloudWatch.TakeLines(metric.Namespace, time.Now())
 	if len(lines) == 0 {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // agent is a CloudWatch agent on a loopback port. It returns each connection's lines once the connection is closed.
@@ -43,14 +45,14 @@ func TestAnAgentGetsWhatIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told.RecordMetric(DrainsOverdue, 2, "default")
+	told.RecordMetric(metric.DrainsOverdue, 2, "default")
 	told.Flush(t.Context())
 	told.Flush(t.Context()) // Nothing was counted, so no connection is made.
-	told.RecordMetric(GarbageCollectionStopped, 1)
+	told.RecordMetric(metric.GarbageCollectionStopped, 1)
 	if err := told.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{DrainsOverdue.Name, GarbageCollectionStopped.Name} {
+	for _, want := range []string{metric.DrainsOverdue.Name, metric.GarbageCollectionStopped.Name} {
 		var line struct {
 			About struct{ LogGroupName string } `json:"_aws"`
 		}
@@ -70,7 +72,7 @@ func TestAnAgentThatIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told.RecordMetric(DrainsOverdue, 1, "default")
+	told.RecordMetric(metric.DrainsOverdue, 1, "default")
 	if err := told.writeCloudWatch(t.Context()); err == nil || !strings.Contains(err.Error(), "CloudWatch agent") {
 		t.Error(err)
 	}
@@ -110,16 +112,16 @@ func TestCloudWatchIsToldEachMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		for minute := range 3 {
-			told.RecordMetric(WaitingPods, float64(minute))
+			told.RecordMetric(metric.WaitingPods, float64(minute))
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if got := strings.Count(log.String(), WaitingPods.Name); got != 2*(minute+1) {
+			if got := strings.Count(log.String(), metric.WaitingPods.Name); got != 2*(minute+1) {
 				t.Fatalf("after %d minutes the log is\n%s", minute+1, log.String())
 			}
 		}
 		stop()
 		synctest.Wait()
-		told.RecordMetric(WaitingPods, 1)
+		told.RecordMetric(metric.WaitingPods, 1)
 		before := log.String()
 		time.Sleep(2 * time.Minute)
 		if log.String() != before {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // A process that serves two clusters names the cluster in log lines (also of messages that name none), in Prometheus
@@ -32,7 +33,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		l := line(host.Delete, "")
 		l.LogFields.Cluster = ""
 		one.LogMessage(l)
-		one.RecordMetric(BatchPods, pods)
+		one.RecordMetric(metric.BatchPods, pods)
 		one.ErrorLog().Report(noon, errors.New("no route"))
 	}
 	both.Flush(t.Context())
@@ -46,7 +47,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		if word, ok := fields["msg"].(string); ok {
 			lines[word+" "+cluster]++
 		}
-		if pods, ok := fields[BatchPods.Name].(float64); ok {
+		if pods, ok := fields[metric.BatchPods.Name].(float64); ok {
 			sent[cluster] = pods
 		}
 	}
@@ -60,7 +61,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 	both.metricsHandler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	scraped := map[string]bool{}
 	for text := range strings.SplitSeq(answer.Body.String(), "\n") {
-		if strings.HasPrefix(text, BatchPods.Name) || strings.HasPrefix(text, MessagesHandled.Name) {
+		if strings.HasPrefix(text, metric.BatchPods.Name) || strings.HasPrefix(text, metric.MessagesHandled.Name) {
 			scraped[text] = true
 		}
 	}

@@ -3,8 +3,8 @@
 //
 // The invariants:
 //
-//   - Every metric is in Catalogue, with its meaning and the maximum number of values of
-//     each label. The content of messages never creates new label values.
+//   - Every metric is in the catalogue of package metric. The content of messages never
+//     creates new label values.
 //   - A trace id is the correlation id of the message that began the work, so log lines
 //     and traces have a common key.
 //   - A trace begins before its first message: with pending pods, or with an event from
@@ -17,9 +17,8 @@
 //   - Work for several traces at once is a span of its own, with a link to each of them
 //     (TraceBatch). A trace that others caused is linked to those. A span has at most 128
 //     links; it reports the number of further ones to the collector.
-//   - Only the services named in its entry count a metric. It has one panel. Prometheus
-//     scrapes it, and CloudWatch gets it from functions and from services configured to
-//     send it: packages emf and board.
+//   - Prometheus scrapes each metric, and CloudWatch gets it from functions and from
+//     services configured to send it: packages emf and board.
 //   - A process that serves several clusters has a Telemetry for each (ForCluster), so log
 //     lines and series name their cluster.
 //   - Telemetry never fails the work: lines and values that cannot be written are dropped.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // errorKinds lists all kinds of errors.
@@ -14,9 +15,9 @@ var errorKinds = []fault.Kind{
 
 // initialLabels lists, for counters that alarms use, the values of the last label. A label before it is the service.
 var initialLabels = map[string][]string{
-	DeadLetters.Name: toStrings(errorKinds), HandlingErrors.Name: toStrings(errorKinds), DispositionFailures.Name: toStrings([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ}),
-	LaunchesStopped.Name: toStrings([]fault.Kind{fault.Throttled, fault.Denied}), ForeignRequestsRefused.Name: {"instance", "profile"},
-	RecordsRefused.Name: toStrings([]host.RefusalReason{host.UnknownQueue, host.UnknownReceipt}),
+	metric.DeadLetters.Name: toStrings(errorKinds), metric.HandlingErrors.Name: toStrings(errorKinds), metric.DispositionFailures.Name: toStrings([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ}),
+	metric.LaunchesStopped.Name: toStrings([]fault.Kind{fault.Throttled, fault.Denied}), metric.ForeignRequestsRefused.Name: {"instance", "profile"},
+	metric.RecordsRefused.Name: toStrings([]host.RefusalReason{host.UnknownQueue, host.UnknownReceipt}),
 }
 
 func toStrings[T ~string](list []T) []string {
@@ -30,8 +31,8 @@ func toStrings[T ~string](list []T) []string {
 // initCounters sets a service's counters to zero at startup, as far as their label values are known. Prometheus does
 // not see an increase when a series first appears with 1, so an alarm would miss the first event after each start.
 func (m meters) initCounters(service string) {
-	for _, entry := range Catalogue {
-		if entry.Kind != Counter || !slices.Contains(entry.Services, service) {
+	for _, entry := range metric.Catalogue {
+		if entry.Kind != metric.Counter || !slices.Contains(entry.Services, service) {
 			continue
 		}
 		if len(entry.Labels) == 0 {

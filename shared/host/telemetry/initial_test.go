@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Counters that alarms use are zero from the start, in a process of one cluster and of several, so that the first
@@ -63,12 +65,12 @@ func TestWhatBegins(t *testing.T) {
 		t.Errorf("kinds %v, want %v", errorKinds, written)
 	}
 	for name, values := range initialLabels {
-		i := slices.IndexFunc(Catalogue, func(m Metric) bool { return m.Name == name })
-		if i < 0 || Catalogue[i].Kind != Counter {
+		i := slices.IndexFunc(metric.Catalogue, func(m metric.Metric) bool { return m.Name == name })
+		if i < 0 || metric.Catalogue[i].Kind != metric.Counter {
 			t.Fatalf("%s is no counter", name)
 		}
-		switch labels := Catalogue[i].Labels; {
-		case len(labels) == 0 || len(labels) > 2 || len(labels) == 2 && labels[0].Name != labelService.Name:
+		switch labels := metric.Catalogue[i].Labels; {
+		case len(labels) == 0 || len(labels) > 2 || len(labels) == 2 && labels[0].Name != "service":
 			t.Errorf("%s has the labels %v", name, labels)
 		case len(values) > labels[len(labels)-1].Max:
 			t.Errorf("%s begins with %d values", name, len(values))

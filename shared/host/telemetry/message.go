@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // LogMessage logs one message with its disposition and the handler's fields, and counts it in the metrics.
@@ -54,7 +55,7 @@ func (t *Telemetry) LogMessage(l host.LogLine) {
 func (t *Telemetry) RefuseRecord(l host.LogLine, why host.RefusalReason) {
 	t.LogMessage(l)
 	if why != host.UncheckedReceipt {
-		t.meters.recordValue(RecordsRefused, 1, string(why))
+		t.meters.recordValue(metric.RecordsRefused, 1, string(why))
 	}
 }
 
@@ -86,12 +87,12 @@ func (t *Telemetry) countMessage(l *host.LogLine) {
 		to.refused(1)
 	}
 	if l.LogFields.Skew > 0 {
-		t.meters.recordValue(ClockSkews, 1, service, typ)
+		t.meters.recordValue(metric.ClockSkews, 1, service, typ)
 	}
 	switch {
 	case l.DispositionErr != nil:
-		t.meters.recordValue(DispositionFailures, 1, service, verdict)
+		t.meters.recordValue(metric.DispositionFailures, 1, service, verdict)
 	case l.Disposition.Action == host.MoveToDLQ:
-		t.meters.recordValue(DeadLetters, 1, service, kind)
+		t.meters.recordValue(metric.DeadLetters, 1, service, kind)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/emf"
 )
 
@@ -39,14 +40,14 @@ type sink func(value float64)
 // the Go and process collectors.
 func newMeters(all prometheus.Labels) (meters, error) {
 	m := meters{
-		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
+		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(metric.Catalogue)),
 		sinkCache: &messageSinkCache{all: map[messageLabels]*messageSinks{}},
 	}
 	m.registerer = prometheus.WrapRegistererWith(all, m.registry)
 	if len(all) == 0 {
 		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	for _, entry := range Catalogue {
+	for _, entry := range metric.Catalogue {
 		if err := m.addMetric(entry); err != nil {
 			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
 		}
@@ -54,20 +55,20 @@ func newMeters(all prometheus.Labels) (meters, error) {
 	return m, nil
 }
 
-func (m meters) addMetric(entry Metric) error {
+func (m meters) addMetric(entry metric.Metric) error {
 	labels := make([]string, 0, len(entry.Labels))
 	for _, l := range entry.Labels {
 		labels = append(labels, l.Name)
 	}
 	switch entry.Kind {
-	case Counter:
+	case metric.Counter:
 		all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: entry.Name, Help: entry.Help}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
 			one, err := all.GetMetricWithLabelValues(labels...)
 			return counterSink(one), err
 		}
 		return m.registerer.Register(all)
-	case Gauge:
+	case metric.Gauge:
 		all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: entry.Name, Help: entry.Help}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
 			one, err := all.GetMetricWithLabelValues(labels...)
@@ -77,7 +78,7 @@ func (m meters) addMetric(entry Metric) error {
 			return gaugeSink(all, one, labels), nil
 		}
 		return m.registerer.Register(all)
-	case Histogram:
+	case metric.Histogram:
 		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
 			one, err := all.GetMetricWithLabelValues(labels...)
@@ -87,7 +88,7 @@ func (m meters) addMetric(entry Metric) error {
 			return one.Observe, nil
 		}
 		return m.registerer.Register(all)
-	case Summary:
+	case metric.Summary:
 		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
 			one, err := all.GetMetricWithLabelValues(labels...)
@@ -127,12 +128,12 @@ func counterSink(c prometheus.Counter) sink {
 
 // recordValue adds to a counter, sets a gauge or observes a value in a histogram, with the label values in the order
 // of the catalogue.
-func (m meters) recordValue(entry Metric, value float64, labels ...string) {
+func (m meters) recordValue(entry metric.Metric, value float64, labels ...string) {
 	m.sinkFor(entry, labels)(value)
 }
 
 // sinkFor returns the sink of a series. With wrong labels it discards the values.
-func (m meters) sinkFor(entry Metric, labels []string) sink {
+func (m meters) sinkFor(entry metric.Metric, labels []string) sink {
 	values := make([]string, len(entry.Labels))
 	for i := range values {
 		if i < len(labels) {
@@ -151,7 +152,7 @@ func (m meters) sinkFor(entry Metric, labels []string) sink {
 }
 
 // withCloudWatch returns a sink that also buffers the value for CloudWatch, if the metric is sent there.
-func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
+func (m meters) withCloudWatch(entry metric.Metric, values []string, first sink) sink {
 	if m.cloudWatch == nil || entry.CloudWatch == nil {
 		return first
 	}
@@ -163,19 +164,19 @@ func (m meters) withCloudWatch(entry Metric, values []string, first sink) sink {
 }
 
 // cloudWatchSeries returns the CloudWatch name, unit, aggregation and dimensions of a series.
-func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series {
+func cloudWatchSeries(entry metric.Metric, cluster string, values []string) emf.Series {
 	s := emf.Series{Name: entry.Name, Unit: cloudWatchUnit(entry.Unit)}
 	switch entry.Kind {
-	case Counter:
+	case metric.Counter:
 		s.Aggregation = emf.Sum
-	case Gauge:
+	case metric.Gauge:
 		s.Aggregation = emf.Last
 	default:
 		s.Aggregation = emf.Each
 	}
 	for _, name := range entry.CloudWatch {
 		value := cluster
-		if i := slices.IndexFunc(entry.Labels, func(l Label) bool { return l.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(entry.Labels, func(l metric.Label) bool { return l.Name == name }); i >= 0 {
 			value = values[i]
 		}
 		if value == "" {
@@ -222,11 +223,11 @@ func (m meters) messageSinksFor(h messageLabels) *messageSinks {
 		return known
 	}
 	made := &messageSinks{
-		count: m.sinkFor(MessagesHandled, []string{h.service, h.typ, h.verdict}),
-		took:  m.sinkFor(HandlingTime, []string{h.service, h.typ}), age: m.sinkFor(QueueAge, []string{h.service, h.typ}),
+		count: m.sinkFor(metric.MessagesHandled, []string{h.service, h.typ, h.verdict}),
+		took:  m.sinkFor(metric.HandlingTime, []string{h.service, h.typ}), age: m.sinkFor(metric.QueueAge, []string{h.service, h.typ}),
 	}
 	if h.kind != "" {
-		made.refused = m.sinkFor(HandlingErrors, []string{h.service, h.kind})
+		made.refused = m.sinkFor(metric.HandlingErrors, []string{h.service, h.kind})
 	}
 	m.sinkCache.mu.Lock()
 	defer m.sinkCache.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Options configure what is reported, and where.
@@ -88,7 +89,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 // ForCluster returns a Telemetry of the same process for one of its clusters: its lines and metrics name that
 // cluster. Call it before Serve.
 func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
-	meters, err := newMeters(prometheus.Labels{ByCluster: cluster})
+	meters, err := newMeters(prometheus.Labels{metric.ByCluster: cluster})
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +137,8 @@ func failureLevel(err error) slog.Level {
 // RecordMetric adds to a counter, sets a gauge, or notes a value in a histogram, with the
 // values of its labels in the order of the catalogue. A gauge that is set to NaN is
 // forgotten.
-func (t *Telemetry) RecordMetric(metric Metric, value float64, labels ...string) {
-	t.meters.recordValue(metric, value, labels...)
+func (t *Telemetry) RecordMetric(m metric.Metric, value float64, labels ...string) {
+	t.meters.recordValue(m, value, labels...)
 }
 
 // RecordReconcile counts one reconcile that did work (looked) or failed. It ignores the idle reconciles of standby
@@ -150,8 +151,8 @@ func (t *Telemetry) RecordReconcile(took time.Duration, looked bool, err error) 
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	t.meters.recordValue(ReconcileTime, took.Seconds(), t.Service, result)
+	t.meters.recordValue(metric.ReconcileTime, took.Seconds(), t.Service, result)
 	if err != nil {
-		t.meters.recordValue(ReconcileFailures, 1, t.Service)
+		t.meters.recordValue(metric.ReconcileFailures, 1, t.Service)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -27,11 +26,6 @@ func main() {
 		Required: []string{settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Interruptions},
 	}, (&wiring{}).newHandler, lambda.Serve)
-}
-
-// metrics has the metric of each counter.
-var metrics = map[interruption.NoticeCounter]telemetry.Metric{
-	interruption.Received: telemetry.NoticesReceived, interruption.Deleted: telemetry.NoticesDeleted, interruption.QueueDuration: telemetry.NoticeLatency,
 }
 
 // wiring builds the service of each cluster. EC2's request limits apply to the account, so
@@ -52,9 +46,7 @@ func (w *wiring) newHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	if p.Traces {
 		service.Span = p.Telemetry.RecordSpan
 	}
-	p.Telemetry.OnMessage = interruption.CountLines(func(counter interruption.NoticeCounter, value float64, labels ...string) {
-		p.Telemetry.RecordMetric(metrics[counter], value, labels...)
-	})
+	p.Telemetry.OnMessage = interruption.CountLines(p.Telemetry.RecordMetric)
 	options := interruption.Options()
 	options.HandleBatch = p.Telemetry.TraceBatch(service.Batch)
 	return service.Handle, options

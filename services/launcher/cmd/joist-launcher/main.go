@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
@@ -28,12 +29,6 @@ func main() {
 			settings.QueueURL, settings.Prefix, settings.TemplateAge, settings.MaxPerIntent, settings.MaxPerMinute, settings.EC2Share,
 		},
 	}, (&wiring{}).newHandler, lambda.Serve)
-}
-
-// metrics has the metric of each counter.
-var metrics = map[launcher.LaunchCounter]telemetry.Metric{
-	launcher.LaunchesStopped: telemetry.LaunchesStopped, launcher.LaunchesRefused: telemetry.LaunchErrors, launcher.ForeignSkipped: telemetry.ForeignRequestsRefused,
-	launcher.InstancesLaunched: telemetry.InstancesLaunched, launcher.InstancesTerminated: telemetry.TerminationsRequested,
 }
 
 // parallelMessages is how many messages are handled at a time. Most of them wait for a
@@ -60,10 +55,8 @@ func (w *wiring) newHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := launcher.Service{
 		EC2: batch.New(ec2, ec2cloud.Timeout), DryRun: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.BlobStore(), Bus: p.EventBus(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
-		Count: func(counter launcher.LaunchCounter, value float64, labels ...string) {
-			p.Telemetry.RecordMetric(metrics[counter], value, labels...)
-		},
-		Cache: launcher.NewLaunchCache(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
+		Metrics: p.Telemetry.RecordMetric,
+		Cache:   launcher.NewLaunchCache(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// One message may make a CreateFleet call of up to four minutes and then describe the instances.
 	return p.NewEventHandler(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, MaxConcurrent: parallelMessages}
@@ -75,5 +68,5 @@ func (w *wiring) recordWait(cluster, bucket string, waited time.Duration, err er
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	w.telemetryByCluster[cluster].RecordMetric(telemetry.EC2RateLimitWait, waited.Seconds(), bucket, result)
+	w.telemetryByCluster[cluster].RecordMetric(metric.EC2RateLimitWait, waited.Seconds(), bucket, result)
 }

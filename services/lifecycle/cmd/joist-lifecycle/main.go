@@ -15,7 +15,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
@@ -33,17 +32,6 @@ func main() {
 var watched = []cluster.Kind{
 	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments, cluster.VolumeClaims,
 	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
-}
-
-// metrics maps the service's metrics to telemetry.
-var metrics = map[lifecycle.MetricName]telemetry.Metric{
-	lifecycle.Decisions: telemetry.Decisions, lifecycle.PoolDecisions: telemetry.PoolDecisions,
-	lifecycle.FailedValidations: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
-	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.ClaimInitialization,
-	lifecycle.ClaimsDisrupted: telemetry.ClaimsDisrupted, lifecycle.ClaimsTerminated: telemetry.ClaimsTerminated,
-	lifecycle.ClaimTermination: telemetry.ClaimTermination, lifecycle.NodesTerminated: telemetry.NodesTerminated,
-	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.DrainsOverdue, lifecycle.GarbageCollectionStopped: telemetry.GarbageCollectionStopped,
-	lifecycle.Usage: telemetry.PoolUsage, lifecycle.Limit: telemetry.PoolLimit, lifecycle.Cost: telemetry.PoolCost,
 }
 
 // parallel is the number of concurrent writes of one reconcile. The client's rate limit applies
@@ -75,10 +63,8 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.ReconcileInterval, Now: time.Now,
-		Count: func(what lifecycle.MetricName, value float64, labels ...string) {
-			p.Telemetry.RecordMetric(metrics[what], value, labels...)
-		},
-		Span: p.Telemetry.RecordSpan,
+		Metrics: p.Telemetry.RecordMetric,
+		Span:    p.Telemetry.RecordSpan,
 	})
 	// Reconciles and messages take turns, except notices. Only a leader handles any.
 	gate := host.NewMutex()

@@ -16,39 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-)
-
-// ChangeKind is a kind of change that is counted.
-type ChangeKind string
-
-// Kinds of changes, with their labels in brackets.
-const (
-	// Created is a new claim [reason, NodePool, whether minValues were relaxed].
-	Created ChangeKind = "claims-created"
-	// Registered is a claim whose node registered [NodePool, zone].
-	Registered ChangeKind = "nodes-created"
-	// Initialized is the time until a claim's node was initialized, in seconds [NodePool].
-	Initialized ChangeKind = "initialized"
-	// Disrupted is a claim that lifecycle deleted [reason, NodePool, capacity type].
-	Disrupted ChangeKind = "claims-disrupted"
-	// Terminated is a claim that is gone [NodePool, capacity type, zone].
-	Terminated ChangeKind = "claims-terminated"
-	// ClaimTermination is the time from the claim's deletion until it was gone, in seconds
-	// [NodePool].
-	ClaimTermination ChangeKind = "claim-termination"
-	// NodeTerminated is a node that is gone [NodePool, zone].
-	NodeTerminated ChangeKind = "nodes-terminated"
-	// NodeTermination is the time from the node's deletion until it was gone, in seconds
-	// [NodePool].
-	NodeTermination ChangeKind = "node-termination"
-	// Overdue is a node that was not drained at the deadline that AWS announced [NodePool].
-	Overdue ChangeKind = "overdue"
 )
 
 // Count is one change.
 type Count struct {
-	Kind   ChangeKind
+	Metric metric.Metric
 	Value  float64
 	Labels []string
 	// Claim is the UID of the claim.
@@ -70,7 +44,7 @@ type Snapshots struct {
 	Why func(uid types.UID) (string, bool)
 }
 
-// CountChanges returns the changes between the two reconciles, sorted by kind and labels.
+// CountChanges returns the changes between the two reconciles, sorted by metric and labels.
 func (l Snapshots) CountChanges() []Count {
 	var all []Count
 	add := func(uid types.UID, some ...Count) {
@@ -95,7 +69,7 @@ func (l Snapshots) CountChanges() []Count {
 		}
 	}
 	slices.SortFunc(all, func(a, b Count) int {
-		return slices.Compare(append([]string{string(a.Kind)}, a.Labels...), append([]string{string(b.Kind)}, b.Labels...))
+		return slices.Compare(append([]string{a.Metric.Name}, a.Labels...), append([]string{b.Metric.Name}, b.Labels...))
 	})
 	return all
 }
@@ -110,7 +84,7 @@ func (l Snapshots) countCreated(c *karpenter.NodeClaim) Count {
 		}
 	}
 	relaxed := c.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
-	return Count{Kind: Created, Value: 1, Labels: []string{reason, nodePoolOf(c), strconv.FormatBool(relaxed)}}
+	return Count{Metric: metric.ClaimsCreated, Value: 1, Labels: []string{reason, nodePoolOf(c), strconv.FormatBool(relaxed)}}
 }
 
 // countTransitions counts conditions that became true, and deletions that began.
@@ -118,11 +92,11 @@ func (l Snapshots) countTransitions(before, now ClaimAndNode) []Count {
 	var all []Count
 	c := now.Claim
 	if becameTrue(before.Claim, c, karpenter.ConditionTypeRegistered) {
-		all = append(all, Count{Kind: Registered, Value: 1, Labels: []string{nodePoolOf(c), zoneOf(c)}})
+		all = append(all, Count{Metric: metric.NodesCreated, Value: 1, Labels: []string{nodePoolOf(c), zoneOf(c)}})
 	}
 	if becameTrue(before.Claim, c, karpenter.ConditionTypeInitialized) {
 		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
-		all = append(all, Count{Kind: Initialized, Value: condition.LastTransitionTime.Sub(c.CreationTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
+		all = append(all, Count{Metric: metric.ClaimInitialization, Value: condition.LastTransitionTime.Sub(c.CreationTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
 	}
 	if before.Claim.DeletionTimestamp == nil && c.DeletionTimestamp != nil {
 		all = append(all, l.countDisrupted(c)...)
@@ -142,15 +116,15 @@ func (l Snapshots) countDisrupted(c *karpenter.NodeClaim) []Count {
 	if !ours {
 		return nil // Another client deleted it, which Karpenter does not count either.
 	}
-	return []Count{{Kind: Disrupted, Value: 1, Labels: []string{ReasonLabel(why), nodePoolOf(c), capacityTypeOf(c)}}}
+	return []Count{{Metric: metric.ClaimsDisrupted, Value: 1, Labels: []string{ReasonLabel(why), nodePoolOf(c), capacityTypeOf(c)}}}
 }
 
 // countTerminated counts the end of a claim, and of its node if that was not counted before.
 func (l Snapshots) countTerminated(before ClaimAndNode) []Count {
 	c := before.Claim
-	all := []Count{{Kind: Terminated, Value: 1, Labels: []string{nodePoolOf(c), capacityTypeOf(c), zoneOf(c)}}}
+	all := []Count{{Metric: metric.ClaimsTerminated, Value: 1, Labels: []string{nodePoolOf(c), capacityTypeOf(c), zoneOf(c)}}}
 	if c.DeletionTimestamp != nil {
-		all = append(all, Count{Kind: ClaimTermination, Value: l.At.Sub(c.DeletionTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
+		all = append(all, Count{Metric: metric.ClaimTermination, Value: l.At.Sub(c.DeletionTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
 	} else {
 		all = append(all, l.countDisrupted(c)...)
 	}
@@ -166,9 +140,9 @@ func (l Snapshots) countTerminated(before ClaimAndNode) []Count {
 // countNodeTerminated counts the end of a node.
 func (l Snapshots) countNodeTerminated(before ClaimAndNode) []Count {
 	c := before.Claim
-	all := []Count{{Kind: NodeTerminated, Value: 1, Labels: []string{nodePoolOf(c), zoneOf(c)}}}
+	all := []Count{{Metric: metric.NodesTerminated, Value: 1, Labels: []string{nodePoolOf(c), zoneOf(c)}}}
 	if at := before.Node.DeletionTimestamp; at != nil {
-		all = append(all, Count{Kind: NodeTermination, Value: l.At.Sub(at.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
+		all = append(all, Count{Metric: metric.NodeTermination, Value: l.At.Sub(at.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
 	}
 	return all
 }
@@ -181,7 +155,7 @@ func (l Snapshots) countOverdue(c *karpenter.NodeClaim, ended time.Time) []Count
 	if err != nil || ended.Before(deadline) || !hasAnnouncedDeadline(why) {
 		return nil
 	}
-	return []Count{{Kind: Overdue, Value: 1, Labels: []string{nodePoolOf(c)}}}
+	return []Count{{Metric: metric.DrainsOverdue, Value: 1, Labels: []string{nodePoolOf(c)}}}
 }
 
 func becameTrue(before, now *karpenter.NodeClaim, condition string) bool {

@@ -70,29 +70,30 @@ func TestCountChanges(t *testing.T) {
 		want        []string
 	}{
 		{"nothing", &ready, &ready, "", nil},
-		{"a new one", nil, &young, "", []string{"claims-created [provisioned default false] 1"}},
+		{"a new one", nil, &young, "", []string{"karpenter_nodeclaims_created_total [provisioned default false] 1"}},
 		{"one that gave up minValues", nil, &metrics.ClaimAndNode{Claim: claim(func(c *karpenter.NodeClaim) {
 			c.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
-		})}, "", []string{"claims-created [provisioned default true] 1"}},
+		})}, "", []string{"karpenter_nodeclaims_created_total [provisioned default true] 1"}},
 		{"one that is ready at once", nil, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, time.Minute))}, "",
-			[]string{"claims-created [provisioned default false] 1", "initialized [default] 60", "nodes-created [default a] 1"}},
-		{"one that registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"nodes-created [default a] 1"}},
+			[]string{"joist_nodeclaim_initialized_seconds [default] 60", "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default a] 1"}},
+		{"one that registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"karpenter_nodes_created_total [default a] 1"}},
 		{"one that goes on", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
-		{"one that we delete", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"claims-disrupted [underutilized default spot] 1"}},
+		{"one that we delete", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"karpenter_nodeclaims_disrupted_total [underutilized default spot] 1"}},
 		{"one that another client deletes", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
 		{"a node that is gone", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
-			[]string{"node-termination [default] 3600", "nodes-terminated [default a] 1"}},
-		{"a claim that is gone", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"claim-termination [default] 3600", "claims-terminated [default spot a] 1"}},
+			[]string{"karpenter_nodes_terminated_total [default a] 1", "karpenter_nodes_termination_duration_seconds [default] 3600"}},
+		{"a claim that is gone", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600"}},
 		{"both in one look", &ready, nil, "expired", []string{
-			"claims-disrupted [expired default spot] 1", "claims-terminated [default spot a] 1", "nodes-terminated [default a] 1"}},
+			"karpenter_nodeclaims_disrupted_total [expired default spot] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodes_terminated_total [default a] 1"}},
 		{"drained in time", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute),
 			is(drained, 61*time.Minute)), Node: node()}, "spot-interruption", nil},
 		{"the warning's time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
-			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "spot-interruption", []string{"overdue [default] 1"}},
+			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "spot-interruption", []string{"joist_drains_overdue_total [default] 1"}},
 		{"a pool's own time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
 			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "Drifted", nil},
 		{"the machine went with its pods", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, nil, "spot-interruption", []string{
-			"claim-termination [default] 3600", "claims-terminated [default spot a] 1", "node-termination [default] 3600", "nodes-terminated [default a] 1", "overdue [default] 1"}},
+			"joist_drains_overdue_total [default] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600",
+			"karpenter_nodes_terminated_total [default a] 1", "karpenter_nodes_termination_duration_seconds [default] 3600"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			looks := metrics.Snapshots{Before: map[types.UID]metrics.ClaimAndNode{}, Now: map[types.UID]metrics.ClaimAndNode{}, At: noon.Add(2 * time.Hour),
@@ -105,7 +106,7 @@ func TestCountChanges(t *testing.T) {
 			}
 			var got []string
 			for _, c := range looks.CountChanges() {
-				got = append(got, fmt.Sprintf("%s [%s] %g", c.Kind, strings.Join(c.Labels, " "), c.Value))
+				got = append(got, fmt.Sprintf("%s [%s] %g", c.Metric.Name, strings.Join(c.Labels, " "), c.Value))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)

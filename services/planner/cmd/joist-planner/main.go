@@ -12,7 +12,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
@@ -24,18 +23,10 @@ func main() {
 	}, buildHandler, lambda.Serve)
 }
 
-// metrics maps the service's metrics to their names in telemetry.
-var metrics = map[planner.Counted]telemetry.Metric{
-	planner.Pending: telemetry.BatchPods, planner.Ignored: telemetry.IgnoredPods, planner.Unplaced: telemetry.UnschedulablePods,
-	planner.Planned: telemetry.ClaimsPlanned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.PlanningTime,
-}
-
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := planner.Service{
 		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
-		Count: func(what planner.Counted, value float64, labels ...string) {
-			p.Telemetry.RecordMetric(metrics[what], value, labels...)
-		},
+		Metrics: p.Telemetry.RecordMetric,
 	}
 	return p.NewEventHandler(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }

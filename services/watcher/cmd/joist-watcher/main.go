@@ -13,7 +13,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -49,11 +48,6 @@ func watchedKinds(gates planning.Gates) []cluster.Kind {
 	return kinds
 }
 
-// metrics maps the service's metrics to their names in telemetry.
-var metrics = map[watcher.Counted]telemetry.Metric{
-	watcher.Waiting: telemetry.WaitingPods, watcher.Bound: telemetry.PodBoundTime, watcher.Started: telemetry.PodStartupTime, watcher.Sent: telemetry.MessagesSent,
-}
-
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
@@ -81,10 +75,8 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
-		Count: func(what watcher.Counted, value float64, labels ...string) {
-			p.Telemetry.RecordMetric(metrics[what], value, labels...)
-		},
-		Span: spanReporter(p),
+		Metrics: p.Telemetry.RecordMetric,
+		Span:    spanReporter(p),
 	})
 	loop, feed := p.NewLoop(host.Loop{Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause}, service.Reconciled, cache)
 	if err := p.Serve(ctx, cache); err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -43,7 +43,7 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if string(want) != string(got) {
-		t.Errorf("%s is not what the catalogue gives; look at the difference, then run go test ./telemetry/board -update in shared", file)
+		t.Errorf("%s is not what the catalogue gives; look at the difference, then run go test ./host/telemetry/board -update in shared", file)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestGrafanaShowsEveryMetric(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range telemetry.Catalogue {
+	for _, m := range metric.Catalogue {
 		if shown[m.Name] == 0 {
 			t.Errorf("%s is on no dashboard", m.Name)
 		}
@@ -235,7 +235,7 @@ func TestEachMetricHasAPanel(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range telemetry.Catalogue {
+	for _, m := range metric.Catalogue {
 		if drawn[m.Panel] == 0 {
 			t.Errorf("%s is drawn in %q, which is no panel", m.Name, m.Panel)
 			continue
@@ -311,7 +311,7 @@ func known(p topology.Plan, m board.Metric) bool {
 	case "AWS/Lambda":
 		return slices.ContainsFunc(topology.ExternalServices, func(s string) bool { return m.Dimensions[0].Value == p.FunctionName(s) })
 	default:
-		return slices.ContainsFunc(telemetry.Catalogue, func(c telemetry.Metric) bool {
+		return slices.ContainsFunc(metric.Catalogue, func(c metric.Metric) bool {
 			return m.Namespace == board.Namespace && c.Name == m.Name && slices.Equal(c.CloudWatch, dimensions)
 		})
 	}
@@ -324,8 +324,8 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 			t.Errorf("watch %s watches nothing", w.Name)
 		}
 		for _, found := range metricName.FindAllString(w.Expr, -1) {
-			if !slices.ContainsFunc(telemetry.Catalogue, func(m telemetry.Metric) bool {
-				return found == m.Name || m.Kind == telemetry.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}, found)
+			if !slices.ContainsFunc(metric.Catalogue, func(m metric.Metric) bool {
+				return found == m.Name || m.Kind == metric.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}, found)
 			}) {
 				t.Errorf("watch %s looks at %s, which is not in the catalogue", w.Name, found)
 			}
@@ -357,7 +357,7 @@ func TestNothingWaitsForWhatIsNotSent(t *testing.T) {
 		t.Errorf("%d alarms with their metrics, and %d without", len(with), len(without))
 	}
 	body := string(dashboard(t, false))
-	for _, m := range telemetry.Catalogue {
+	for _, m := range metric.Catalogue {
 		watched := slices.ContainsFunc(without, func(a board.Alarm) bool {
 			return slices.ContainsFunc(a.Metrics, func(of board.Metric) bool { return of.Name == m.Name })
 		})

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // Namespace is the CloudWatch namespace of Joist's metrics.
-const Namespace = telemetry.Namespace
+const Namespace = metric.Namespace
 
 // period is in seconds, the finest resolution of the functions' metrics.
 const period = 60
@@ -91,11 +91,11 @@ func cloudWatchSeries(panel Panel, c Cluster) [][]any {
 }
 
 // statistics returns the statistics to show for a kind of metric.
-func statistics(kind telemetry.Kind) []string {
+func statistics(kind metric.Kind) []string {
 	switch kind {
-	case telemetry.Counter:
+	case metric.Counter:
 		return []string{"Sum"}
-	case telemetry.Gauge:
+	case metric.Gauge:
 		return []string{"Maximum"}
 	default:
 		return []string{"p50", "p99"}
@@ -104,17 +104,17 @@ func statistics(kind telemetry.Kind) []string {
 
 // catalogueLines returns the lines of a metric in the catalogue. It uses SEARCH for metrics with
 // labels, because their values are not known in advance.
-func catalogueLines(m telemetry.Metric, cluster string) [][]any {
+func catalogueLines(m metric.Metric, cluster string) [][]any {
 	var lines [][]any
 	for _, statistic := range statistics(m.Kind) {
 		if len(m.CloudWatch) == 1 {
-			lines = append(lines, []any{Namespace, m.Name, telemetry.ByCluster, cluster, map[string]any{"stat": statistic, "label": shortName(m.Name) + statisticSuffix(statistic)}})
+			lines = append(lines, []any{Namespace, m.Name, metric.ByCluster, cluster, map[string]any{"stat": statistic, "label": shortName(m.Name) + statisticSuffix(statistic)}})
 			continue
 		}
 		search := fmt.Sprintf("SEARCH('{%s,%s} MetricName=\"%s\" %s=\"%s\"', '%s', %d)",
-			Namespace, strings.Join(m.CloudWatch, ","), m.Name, telemetry.ByCluster, cluster, statistic, period)
+			Namespace, strings.Join(m.CloudWatch, ","), m.Name, metric.ByCluster, cluster, statistic, period)
 		values := make([]string, 0, len(m.CloudWatch))
-		for _, dimension := range slices.DeleteFunc(slices.Clone(m.CloudWatch), func(d string) bool { return d == telemetry.ByCluster }) {
+		for _, dimension := range slices.DeleteFunc(slices.Clone(m.CloudWatch), func(d string) bool { return d == metric.ByCluster }) {
 			values = append(values, "${PROP('Dim."+dimension+"')}")
 		}
 		lines = append(lines, []any{map[string]any{"expression": search, "label": shortName(m.Name) + " " + strings.Join(values, " ") + statisticSuffix(statistic)}})

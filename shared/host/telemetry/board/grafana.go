@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Dashboard is one of Grafana's.
@@ -81,7 +81,7 @@ func Grafana(d Dashboard) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-func grafanaPanel(id int, panel Panel, metrics []telemetry.Metric, at position) map[string]any {
+func grafanaPanel(id int, panel Panel, metrics []metric.Metric, at position) map[string]any {
 	var targets []target
 	for _, m := range metrics {
 		for _, q := range queries(m) {
@@ -99,7 +99,7 @@ func grafanaPanel(id int, panel Panel, metrics []telemetry.Metric, at position) 
 	}
 }
 
-func grafanaUnit(m telemetry.Metric) string {
+func grafanaUnit(m metric.Metric) string {
 	switch {
 	case m.Unit == "s":
 		return "s"
@@ -112,18 +112,18 @@ func grafanaUnit(m telemetry.Metric) string {
 
 // queries returns the PromQL of a metric: the increase in five minutes of a counter, the
 // value of a gauge (only the leader reports it), p50 and p99 of a histogram or summary.
-func queries(m telemetry.Metric) []target {
+func queries(m metric.Metric) []target {
 	by, legend := "", shortName(m.Name)
 	if len(m.By) > 0 {
 		by = " by (" + strings.Join(m.By, ", ") + ")"
 		legend += " {{" + strings.Join(m.By, "}} {{") + "}}"
 	}
 	switch m.Kind {
-	case telemetry.Counter:
+	case metric.Counter:
 		return []target{{Expr: "sum" + by + " (increase(" + m.Name + "[5m]))", Legend: legend}}
-	case telemetry.Gauge:
+	case metric.Gauge:
 		return []target{{Expr: "max" + by + " (" + m.Name + ")", Legend: legend}}
-	case telemetry.Summary:
+	case metric.Summary:
 		return []target{{Expr: "max by (quantile) (" + m.Name + `{quantile=~"0.5|0.99"})`, Legend: shortName(m.Name) + " {{quantile}}"}}
 	default:
 		var both []target

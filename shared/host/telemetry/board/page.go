@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // MetricsPage returns deploy/docs/metrics.md.
@@ -14,7 +14,7 @@ func MetricsPage() []byte {
 	var out bytes.Buffer
 	out.WriteString(`# Metrics, dashboards and alarms
 
-This page, the dashboards and the alarms are generated from the metric catalogue in ` + "`shared/host/telemetry`" + `.
+This page, the dashboards and the alarms are generated from the metric catalogue in ` + "`shared/host/metric`" + `.
 
 ## Where metrics are
 
@@ -65,7 +65,7 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	}
 	out.WriteString("\n## Karpenter's metrics\n\nThe metrics above that begin with `karpenter_` have the meaning of Karpenter v1.14, so its dashboards keep working. " +
 		"Times start when Joist observed the change, which is within a second.\nKarpenter's other metrics:\n\n| Karpenter | Joist | why |\n|---|---|---|\n")
-	for _, o := range telemetry.KarpenterMetrics {
+	for _, o := range metric.KarpenterMetrics {
 		like := "absent"
 		if o.Like != "" {
 			like = "similar: `" + o.Like + "`"
@@ -90,7 +90,7 @@ func yesOrNo(is bool) string {
 	return "no"
 }
 
-func labelColumn(m telemetry.Metric) string {
+func labelColumn(m metric.Metric) string {
 	var all []string
 	for _, l := range m.Labels {
 		all = append(all, "`"+l.Name+"`: "+l.Help)

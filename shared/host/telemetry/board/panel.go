@@ -3,7 +3,7 @@ package board
 import (
 	"slices"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 // Panel is one graph of a dashboard.
@@ -98,6 +98,6 @@ var Rows = []Row{
 }
 
 // panelMetrics returns the metrics of a panel.
-func (p Panel) panelMetrics() []telemetry.Metric {
-	return slices.DeleteFunc(slices.Clone(telemetry.Catalogue), func(m telemetry.Metric) bool { return m.Panel != p.Title })
+func (p Panel) panelMetrics() []metric.Metric {
+	return slices.DeleteFunc(slices.Clone(metric.Catalogue), func(m metric.Metric) bool { return m.Panel != p.Title })
 }

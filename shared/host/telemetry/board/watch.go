@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -28,7 +28,7 @@ var Alerts = []Alert{
 		Name: "notice-overdue", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "AWS terminated an instance at the announced time, and its node was not fully drained.",
 		Expr:       "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
-		cloudWatch: anyCountAlarm(telemetry.DrainsOverdue), inside: true,
+		cloudWatch: anyCountAlarm(metric.DrainsOverdue), inside: true,
 	},
 	{
 		Name: "bug", IsPage: true, FirstStep: "joist dead list --cluster NAME",
@@ -40,7 +40,7 @@ var Alerts = []Alert{
 		Name: "sweep-stopped", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "Lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
 		Expr:       "sum(increase(joist_sweeps_stopped_total[10m])) > 0",
-		cloudWatch: anyCountAlarm(telemetry.GarbageCollectionStopped), inside: true,
+		cloudWatch: anyCountAlarm(metric.GarbageCollectionStopped), inside: true,
 	},
 	{
 		Name: "watcher-silent", IsPage: true, FirstStep: "joist doctor --cluster NAME",
@@ -72,14 +72,14 @@ var Alerts = []Alert{
 		Name: "launches-stopped", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "Launches paused: the requested instances exceed the safety limit of the launcher.",
 		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
-		cloudWatch: anyCountAlarm(telemetry.LaunchesStopped),
+		cloudWatch: anyCountAlarm(metric.LaunchesStopped),
 	},
 	{
 		Name: "foreign-touched", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning: "A request was refused: it would change an AWS resource that does not belong to the cluster, or it invoked a function with records that are not in the queue of that function.",
 		Expr: "(sum(increase(joist_foreign_spared_total[10m])) or vector(0)) +" +
 			" (sum(increase(joist_records_refused_total[10m])) or vector(0)) > 0",
-		cloudWatch: eitherCountAlarm(telemetry.ForeignRequestsRefused, telemetry.RecordsRefused),
+		cloudWatch: eitherCountAlarm(metric.ForeignRequestsRefused, metric.RecordsRefused),
 	},
 	{
 		Name: "looks-failing", IsPage: true, FirstStep: "joist doctor --cluster NAME",
@@ -97,14 +97,14 @@ var Alerts = []Alert{
 		Name: "verdicts-failed", FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "Processed messages could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
 		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
-		cloudWatch: sustainedCountAlarm(telemetry.DispositionFailures, 10),
+		cloudWatch: sustainedCountAlarm(metric.DispositionFailures, 10),
 	},
 	{
 		Name: "clocks-differ", FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The clock of a sender is more than a minute ahead of SQS, and the deadlines in its messages are wrong by as much.",
 		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
 		For:        15 * time.Minute,
-		cloudWatch: sustainedCountAlarm(telemetry.ClockSkews, 0),
+		cloudWatch: sustainedCountAlarm(metric.ClockSkews, 0),
 	},
 }
 
@@ -155,10 +155,10 @@ func sqsMetric(metric, queue, statistic string, seconds int) Metric {
 }
 
 // counterSum returns the sum of a counter in the catalogue.
-func counterSum(m telemetry.Metric, p topology.Plan, more ...Dimension) Metric {
+func counterSum(m metric.Metric, p topology.Plan, more ...Dimension) Metric {
 	return Metric{
 		ID: "m1", Namespace: Namespace, Name: m.Name, Statistic: "Sum", Period: fiveMinutes,
-		Dimensions: append([]Dimension{{telemetry.ByCluster, p.Cluster}}, more...),
+		Dimensions: append([]Dimension{{metric.ByCluster, p.Cluster}}, more...),
 	}
 }
 
@@ -167,13 +167,13 @@ const fiveMinutes = 300
 func errorKindAlarm(kind string, threshold float64) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{
-			Metrics:   []Metric{counterSum(telemetry.HandlingErrors, p, Dimension{"kind", kind})},
+			Metrics:   []Metric{counterSum(metric.HandlingErrors, p, Dimension{"kind", kind})},
 			Threshold: threshold, Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching,
 		}}
 	}
 }
 
-func anyCountAlarm(m telemetry.Metric) func(p topology.Plan) []Alarm {
+func anyCountAlarm(m metric.Metric) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{Metrics: []Metric{counterSum(m, p)}, Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching}}
 	}
@@ -181,7 +181,7 @@ func anyCountAlarm(m telemetry.Metric) func(p topology.Plan) []Alarm {
 
 // eitherCountAlarm fires when one of two counters grows. It is one alarm, because CloudFormation
 // limits the resources of a template.
-func eitherCountAlarm(one, other telemetry.Metric) func(p topology.Plan) []Alarm {
+func eitherCountAlarm(one, other metric.Metric) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		first, second := counterSum(one, p), counterSum(other, p)
 		second.ID = "m2"
@@ -192,7 +192,7 @@ func eitherCountAlarm(one, other telemetry.Metric) func(p topology.Plan) []Alarm
 }
 
 // sustainedCountAlarm fires when a counter exceeds the threshold in three periods in a row (15 minutes).
-func sustainedCountAlarm(m telemetry.Metric, threshold float64) func(p topology.Plan) []Alarm {
+func sustainedCountAlarm(m metric.Metric, threshold float64) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{Metrics: []Metric{counterSum(m, p)}, Threshold: threshold, Comparison: above, Periods: 3, Datapoints: 3, Missing: notBreaching}}
 	}
@@ -205,10 +205,10 @@ func launchErrorAlarm(p topology.Plan) []Alarm {
 	refused, launched := "", ""
 	for i, sold := range []string{"spot", "on-demand", "reserved"} {
 		for _, of := range []struct {
-			metric telemetry.Metric
+			metric metric.Metric
 			id     string
 			sum    *string
-		}{{telemetry.LaunchErrors, "r", &refused}, {telemetry.InstancesLaunched, "l", &launched}} {
+		}{{metric.LaunchErrors, "r", &refused}, {metric.InstancesLaunched, "l", &launched}} {
 			m := counterSum(of.metric, p, Dimension{"capacity_type", sold})
 			m.ID = fmt.Sprintf("%s%d", of.id, i)
 			a.Metrics = append(a.Metrics, m)
@@ -263,7 +263,7 @@ func withoutReconciles() string {
 func reconcileAlarms(p topology.Plan) []Alarm {
 	var all []Alarm
 	for _, service := range topology.ClusterServices {
-		whole, failed := counterSum(telemetry.ReconcileTime, p, Dimension{"service", service}), counterSum(telemetry.ReconcileFailures, p, Dimension{"service", service})
+		whole, failed := counterSum(metric.ReconcileTime, p, Dimension{"service", service}), counterSum(metric.ReconcileFailures, p, Dimension{"service", service})
 		whole.Statistic, failed.ID = "SampleCount", "m2"
 		all = append(all, Alarm{
 			Name: service, Metrics: []Metric{whole, failed}, Expression: "IF(FILL(m1,0) <= 2*FILL(m2,0), 1, 0)",

@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 var (
 	labelDecision = Label{Name: "decision", Help: "replace or delete", Max: 2}

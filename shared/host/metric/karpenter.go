@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 // KarpenterMetric is a metric of Karpenter that Joist does not have under the same name.
 type KarpenterMetric struct {

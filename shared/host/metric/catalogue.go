@@ -1,4 +1,9 @@
-package telemetry
+// Package metric is the catalogue of the metrics of all services.
+//
+// Each metric has one meaning, the maximum number of values of each label, and one panel. Only the services named in its
+// entry record it. Prometheus' instruments, CloudWatch's metrics, the dashboards and the documentation are generated from
+// the catalogue. The package has no dependencies, so that every package of a service can import it.
+package metric
 
 import "slices"
 
@@ -38,6 +43,17 @@ type Metric struct {
 	// it, and services inside of the cluster if configured. A metric with nil is not sent.
 	// CloudWatch bills each combination of values, so use few.
 	CloudWatch []string
+}
+
+// Recorder records values: it adds to a counter, sets a gauge or observes a value in a histogram, with the values of the
+// metric's labels in the order of the catalogue. A gauge that is set to NaN is deleted.
+type Recorder func(m Metric, value float64, labels ...string)
+
+// Record records a value. A nil Recorder discards it.
+func (r Recorder) Record(m Metric, value float64, labels ...string) {
+	if r != nil {
+		r(m, value, labels...)
+	}
 }
 
 // Label is one dimension of a metric.

@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 var (
 	labelPool         = Label{Name: "nodepool", Help: "the NodePool", Max: 30}

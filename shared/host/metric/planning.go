@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 var (
 	labelLimit        = Label{Name: "kind", Help: "throttled (too many instances within a minute) or denied (too many in one launch intent)", Max: 2}

@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 import (
 	"go/ast"
@@ -73,40 +73,32 @@ func metricVariables(t *testing.T) map[string]string {
 	return found
 }
 
-// usedBy returns the services whose code uses the variable, and "" if a function of this package does.
+// usedBy returns the services whose code uses the variable, and "" if package telemetry does.
 func usedBy(t *testing.T, variable string) []string {
 	t.Helper()
-	var users []string
-	for _, file := range parsed(t, ".") {
-		for _, declared := range file.Decls {
-			// A field of that name is not the variable.
-			fields := map[*ast.Ident]bool{}
-			if function, ok := declared.(*ast.FuncDecl); ok && names(function.Body, func(n ast.Node) bool {
-				if selected, ok := n.(*ast.SelectorExpr); ok {
-					fields[selected.Sel] = true
-				}
-				id, ok := n.(*ast.Ident)
-				return ok && id.Name == variable && !fields[id]
-			}) {
-				users = append(users, "")
-			}
-		}
-	}
 	services, err := filepath.Glob("../../../services/*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, service := range services {
-		for _, file := range parsed(t, filepath.Join(service, "cmd")) {
-			if names(file, func(n ast.Node) bool {
-				selected, ok := n.(*ast.SelectorExpr)
-				if !ok || selected.Sel.Name != variable {
-					return false
+	var users []string
+	for _, dir := range append(services, "../telemetry") {
+		for _, file := range parsed(t, dir) {
+			for _, declared := range file.Decls {
+				if dir == "../telemetry" {
+					if _, isFunction := declared.(*ast.FuncDecl); !isFunction {
+						continue // A table of label values records nothing.
+					}
 				}
-				from, ok := selected.X.(*ast.Ident)
-				return ok && from.Name == "telemetry"
-			}) {
-				users = append(users, filepath.Base(service))
+				if names(declared, func(n ast.Node) bool {
+					selected, ok := n.(*ast.SelectorExpr)
+					if !ok || selected.Sel.Name != variable {
+						return false
+					}
+					from, ok := selected.X.(*ast.Ident)
+					return ok && from.Name == "metric"
+				}) {
+					users = append(users, strings.TrimPrefix(filepath.Base(dir), "telemetry"))
+				}
 			}
 		}
 	}
@@ -124,7 +116,7 @@ func names(in ast.Node, is func(ast.Node) bool) (found bool) {
 
 var files = map[string][]*ast.File{}
 
-// parsed returns the Go files below a directory, without tests and without the packages below this one.
+// parsed returns the Go files below a directory, without tests and without the packages below package telemetry.
 func parsed(t *testing.T, dir string) []*ast.File {
 	t.Helper()
 	if known, ok := files[dir]; ok {
@@ -135,7 +127,7 @@ func parsed(t *testing.T, dir string) []*ast.File {
 		if err != nil {
 			return nil //nolint:nilerr // A service need not have the directory.
 		}
-		if entry.IsDir() && dir == "." && path != "." {
+		if entry.IsDir() && !strings.Contains(dir, "services") && path != dir {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

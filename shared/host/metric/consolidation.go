@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 var (
 	labelPolicy       = Label{Name: "policy", Help: "the NodePool's consolidationPolicy", Max: 3}

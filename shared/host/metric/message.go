@@ -1,4 +1,4 @@
-package telemetry
+package metric
 
 var (
 	labelService     = Label{Name: "service", Help: "the service", Max: 8}
