@@ -50,6 +50,7 @@ require (
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/imdario/mergo v0.3.16 // indirect
 	github.com/joist-autoscaler/joist/services/planner v0.0.0 // indirect
 	github.com/mattn/go-runewidth v0.0.17 // indirect

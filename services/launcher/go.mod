@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	golang.org/x/time v0.15.0
 	k8s.io/api v0.37.2

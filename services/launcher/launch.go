@@ -127,7 +127,7 @@ func (s Service) publishResult(ctx context.Context, e event.Envelope, intent lau
 		s.Metrics.Record(metric.LaunchErrors, 1, launchresult.MetricCode(r.Code), intent.Fleet.CapacityType)
 	}
 	result.Refusals = launchresult.MergeRefusals(result.Refusals)
-	s.Cache.storeResult(result, s.Now())
+	s.Cache.storeResult(result)
 	return s.publishFact(ctx, e, result)
 }
 

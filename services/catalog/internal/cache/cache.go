@@ -9,8 +9,9 @@ package cache
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -23,8 +24,9 @@ const (
 	movingTTL = 5 * time.Minute
 	// clusterTTL is for the cluster, whose version may change.
 	clusterTTL = 5 * time.Minute
-	// maxParameters is the size at which the cache of parameters is cleared.
+	// maxParameters and maxClusters are the sizes of the caches.
 	maxParameters = 4096
+	maxClusters   = 16
 	// awsPrefix is the prefix of AWS's public parameters.
 	awsPrefix = "/aws/service/"
 )
@@ -39,28 +41,28 @@ type cachedParameter struct {
 // Images is a cloud.Images that caches SSM parameters.
 type Images struct {
 	cloud.Images
-	now func() time.Time
-
-	mu         sync.Mutex
-	parameters map[string]cachedParameter
+	now        func() time.Time
+	parameters *lru.Cache[string, cachedParameter]
 }
 
 // NewImages returns a cache in front of port.
 func NewImages(port cloud.Images, now func() time.Time) *Images {
-	return &Images{Images: port, now: now, parameters: map[string]cachedParameter{}}
+	return &Images{Images: port, now: now, parameters: newLRU[cachedParameter](maxParameters)}
+}
+
+func newLRU[V any](size int) *lru.Cache[string, V] {
+	cache, _ := lru.New[string, V](size) // It fails only if the size is not positive.
+	return cache
 }
 
 // Parameter returns the parameter's value from the cache or from SSM.
 func (i *Images) Parameter(ctx context.Context, name string) (string, error) {
-	i.mu.Lock()
-	cached, ok := i.parameters[name]
-	i.mu.Unlock()
-	if ok && i.now().Before(cached.until) {
+	if cached, ok := i.parameters.Get(name); ok && i.now().Before(cached.until) {
 		return cached.value, cached.err
 	}
 	value, err := i.Images.Parameter(ctx, name)
 	if err == nil || fault.Is(err, fault.Missing) && strings.HasPrefix(name, awsPrefix) {
-		i.storeParameter(name, cachedParameter{value, err, i.now().Add(parameterTTL(name, err))})
+		i.parameters.Add(name, cachedParameter{value, err, i.now().Add(parameterTTL(name, err))})
 	}
 	return value, err
 }
@@ -71,15 +73,6 @@ func parameterTTL(name string, err error) time.Duration {
 		return pinnedTTL
 	}
 	return movingTTL
-}
-
-func (i *Images) storeParameter(name string, a cachedParameter) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.parameters) >= maxParameters {
-		clear(i.parameters)
-	}
-	i.parameters[name] = a
 }
 
 // DescribeImages returns the selected images. It shortens the TTL of parameters whose image
@@ -93,16 +86,15 @@ func (i *Images) DescribeImages(ctx context.Context, selectors []cloud.Selector)
 	for _, image := range found {
 		usable[image.ID] = !image.Deprecated
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	soon := i.now().Add(movingTTL)
 	for _, s := range selectors {
 		if s.ID == "" || usable[s.ID] {
 			continue
 		}
-		for name, a := range i.parameters {
-			if a.value == s.ID && a.until.After(i.now().Add(movingTTL)) {
-				a.until = i.now().Add(movingTTL)
-				i.parameters[name] = a
+		for _, name := range i.parameters.Keys() {
+			if a, ok := i.parameters.Peek(name); ok && a.value == s.ID && a.until.After(soon) {
+				a.until = soon
+				i.parameters.Add(name, a)
 			}
 		}
 	}
@@ -111,11 +103,9 @@ func (i *Images) DescribeImages(ctx context.Context, selectors []cloud.Selector)
 
 // Clusters is a cloud.Clusters that caches descriptions.
 type Clusters struct {
-	port cloud.Clusters
-	now  func() time.Time
-
-	mu       sync.Mutex
-	clusters map[string]cachedCluster
+	port     cloud.Clusters
+	now      func() time.Time
+	clusters *lru.Cache[string, cachedCluster]
 }
 
 type cachedCluster struct {
@@ -125,23 +115,18 @@ type cachedCluster struct {
 
 // NewClusters returns a cache in front of port.
 func NewClusters(port cloud.Clusters, now func() time.Time) *Clusters {
-	return &Clusters{port: port, now: now, clusters: map[string]cachedCluster{}}
+	return &Clusters{port: port, now: now, clusters: newLRU[cachedCluster](maxClusters)}
 }
 
 // DescribeCluster returns the cluster from the cache or from EKS.
 func (c *Clusters) DescribeCluster(ctx context.Context, name string) (cloud.ClusterInfo, error) {
-	c.mu.Lock()
-	cached, ok := c.clusters[name]
-	c.mu.Unlock()
-	if ok && c.now().Before(cached.until) {
+	if cached, ok := c.clusters.Get(name); ok && c.now().Before(cached.until) {
 		return cached.ClusterInfo, nil
 	}
 	info, err := c.port.DescribeCluster(ctx, name)
 	if err != nil {
 		return info, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clusters[name] = cachedCluster{info, c.now().Add(clusterTTL)}
+	c.clusters.Add(name, cachedCluster{info, c.now().Add(clusterTTL)})
 	return info, nil
 }

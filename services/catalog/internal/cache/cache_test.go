@@ -123,8 +123,8 @@ func TestParameterCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(i.parameters) > maxParameters {
-		t.Fatalf("%d cached parameters", len(i.parameters))
+	if i.parameters.Len() > maxParameters {
+		t.Fatalf("%d cached parameters", i.parameters.Len())
 	}
 }
 

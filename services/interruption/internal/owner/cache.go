@@ -53,8 +53,9 @@ type entry struct {
 type cache struct {
 	sync.Mutex
 	entries map[string]*entry
-	// order is a ring of the ids in the order of insertion; next is the oldest once the
-	// ring is full.
+	// order is a ring of the ids in the order of insertion; next is the oldest once the ring is
+	// full. The list of an LRU library would cost an allocation and twice the time for each new
+	// instance, and a storm of notices is about new instances.
 	order []string
 	next  int
 }
