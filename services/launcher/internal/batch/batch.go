@@ -1,4 +1,6 @@
 // Package batch merges the calls of several handlers to EC2 into one, like Karpenter's batchers.
+// Unlike shared/queue/batcher, which delays no single caller, it waits for other items, because EC2's
+// request rate is scarcer than the time of a launch.
 //   - Each caller gets the answer for its own item, and a bad item fails alone.
 //   - No item waits longer than MaxWait for others.
 //   - A caller whose context ends does not cancel the call of the others.
