@@ -93,15 +93,7 @@ func (s Service) handleTick(ctx context.Context, e event.Envelope, b event.Tick)
 
 // publishEvent publishes an event that e caused.
 func (s Service) publishEvent(ctx context.Context, e event.Envelope, body event.Body) error {
-	maker := event.Maker{Service: "catalog", Cluster: s.Cluster}
-	fact, err := maker.New(s.Now(), body, &e)
-	if err != nil {
-		return err
-	}
-	if err := queue.Publish(ctx, s.Bus, fact); err != nil {
-		return fmt.Errorf("publishing %s: %w", fact.Type, err)
-	}
-	return nil
+	return queue.PublishBody(ctx, s.Bus, event.Maker{Service: "catalog", Cluster: s.Cluster}, s.Now(), body, &e)
 }
 
 // describeCluster returns the facts with which nodes join the cluster.

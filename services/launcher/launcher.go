@@ -12,7 +12,6 @@ package launcher
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -72,15 +71,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 
 // publishFact publishes a fact with e as its cause.
 func (s Service) publishFact(ctx context.Context, e event.Envelope, body event.Body) error {
-	maker := event.Maker{Service: "launcher", Cluster: s.Cluster}
-	fact, err := maker.New(s.Now(), body, &e)
-	if err != nil {
-		return err
-	}
-	if err := queue.Publish(ctx, s.Bus, fact); err != nil {
-		return fmt.Errorf("publishing %s: %w", fact.Type, err)
-	}
-	return nil
+	return queue.PublishBody(ctx, s.Bus, event.Maker{Service: "launcher", Cluster: s.Cluster}, s.Now(), body, &e)
 }
 
 // ownerTag returns the tag of all resources of the cluster.

@@ -32,7 +32,7 @@ func NodeResources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocata
 	maps.Copy(capacity, deviceResources(t, cfg))
 	// Thresholds use the estimate even if the real memory is known, so that the overhead does not depend on
 	// observations.
-	overhead = sumResources(kubeReserved(t, cfg), systemReserved(cfg), evictionThreshold(memory, storage, cfg))
+	overhead = karpenter.SumResources(kubeReserved(t, cfg), systemReserved(cfg), evictionThreshold(memory, storage, cfg))
 	return capacity, overhead, Allocatable(capacity, overhead)
 }
 
@@ -118,16 +118,4 @@ func countEFAs(t InstanceType, cfg NodeConfig) int64 {
 		}
 	}
 	return count
-}
-
-func sumResources(lists ...corev1.ResourceList) corev1.ResourceList {
-	total := corev1.ResourceList{}
-	for _, list := range lists {
-		for name, quantity := range list {
-			so := total[name]
-			so.Add(quantity)
-			total[name] = so
-		}
-	}
-	return total
 }

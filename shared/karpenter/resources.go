@@ -23,3 +23,16 @@ func ExoticResources() []corev1.ResourceName {
 		ResourceNVIDIAGPU, ResourceAMDGPU, ResourceAWSNeuron, ResourceAWSNeuronCore, ResourceHabanaGaudi,
 	}
 }
+
+// SumResources returns the sum of the lists.
+func SumResources(lists ...corev1.ResourceList) corev1.ResourceList {
+	total := corev1.ResourceList{}
+	for _, list := range lists {
+		for name, quantity := range list {
+			sum := total[name]
+			sum.Add(quantity)
+			total[name] = sum
+		}
+	}
+	return total
+}

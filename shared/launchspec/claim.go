@@ -114,3 +114,13 @@ func ceiling(intent Intent) corev1.ResourceList {
 	out[planning.PriceResource], _ = planning.PriceQuantity(dearest) // The planner ignores other prices.
 	return out
 }
+
+// ReadCeiling returns the largest resources that the claim may get. It returns nil if the annotation cannot be parsed:
+// the planner wrote it, and the plan's digest protects it from edits.
+func ReadCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
+	var out corev1.ResourceList
+	if json.Unmarshal([]byte(claim.Annotations[CeilingAnnotation]), &out) != nil {
+		return nil
+	}
+	return out
+}

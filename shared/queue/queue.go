@@ -99,6 +99,18 @@ func EncodeEnvelopes(envelopes ...event.Envelope) ([]Outgoing, error) {
 	return out, nil
 }
 
+// PublishBody wraps the body in an envelope and sends it. cause is the message that led to it, or nil.
+func PublishBody(ctx context.Context, to Sender, maker event.Maker, now time.Time, body event.Body, cause *event.Envelope) error {
+	envelope, err := maker.New(now, body, cause)
+	if err != nil {
+		return err
+	}
+	if err := Publish(ctx, to, envelope); err != nil {
+		return fmt.Errorf("publishing %s: %w", envelope.Type, err)
+	}
+	return nil
+}
+
 // Publish encodes the envelopes and sends them.
 func Publish(ctx context.Context, to Sender, envelopes ...event.Envelope) error {
 	if len(envelopes) == 0 {

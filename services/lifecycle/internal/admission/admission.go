@@ -8,7 +8,6 @@
 package admission
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -78,7 +77,7 @@ func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, cla
 		for _, c := range intent.Claims {
 			a.Claims = append(a.Claims, c.Object.Name)
 			if !exists[c.Object.Name] {
-				usage[intent.NodePool] = addResources(usage[intent.NodePool], c.Ceiling)
+				usage[intent.NodePool] = karpenter.SumResources(usage[intent.NodePool], c.Ceiling)
 			}
 		}
 		price, _ := plannedPrice(intent, exists)
@@ -116,10 +115,10 @@ func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, u
 	wanted := corev1.ResourceList{}
 	for _, c := range intent.Claims {
 		if !exists[c.Object.Name] {
-			wanted = addResources(wanted, c.Ceiling)
+			wanted = karpenter.SumResources(wanted, c.Ceiling)
 		}
 	}
-	total := addResources(used, wanted)
+	total := karpenter.SumResources(used, wanted)
 	for name, limit := range pool.Spec.Limits {
 		if sum, ok := total[name]; ok && sum.Cmp(limit) > 0 && !isZero(wanted[name]) {
 			return fmt.Sprintf("limit %s=%s would be exceeded: %s with this intent", name, limit.String(), sum.String())
@@ -159,7 +158,7 @@ func (d Admitter) sumUsage(pools []*karpenter.NodePool, claims []*karpenter.Node
 	usage := map[string]corev1.ResourceList{}
 	for _, c := range claims {
 		if name := c.Labels[karpenter.NodePoolLabelKey]; d.countsAgainstLimits(findPool(pools, name), c) {
-			usage[name] = addResources(usage[name], Footprint(c))
+			usage[name] = karpenter.SumResources(usage[name], Footprint(c))
 		}
 	}
 	return usage
@@ -186,36 +185,13 @@ func findPool(pools []*karpenter.NodePool, name string) *karpenter.NodePool {
 func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 	footprint := corev1.ResourceList{}
 	if len(c.Status.Capacity) > 0 {
-		footprint = addResources(footprint, c.Status.Capacity)
+		footprint = karpenter.SumResources(footprint, c.Status.Capacity)
 	} else {
-		footprint = addResources(footprint, ceilingOf(c))
+		footprint = karpenter.SumResources(footprint, launchspec.ReadCeiling(c))
 		delete(footprint, planning.PriceResource)
 	}
 	footprint[karpenter.ResourceNodes] = resource.MustParse("1")
 	return footprint
-}
-
-// ceilingOf returns the largest resources that a claim may get. An annotation that cannot be parsed
-// counts as nothing; the planner wrote it, and the plan's digest protects it.
-func ceilingOf(c *karpenter.NodeClaim) corev1.ResourceList {
-	var out corev1.ResourceList
-	if json.Unmarshal([]byte(c.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
-		return nil
-	}
-	return out
-}
-
-func addResources(a, b corev1.ResourceList) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for name, q := range a {
-		sum[name] = q.DeepCopy()
-	}
-	for name, q := range b {
-		total := sum[name]
-		total.Add(q)
-		sum[name] = total
-	}
-	return sum
 }
 
 func isZero(q resource.Quantity) bool { return q.IsZero() }

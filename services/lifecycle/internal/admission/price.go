@@ -5,6 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -41,7 +42,7 @@ func ClaimPrice(c *karpenter.NodeClaim, plan planning.Plan) (micro int64, known 
 	if price, ok := planning.ReadPrice(c); ok {
 		return planning.PriceToMicrodollars(price)
 	}
-	ceiling := ceilingOf(c)
+	ceiling := launchspec.ReadCeiling(c)
 	if price, ok := ceiling[planning.PriceResource]; ok {
 		return price.Value(), true
 	}

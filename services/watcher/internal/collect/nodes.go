@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -121,20 +120,10 @@ func describeClaim(claim *karpenter.NodeClaim) planning.Node {
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
 		// Limits count the largest instance type that may be launched for the claim.
-		out.Capacity = parseCeiling(claim)
+		out.Capacity = launchspec.ReadCeiling(claim)
 	}
 	if launchspec.WaitsUnplanned(claim) && claim.Annotations[launchspec.RefusalAnnotation] != "" {
 		out.Allocatable = nil // A user created the claim, and it cannot be launched.
-	}
-	return out
-}
-
-// parseCeiling returns the largest capacity among the claim's planned instance types. It returns
-// nil if the annotation cannot be parsed; the plan's digest protects it from edits.
-func parseCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
-	var out corev1.ResourceList
-	if json.Unmarshal([]byte(claim.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
-		return nil
 	}
 	return out
 }
@@ -213,19 +202,6 @@ func fillZeros(node, claim corev1.ResourceList) corev1.ResourceList {
 			}
 			out[name] = amount
 		}
-	}
-	return out
-}
-
-func addResources(a, b corev1.ResourceList) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for name, q := range a {
-		out[name] = q.DeepCopy()
-	}
-	for name, q := range b {
-		total := out[name]
-		total.Add(q)
-		out[name] = total
 	}
 	return out
 }

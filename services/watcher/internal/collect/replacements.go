@@ -33,7 +33,7 @@ func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 			continue
 		}
 		for _, uid := range c.expectedPods(nodes[i].Claim) {
-			nodes[i].Used = addResources(nodes[i].Used, moving[uid])
+			nodes[i].Used = karpenter.SumResources(nodes[i].Used, moving[uid])
 		}
 	}
 	return nodes

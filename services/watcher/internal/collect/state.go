@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -124,16 +125,22 @@ func (s *State) updatePods() {
 	keys := changed.Keys
 	if changed.All || !s.hasRead {
 		s.hasRead = true
-		keys = slices.Collect(maps.Keys(s.pods))
-		for _, o := range s.feed.List(cluster.Pods) {
-			keys = append(keys, cluster.KeyOf(o))
-		}
+		keys = s.listKeys(cluster.Pods, maps.Keys(s.pods))
 	}
 	for _, key := range keys {
 		object, _ := s.feed.Get(cluster.Pods, key)
 		pod, _ := object.(*corev1.Pod)
 		s.replacePod(key, pod)
 	}
+}
+
+// listKeys returns the known keys and those of the feed's objects.
+func (s *State) listKeys(kind cluster.Kind, known iter.Seq[cluster.Key]) []cluster.Key {
+	keys := slices.Collect(known)
+	for _, o := range s.feed.List(kind) {
+		keys = append(keys, cluster.KeyOf(o))
+	}
+	return keys
 }
 
 // replacePod replaces the pod with that key; pod is nil if it was deleted.

@@ -2,13 +2,13 @@ package collect
 
 import (
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
@@ -42,7 +42,7 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 		}
 	}
 	if len(left) > 0 {
-		out.Used = addResources(out.Used, planning.CountAttachments(left...))
+		out.Used = karpenter.SumResources(out.Used, planning.CountAttachments(left...))
 	}
 }
 
@@ -102,10 +102,7 @@ func (s *State) markClaimUsers(claim cluster.Key) {
 func (s *State) updateAttachments(changed cluster.Changed) {
 	keys := changed.Keys
 	if changed.All {
-		keys = slices.Collect(maps.Keys(s.attachments))
-		for _, o := range s.feed.List(cluster.VolumeAttachments) {
-			keys = append(keys, cluster.KeyOf(o))
-		}
+		keys = s.listKeys(cluster.VolumeAttachments, maps.Keys(s.attachments))
 	}
 	for _, key := range keys {
 		object, _ := s.feed.Get(cluster.VolumeAttachments, key)
