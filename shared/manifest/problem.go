@@ -58,13 +58,16 @@ type Problems struct {
 }
 
 // Error returns one line for each problem.
-func (p *Problems) Error() string {
-	lines := make([]string, 0, len(p.List)+1)
-	for _, one := range p.List {
+func (p *Problems) Error() string { return ListProblems(p.List, p.More) }
+
+// ListProblems returns one line for each problem, and one with the number of others.
+func ListProblems[P fmt.Stringer](list []P, more int) string {
+	lines := make([]string, 0, len(list)+1)
+	for _, one := range list {
 		lines = append(lines, one.String())
 	}
-	if p.More > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", p.More))
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -2,7 +2,8 @@ package scenario
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
 // Problem is one error in a file.
@@ -34,16 +35,7 @@ type Problems struct {
 }
 
 // Error lists the problems, one per line.
-func (p *Problems) Error() string {
-	lines := make([]string, 0, len(p.List)+1)
-	for _, one := range p.List {
-		lines = append(lines, one.String())
-	}
-	if p.More > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", p.More))
-	}
-	return strings.Join(lines, "\n")
-}
+func (p *Problems) Error() string { return manifest.ListProblems(p.List, p.More) }
 
 // add adds a problem.
 func (p *Problems) add(file, path, format string, args ...any) {

@@ -34,30 +34,25 @@ func (c *Cloud) status(id string) *cloud.Status {
 // InterruptSpot interrupts a spot instance: the warning now, the termination two minutes later. It reports whether
 // there was a spot instance to interrupt.
 func (c *Cloud) InterruptSpot(id string) (warned bool) {
-	c.do(func(now time.Time) {
-		i := c.known(id)
-		if i == nil || i.CapacityType != cloud.Spot || !i.warned.IsZero() || i.ends() {
-			return
-		}
-		warned = true
-		i.warned = now.Add(SpotNotice)
-		c.schedule(i, i.warned, cloud.ShuttingDown)
-		c.emit(c.spotWarning(i), "spot", id)
-	})
-	return warned
+	return c.interrupt(id, cloud.Spot, "spot", c.spotWarning)
 }
 
 // Reclaim interrupts an instance in a capacity reservation in the same way.
 func (c *Cloud) Reclaim(id string) (warned bool) {
+	return c.interrupt(id, cloud.Reserved, "reservation", c.reservationWarning)
+}
+
+// interrupt warns an instance of the capacity type and schedules its termination.
+func (c *Cloud) interrupt(id, capacityType, about string, warning func(*instance) raw) (warned bool) {
 	c.do(func(now time.Time) {
 		i := c.known(id)
-		if i == nil || i.CapacityType != cloud.Reserved || !i.warned.IsZero() || i.ends() {
+		if i == nil || i.CapacityType != capacityType || !i.warned.IsZero() || i.ends() {
 			return
 		}
 		warned = true
 		i.warned = now.Add(SpotNotice)
 		c.schedule(i, i.warned, cloud.ShuttingDown)
-		c.emit(c.reservationWarning(i), "reservation", id)
+		c.emit(warning(i), about, id)
 	})
 	return warned
 }

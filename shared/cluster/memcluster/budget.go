@@ -59,7 +59,7 @@ func (s *Server) budgetStatus(budget *policyv1.PodDisruptionBudget) policyv1.Pod
 	}
 	expected, desired, err := s.desiredHealthy(budget, pods)
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && isReady(pod) {
+		if pod.DeletionTimestamp == nil && IsReady(pod) {
 			status.CurrentHealthy++
 		}
 	}

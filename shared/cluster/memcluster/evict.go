@@ -45,7 +45,7 @@ func isProtectedByBudgets(pod *corev1.Pod) bool {
 // unhealthy pod may be evicted while enough others are healthy, or always, by the budget's
 // policy.
 func allowsEviction(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	if !isReady(pod) {
+	if !IsReady(pod) {
 		policy := budget.Spec.UnhealthyPodEvictionPolicy
 		if policy != nil && *policy == policyv1.AlwaysAllow {
 			return true

@@ -160,8 +160,8 @@ func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now metav1.
 	return true
 }
 
-// isReady reports whether the pod's Ready condition is true.
-func isReady(pod *corev1.Pod) bool {
+// IsReady reports whether the pod's Ready condition is true.
+func IsReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue

@@ -148,7 +148,7 @@ func pickPodsToDelete(pods []*corev1.Pod, n int) []*corev1.Pod {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(
 			compareBools(a.Spec.NodeName != "", b.Spec.NodeName != ""),
-			compareBools(isReady(a), isReady(b)),
+			compareBools(memcluster.IsReady(a), memcluster.IsReady(b)),
 			cmp.Compare(deletionCost(a), deletionCost(b)),
 			b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
 			cmp.Compare(a.Name, b.Name),
@@ -179,7 +179,7 @@ func deletionCost(pod *corev1.Pod) int {
 func countReady(pods []*corev1.Pod) int {
 	n := 0
 	for _, pod := range pods {
-		if isReady(pod) {
+		if memcluster.IsReady(pod) {
 			n++
 		}
 	}
@@ -191,13 +191,4 @@ func isActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !ha
 
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

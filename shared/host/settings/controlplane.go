@@ -33,14 +33,6 @@ func parseCertificates(s *Settings, text string) error {
 
 var kubernetesVersions = regexp.MustCompile(`^1\.\d{1,3}$`)
 
-func parseKubernetesVersion(s *Settings, text string) error {
-	if !kubernetesVersions.MatchString(text) {
-		return errors.New("is not a minor version such as 1.35")
-	}
-	s.KubernetesVersion = text
-	return nil
-}
-
 func parseAddressRange(s *Settings, text string) error {
 	if _, err := netip.ParsePrefix(text); err != nil {
 		return errors.New("is not a CIDR such as 10.100.0.0/16")

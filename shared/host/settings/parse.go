@@ -46,24 +46,17 @@ func queueVariable(name, purpose, example string, field func(*Settings) *string)
 // queueNames matches the names of standard SQS queues.
 var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-func parseQueueName(field func(*Settings) *string) setter {
+var roleARNs = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+
+// parseMatch accepts the texts that match a pattern; problem describes the others.
+func parseMatch(pattern *regexp.Regexp, problem string, field func(*Settings) *string) setter {
 	return func(s *Settings, text string) error {
-		if !queueNames.MatchString(text) {
-			return errors.New("is not the name of a standard queue")
+		if !pattern.MatchString(text) {
+			return errors.New(problem)
 		}
 		*field(s) = text
 		return nil
 	}
-}
-
-var roleARNs = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
-
-func parseRoleARN(s *Settings, text string) error {
-	if !roleARNs.MatchString(text) {
-		return errors.New("is not the ARN of a role")
-	}
-	s.RoleARN = text
-	return nil
 }
 
 // parseDuration parses the format of Go and Karpenter: 10s, 1m30s.

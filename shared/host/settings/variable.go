@@ -89,7 +89,7 @@ var Variables = []Variable{
 		Example: `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-joist-planner"}]`,
 		set:     func(*Settings, string) error { return nil }}, // ReadClusters parses it.
 	{Name: RoleARN, Purpose: "the IAM role for all AWS calls for the cluster except those to the service's own queue, if it is not the process's role", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
-		set: parseRoleARN},
+		set: parseMatch(roleARNs, "is not the ARN of a role", func(s *Settings) *string { return &s.RoleARN })},
 	{Name: Region, Aliases: []string{"AWS_DEFAULT_REGION"}, Purpose: "the cluster's AWS region", Example: "eu-west-1",
 		set: parseText(func(s *Settings) *string { return &s.Region })},
 	{Name: Bucket, Purpose: "the S3 bucket of batches, plans and catalogues", Example: "joist-prod-111122223333",
@@ -101,8 +101,8 @@ var Variables = []Variable{
 	queueVariable(QueueURL, "the SQS queue that this service reads", "planner", func(s *Settings) *string { return &s.QueueURL }),
 	queueVariable(DeadLetterURL, "the dead-letter queue of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
 	{Name: Interruptions, Purpose: "the name of the SQS queue of interruption events, in this account and region, if " + QueueURL + " is not set; " +
-		"interruptions are handled only if this service runs", Example: "prod",
-		set: parseQueueName(func(s *Settings) *string { return &s.InterruptionQueue })},
+		"interruptions are handled wherever this service runs, and nowhere else", Example: "prod",
+		set: parseMatch(queueNames, "is not the name of a standard queue", func(s *Settings) *string { return &s.InterruptionQueue })},
 	queueVariable(PlannerURL, "the planner's SQS queue", "planner", func(s *Settings) *string { return &s.PlannerURL }),
 	queueVariable(DisruptionURL, "the disruption service's SQS queue", "disruption", func(s *Settings) *string { return &s.DisruptionURL }),
 	queueVariable(CatalogURL, "the catalog's SQS queue", "catalog", func(s *Settings) *string { return &s.CatalogURL }),
@@ -176,7 +176,7 @@ var Variables = []Variable{
 	{Name: ControlPlane, Purpose: "whether EKS runs the control plane; if not, EKS is not called, and " + Endpoint + ", " + CABundle + " and " + Kubernetes + " are required", Example: "false", Default: "true",
 		set: parseBool(func(s *Settings, on bool) { s.IsSelfManaged = !on })},
 	{Name: Kubernetes, Purpose: "the cluster's Kubernetes version, if EKS is not called", Example: "1.35",
-		set: parseKubernetesVersion},
+		set: parseMatch(kubernetesVersions, "is not a minor version such as 1.35", func(s *Settings) *string { return &s.KubernetesVersion })},
 	{Name: ServiceCIDR, Purpose: "the CIDR of the cluster's Services, if EKS is not called; AL2023 nodes cannot join without it", Example: "10.100.0.0/16",
 		set: parseAddressRange},
 	{Name: LogLevel, Purpose: "the minimum level of logs", Example: "info", Default: "info", set: parseLogLevel},

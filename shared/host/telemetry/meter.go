@@ -79,28 +79,24 @@ func (m meters) addMetric(entry metric.Metric) error {
 		}
 		return m.registerer.Register(all)
 	case metric.Histogram:
-		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
-		m.instruments[entry.Name] = func(labels []string) (sink, error) {
-			one, err := all.GetMetricWithLabelValues(labels...)
-			if err != nil {
-				return nil, err
-			}
-			return one.Observe, nil
-		}
-		return m.registerer.Register(all)
+		return m.addObserver(entry.Name, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels))
 	case metric.Summary:
-		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
-		m.instruments[entry.Name] = func(labels []string) (sink, error) {
-			one, err := all.GetMetricWithLabelValues(labels...)
-			if err != nil {
-				return nil, err
-			}
-			return one.Observe, nil
-		}
-		return m.registerer.Register(all)
+		return m.addObserver(entry.Name, prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels))
 	default:
 		return fmt.Errorf("kind %q is not known", entry.Kind)
 	}
+}
+
+// addObserver adds a histogram or a summary.
+func (m meters) addObserver(name string, all prometheus.ObserverVec) error {
+	m.instruments[name] = func(labels []string) (sink, error) {
+		one, err := all.GetMetricWithLabelValues(labels...)
+		if err != nil {
+			return nil, err
+		}
+		return one.Observe, nil
+	}
+	return m.registerer.Register(all)
 }
 
 // gaugeSink sets a gauge. NaN deletes the series.

@@ -1,16 +1,8 @@
 package policy
 
-import "errors"
-
 // ReadConsolidation reads only the consolidation thresholds: errors in other annotations do not block consolidation.
 func ReadConsolidation(annotations map[string]string) (Consolidation, error) {
-	r := reader{annotations: annotations}
-	c := r.readConsolidation()
-	r.reportUnknown(consolidationPrefix)
-	if len(r.problems) > 0 {
-		return Consolidation{}, errors.Join(r.problems...)
-	}
-	return c, nil
+	return readPart(annotations, consolidationPrefix, (*reader).readConsolidation)
 }
 
 func (r *reader) readConsolidation() Consolidation {

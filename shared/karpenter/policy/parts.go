@@ -8,15 +8,20 @@ const (
 	driftPrefix      = "joist.sh/drift-"
 )
 
+// readPart reads the annotations with one prefix.
+func readPart[T any](annotations map[string]string, prefix string, read func(*reader) T) (part T, err error) {
+	r := reader{annotations: annotations}
+	found := read(&r)
+	r.reportUnknown(prefix)
+	if len(r.problems) > 0 {
+		return part, errors.Join(r.problems...)
+	}
+	return found, nil
+}
+
 // ReadBudgets reads only the budget annotations: errors in other annotations do not affect budgets.
 func ReadBudgets(annotations map[string]string) (Budgets, error) {
-	r := reader{annotations: annotations}
-	b := r.readBudgets()
-	r.reportUnknown(budgetPrefix)
-	if len(r.problems) > 0 {
-		return Budgets{}, errors.Join(r.problems...)
-	}
-	return b, nil
+	return readPart(annotations, budgetPrefix, (*reader).readBudgets)
 }
 
 func (r *reader) readBudgets() Budgets {
@@ -25,24 +30,12 @@ func (r *reader) readBudgets() Budgets {
 
 // ReadExpiration reads only the expiration annotations: a misspelt threshold does not cause forceful expiration.
 func ReadExpiration(annotations map[string]string) (ExpirationPolicy, error) {
-	r := reader{annotations: annotations}
-	e := r.readExpiration()
-	r.reportUnknown(expirationPrefix)
-	if len(r.problems) > 0 {
-		return ExpirationPolicy{}, errors.Join(r.problems...)
-	}
-	return e, nil
+	return readPart(annotations, expirationPrefix, (*reader).readExpiration)
 }
 
 // ReadDrift reads only the drift annotations: a misspelt threshold does not block a new image.
 func ReadDrift(annotations map[string]string) (Drift, error) {
-	r := reader{annotations: annotations}
-	d := r.readDrift()
-	r.reportUnknown(driftPrefix)
-	if len(r.problems) > 0 {
-		return Drift{}, errors.Join(r.problems...)
-	}
-	return d, nil
+	return readPart(annotations, driftPrefix, (*reader).readDrift)
 }
 
 func (r *reader) readDrift() Drift {
