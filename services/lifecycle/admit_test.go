@@ -33,26 +33,26 @@ func TestPlanIsAdmittedOnce(t *testing.T) {
 		t.Errorf("%+v, %v", request, err)
 	}
 	if sent[0].Causation != made.ID {
-		t.Error("the plan is not said to be the cause")
+		t.Error("the request's causation is not the plan's message")
 	}
 	after := s.readOutbox()
 	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) {
-		t.Errorf("the outbox says %+v", after.Outbox)
+		t.Errorf("got outbox %+v", after.Outbox)
 	}
 	for _, c := range s.listClaims() {
 		if !admission.IsAdmitted(c) || c.Annotations["joist.sh/nominated-until"] != "2026-01-01T00:00:20Z" {
-			t.Errorf("%s has %v", c.Name, c.Annotations)
+			t.Errorf("%s has annotations %v", c.Name, c.Annotations)
 		}
 	}
 
 	version := s.Version()
 	s.handleMessage(made, "")
 	if s.Version() != version || len(s.takeSent()) != 0 {
-		t.Error("a plan that comes again did something")
+		t.Error("a redelivered plan changed something")
 	}
 }
 
-func TestPlansThatComeTooLate(t *testing.T) {
+func TestLatePlansAreStale(t *testing.T) {
 	s := newTestCluster(t)
 	old := s.startBatch()
 	late := s.planMessage(old, s.planIntent(old, "old", 1))
@@ -101,7 +101,7 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 			s.reconcile()
 			s.crashAtWrite(n, done)
 			if err := s.svc.Handle(t.Context(), made); (err == nil) != (n == writes) {
-				t.Fatalf("write %d: %v", n, err)
+				t.Fatalf("crash at write %d: Handle returned %v", n, err)
 			}
 			s.restartService()
 			s.handleMessage(made, "")
@@ -109,14 +109,14 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 			s.reconcile()
 			requests := s.takeSent()
 			if len(requests) == 0 || len(requests) > 2 || requests[0].ID != requests[len(requests)-1].ID {
-				t.Fatalf("write %d, done %t: %v was sent", n, done, typesAndSubjects(requests))
+				t.Fatalf("crash at write %d, write took effect %t: sent %v", n, done, typesAndSubjects(requests))
 			}
 			if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "one-2": ""}, s.boundInstances()); diff != "" {
 				t.Errorf("write %d, done %t:\n%s", n, done, diff)
 			}
 			for _, c := range s.listClaims() {
 				if !admission.IsAdmitted(c) || c.DeletionTimestamp != nil {
-					t.Errorf("write %d, done %t: %s was forgotten", n, done, c.Name)
+					t.Errorf("crash at write %d, write took effect %t: %s was not admitted, or is being deleted", n, done, c.Name)
 				}
 			}
 		}
@@ -131,7 +131,7 @@ func TestAbandonedPlan(t *testing.T) {
 	s.reconcile()
 	s.crashAtWrite(2, false)
 	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "one", 2))); err == nil {
-		t.Fatal("it did not crash")
+		t.Fatal("Handle returned no error, although the process crashed")
 	}
 	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.boundInstances()); diff != "" || s.readOutbox().State != outbox.Applying {
 		t.Fatalf("the outbox is %s:\n%s", s.readOutbox().State, diff)
@@ -147,7 +147,7 @@ func TestAbandonedPlan(t *testing.T) {
 		t.Errorf("claims of the abandoned plan are left:\n%s", diff)
 	}
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it was launched: %v", typesAndSubjects(got))
+		t.Errorf("requested a launch for an abandoned plan: %v", typesAndSubjects(got))
 	}
 }
 
@@ -166,13 +166,13 @@ func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := s.readOutbox().Claims; !slices.Equal(got, []string{"one-0", "one-1", "two-0"}) {
-		t.Errorf("the outbox lists %v", got)
+		t.Errorf("the outbox lists the claims %v", got)
 	}
 }
 
 // A part of an intent is never launched, because its request is for all of its claims. It is
 // deleted once another plan is executed.
-func TestPartLeftBehindIsDeleted(t *testing.T) {
+func TestIncompleteIntentIsDeleted(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	s.reconcile()
@@ -201,7 +201,7 @@ func TestRequestWaitsForAllClaims(t *testing.T) {
 	s.startService(failingClient{s.ClientFor("lifecycle"), "one-1", fault.Retry})
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), fault.Retry)
 	if got := s.takeSent(); len(got) != 0 || !admission.IsAdmitted(s.getClaim("one-0")) {
-		t.Fatalf("launched with one of two claims admitted: %v", typesAndSubjects(got))
+		t.Fatalf("requested a launch with one of two claims admitted: %v", typesAndSubjects(got))
 	}
 	s.restartService()
 	s.reconcile()
@@ -212,7 +212,7 @@ func TestRequestWaitsForAllClaims(t *testing.T) {
 }
 
 // If a claim is deleted before it is admitted, the other claims of its intent are deleted too.
-func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
+func TestIncompleteIntentOfFinishedPlanIsDeleted(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	s.reconcile()
@@ -246,13 +246,13 @@ func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	}
 	after := s.readOutbox()
 	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) || !slices.Equal(after.Refused, []string{"bad-0", "bad-1", "bad-2"}) {
-		t.Errorf("the outbox says %+v", after.Outbox)
+		t.Errorf("got outbox %+v", after.Outbox)
 	}
 	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Kind == cluster.NodePools && e.Reason == "NodeClaimRefused" && strings.Contains(e.Message, "bad-1")
 	})
 	if !told {
-		t.Errorf("the NodePool does not say so: %v", s.Events())
+		t.Errorf("the NodePool has no Event about the refused claim: %v", s.Events())
 	}
 	s.reconcile()
 	s.reconcile()
@@ -261,37 +261,37 @@ func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	}
 	s.handleMessage(made, "")
 	if got := s.takeSent(); len(got) > 0 {
-		t.Errorf("the plan that comes again sent %v", typesAndSubjects(got))
+		t.Errorf("the redelivered plan sent %v", typesAndSubjects(got))
 	}
 }
 
 // The request is repeated unchanged until the claim is too old. Then the claim is deleted.
-func TestRequestIsSentAgain(t *testing.T) {
+func TestRequestIsRepeated(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), "")
 	first := s.takeSent()[0]
 	s.advance(29 * time.Second)
 	if n := len(s.takeSent()); n != 0 {
-		t.Fatalf("%d requests within 30 s", n)
+		t.Fatalf("%d requests were repeated within 30 s, want none", n)
 	}
 	s.advance(2 * time.Second)
 	again := s.takeSent()
 	if len(again) != 1 || again[0].ID != first.ID || string(again[0].Data) != string(first.Data) {
-		t.Fatalf("after 30 s came %v", typesAndSubjects(again))
+		t.Fatalf("after 30 s, sent %v", typesAndSubjects(again))
 	}
 	s.advance(5 * time.Minute)
 	last := s.takeSent()
 	if len(last) != 8 {
-		t.Errorf("%d requests until the claims were 5 min old", len(last))
+		t.Errorf("sent %d requests until the claims were 5 min old", len(last))
 	}
 	for _, c := range s.listClaims() {
 		if c.DeletionTimestamp == nil {
-			t.Errorf("%s was not given up", c.Name)
+			t.Errorf("%s was not deleted, although it is too old", c.Name)
 		}
 	}
 	if n := len(s.listClaims()); n != 2 {
-		t.Error("a claim whose launch may still happen was deleted")
+		t.Error("deleted a claim that may still be launched")
 	}
 }
 
@@ -303,12 +303,12 @@ func TestLostSwapLaunchesNothing(t *testing.T) {
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict})
 	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 1)), "")
 	if got := s.takeSent(); len(got) != 0 {
-		t.Fatalf("launched without a mark: %v", typesAndSubjects(got))
+		t.Fatalf("requested a launch of a claim that is not admitted: %v", typesAndSubjects(got))
 	}
 	s.ClearFaults()
 	s.reconcile()
 	if got := typesAndSubjects(s.takeSent()); len(got) != 1 {
-		t.Errorf("the next look sent %v", got)
+		t.Errorf("the next reconcile sent %v", got)
 	}
 }
 

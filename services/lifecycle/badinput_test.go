@@ -50,10 +50,10 @@ func TestReusedNodeName(t *testing.T) {
 	s.cache.DeliverAll()
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if s.getClaim("one-0").DeletionTimestamp == nil {
-		t.Error("the claim of the instance stays")
+		t.Error("the claim of the instance was not deleted")
 	}
 	if node := s.getNodeOf(); node == nil || node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey }) {
-		t.Errorf("the notice of i-1 reached the node of i-2: %+v", node)
+		t.Errorf("the notice of i-1 affected the node of i-2: %+v", node)
 	}
 	s.handleMessage(s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now.Add(-3 * time.Minute), Deadline: s.now}), fault.Foreign)
 }
@@ -69,7 +69,7 @@ func TestClaimEditedByHand(t *testing.T) {
 		want fault.Kind
 		ends bool
 	}{
-		{"a deadline that is later", func(s *testCluster) {
+		{"a later deadline", func(s *testCluster) {
 			s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
 		}, "", true},
 		{"an invalid deadline", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "soon") }) }, "", true},
@@ -92,7 +92,7 @@ func TestClaimEditedByHand(t *testing.T) {
 			want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), c.want)
 			if got := s.terminationDeadline(); c.ends != (s.getClaim("one-0").DeletionTimestamp != nil) || c.ends && got != want {
-				t.Errorf("the claim is %+v, and its deadline %q, want %s", s.getClaim("one-0").ObjectMeta, got, want)
+				t.Errorf("got claim %+v with deadline %q, want deadline %s", s.getClaim("one-0").ObjectMeta, got, want)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestNoticeSurvivesErrors(t *testing.T) {
 				if done && (kind != fault.Unknown || verb == memcluster.VerbGet) {
 					continue // Only a write whose answer is lost may have been executed.
 				}
-				t.Run(fmt.Sprintf("%d for %s, done %t", status, verb, done), func(t *testing.T) {
+				t.Run(fmt.Sprintf("status %d for %s, write took effect %t", status, verb, done), func(t *testing.T) {
 					s := newTestCluster(t)
 					s.runNode()
 					s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, As: kind, Done: done, Times: 1})
@@ -132,12 +132,12 @@ func TestNoticeSurvivesErrors(t *testing.T) {
 					want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 					s.cache.DeliverAll()
 					if err := s.svc.Handle(t.Context(), e); err != nil && fault.Is(err, errLost...) {
-						t.Fatalf("the notice is given up: %v", err)
+						t.Fatalf("the notice failed with an error that is not retried: %v", err)
 					}
 					s.now = s.now.Add(time.Second)
 					s.handleMessage(e, "")
 					if s.terminationDeadline() != want || s.getClaim("one-0").DeletionTimestamp == nil {
-						t.Errorf("the deadline is %q, want %s, and the claim %+v", s.terminationDeadline(), want, s.getClaim("one-0").ObjectMeta)
+						t.Errorf("got deadline %q, want %s; claim %+v", s.terminationDeadline(), want, s.getClaim("one-0").ObjectMeta)
 					}
 				})
 			}
@@ -162,16 +162,16 @@ func TestNoticeSurvivesOutage(t *testing.T) {
 	for range 60 {
 		s.now = s.now.Add(time.Second)
 		if err := s.svc.Handle(t.Context(), e); err == nil || fault.Is(err, errLost...) {
-			t.Fatalf("without an API server: %v", err)
+			t.Fatalf("Handle without an API server returned %v", err)
 		}
 		if err := s.svc.Step(t.Context()); err == nil && s.getClaim("one-0").DeletionTimestamp != nil {
-			t.Fatal("something was written")
+			t.Fatal("wrote something without an API server")
 		}
 	}
 	s.ClearFaults()
 	s.handleMessage(e, "")
 	s.advance(2 * time.Second)
 	if s.terminationDeadline() != want || s.getClaim("one-0").DeletionTimestamp == nil || !slices.Contains(s.getNodeOf().Spec.Taints, karpenter.DisruptedTaint()) {
-		t.Errorf("the deadline is %q, want %s; taints %v", s.terminationDeadline(), want, s.getNodeOf().Spec.Taints)
+		t.Errorf("got deadline %q, want %s; taints %v", s.terminationDeadline(), want, s.getNodeOf().Spec.Taints)
 	}
 }

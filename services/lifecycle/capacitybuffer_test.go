@@ -47,7 +47,7 @@ func TestBuffers(t *testing.T) {
 	)
 	s.reconcile()
 	if got := s.bufferStatus(); len(got.Conditions) != 0 {
-		t.Fatalf("with the gate off: %+v", got)
+		t.Fatalf("the feature gate is off, but the status is %+v", got)
 	}
 	s.configureService(func(c *lifecycle.Config) { c.CapacityBuffers = true })
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.StatefulSets, As: fault.Throttled})
@@ -70,10 +70,10 @@ func TestBuffers(t *testing.T) {
 	})
 	s.advance(9 * time.Second)
 	if got := s.bufferStatus(); *got.Replicas != *quiet.Replicas {
-		t.Error("it is read more than once in ten seconds")
+		t.Error("the workload was read twice within ten seconds")
 	}
 	s.advance(2 * time.Second)
 	if got := s.bufferStatus(); *got.Replicas != 5 || !got.Conditions.IsTrue(karpenter.ConditionTypeProvisioning) {
-		t.Errorf("after the workload has grown: %+v", got)
+		t.Errorf("status after the workload grew: %+v", got)
 	}
 }

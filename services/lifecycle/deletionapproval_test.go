@@ -88,11 +88,11 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	s.configureService(func(c *lifecycle.Config) { c.DeletionApproval = fiveClaims })
 	s.collectGarbage()
 	if s.getPool() == nil || s.countDeleting() != 0 || len(s.listClaims()) != 12 {
-		t.Fatalf("pool %v, %d of %d claims are going", s.getPool(), s.countDeleting(), len(s.listClaims()))
+		t.Fatalf("pool %v, %d of %d claims are being deleted, want none", s.getPool(), s.countDeleting(), len(s.listClaims()))
 	}
 	waits := s.poolCondition("DeletionApproved")
 	if waits.Status != metav1.ConditionFalse || waits.Reason != "AwaitingApproval" || !strings.Contains(waits.Message, "removes 12 of 12 nodes") {
-		t.Errorf("the pool says %+v", waits)
+		t.Errorf("the pool has the condition %+v", waits)
 	}
 	told := 0
 	for _, e := range s.Events() {
@@ -101,11 +101,11 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("%d Events were published within a few seconds", told)
+		t.Errorf("published %d Events within a few seconds, want 1", told)
 	}
 	s.approveDeletion("delete 25%")
 	if s.poolCondition("DeletionApproved").Status != metav1.ConditionTrue {
-		t.Errorf("after the answer the pool says %+v", s.poolCondition("DeletionApproved"))
+		t.Errorf("after the approval the pool has the condition %+v", s.poolCondition("DeletionApproved"))
 	}
 	most := s.countDeleting()
 	for i := 0; s.getPool() != nil && i < 200; i++ {
@@ -118,10 +118,10 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 		most = max(most, s.countDeleting())
 	}
 	if s.getPool() != nil || len(s.listClaims()) != 0 {
-		t.Errorf("the pool or %d claims stay", len(s.listClaims()))
+		t.Errorf("the pool still exists, or %d claims do", len(s.listClaims()))
 	}
 	if most != 3 {
-		t.Errorf("at most %d nodes were going at once, want a quarter of twelve", most)
+		t.Errorf("at most %d nodes were deleted at once, want a quarter of twelve", most)
 	}
 }
 
@@ -131,16 +131,16 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 	s.deletePool()
 	s.approveDeletion("keep")
 	if s.getPool() != nil || len(s.listClaims()) != 6 || s.countDeleting() != 0 {
-		t.Fatalf("pool %v, %d claims, %d going", s.getPool(), len(s.listClaims()), s.countDeleting())
+		t.Fatalf("pool %v, %d claims, %d being deleted", s.getPool(), len(s.listClaims()), s.countDeleting())
 	}
 	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	s.collectGarbage()
 	if got := s.getPool(); *got.Status.Nodes != 6 || !slices.Contains(got.Finalizers, "joist.sh/gate") {
-		t.Errorf("the next pool: %+v, %v", got.Status, got.Finalizers)
+		t.Errorf("the next pool has status %+v and finalizers %v", got.Status, got.Finalizers)
 	}
 	for _, c := range s.listClaims() {
 		if len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != s.getPool().UID {
-			t.Errorf("%s belongs to %v", c.Name, c.OwnerReferences)
+			t.Errorf("%s has the owner references %v", c.Name, c.OwnerReferences)
 		}
 	}
 }
@@ -156,21 +156,21 @@ func TestPoolDeletion(t *testing.T) {
 			s.t = t
 			all := len(s.listClaims())
 			if len(s.getPool().Finalizers) != 0 {
-				t.Fatalf("it has the finalizers %v", s.getPool().Finalizers)
+				t.Fatalf("the pool has the finalizers %v, want none", s.getPool().Finalizers)
 			}
 			s.deletePool()
 			if s.getPool() != nil || s.countDeleting() != all {
-				t.Errorf("pool %v, %d of %d claims are going", s.getPool(), s.countDeleting(), all)
+				t.Errorf("pool %v, %d of %d claims are being deleted", s.getPool(), s.countDeleting(), all)
 			}
 		})
 	}
-	t.Run("switched off while it waits", func(t *testing.T) {
+	t.Run("feature disabled while a pool waits", func(t *testing.T) {
 		s := withDeletionApproval(t, 12, fiveClaims)
 		s.deletePool()
 		s.configureService(func(*lifecycle.Config) {})
 		s.collectGarbage()
 		if s.getPool() != nil || s.countDeleting() != 12 {
-			t.Errorf("pool %v, %d claims are going", s.getPool(), s.countDeleting())
+			t.Errorf("pool %v, %d claims are being deleted", s.getPool(), s.countDeleting())
 		}
 	})
 }

@@ -40,19 +40,19 @@ func TestReplacementComesFirst(t *testing.T) {
 	s.expectStates(stateUntouched, "old-2")
 	after := s.readOutbox()
 	if after.State != outbox.Done || after.Seq != before.Seq+1 || !after.Batch.IsZero() || after.Plan != m.Plan.Digest || !slices.Equal(after.Claims, []string{"new-0"}) {
-		t.Errorf("the outbox says %+v", after.Outbox)
+		t.Errorf("got outbox %+v", after.Outbox)
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
 	}
 	if p := planning.ReadProposal(s.getClaim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.ConfirmedAt.Equal(s.now) {
-		t.Errorf("the claim says %+v", p)
+		t.Errorf("the claim has the proposal %+v", p)
 	}
 	version := s.Version()
 	m.deliver(event.Confirmed, "")
 	m.deliver(event.Dropped, "")
 	if s.Version() != version {
-		t.Error("messages about a proposal that acts wrote something")
+		t.Error("a message about a proposal in execution wrote something")
 	}
 
 	s.advance(2 * time.Minute)
@@ -65,7 +65,7 @@ func TestReplacementComesFirst(t *testing.T) {
 	s.expectStates("going", "old-0", "old-1")
 	s.expectStates(stateUntouched, "old-2", "new-0")
 	if until := s.getClaim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
-		t.Errorf("the replacement is not nominated: %q", until)
+		t.Errorf("the replacement is not nominated: nominated until %q", until)
 	}
 	s.checkInvariants(2, 2)
 	for reason, want := range map[string][]string{
@@ -84,7 +84,7 @@ func TestReplacementComesFirst(t *testing.T) {
 
 // A replacement without its pods is empty and is nominated. Afterwards it is treated like any
 // node.
-func TestReplacementIsKept(t *testing.T) {
+func TestReplacementIsNominated(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")
@@ -93,7 +93,7 @@ func TestReplacementIsKept(t *testing.T) {
 		s.advance(5 * time.Second)
 		until, err := time.Parse(time.RFC3339, s.getClaim("new-0").Annotations["joist.sh/nominated-until"])
 		if err != nil || !until.After(s.now) {
-			t.Fatalf("at %s it is kept until %s (%v)", s.now, until, err)
+			t.Fatalf("at %s the replacement is nominated until %s (%v)", s.now, until, err)
 		}
 	}
 	s.expectStates("going", "old-0")
@@ -101,7 +101,7 @@ func TestReplacementIsKept(t *testing.T) {
 	s.advance(70 * time.Second)
 	s.expectStates("gone", "old-0")
 	if until := s.getClaim("new-0").Annotations["joist.sh/nominated-until"]; until > s.now.Format(time.RFC3339) {
-		t.Errorf("the old node is gone, and it is kept until %s", until)
+		t.Errorf("the old node is gone, but the replacement is nominated until %s", until)
 	}
 }
 
@@ -115,14 +115,14 @@ func TestRemovalAlone(t *testing.T) {
 	s.expectStates("going", "old-0", "old-2")
 	s.expectStates(stateUntouched, "old-1")
 	if s.readOutbox().Seq != seq {
-		t.Error("nothing had to pass the door")
+		t.Error("a removal without replacements used the outbox")
 	}
 	m.deliver(event.Confirmed, fault.Stale)
 	s.checkInvariants(2, 3)
 }
 
 // If the replacement fails, the old nodes are restored and nothing is deleted.
-func TestRolledBack(t *testing.T) {
+func TestFailedReplacementRollsBack(t *testing.T) {
 	refused := func(s *testCluster) { s.handleMessage(s.newMessage(launchSettled("new", 1)), "") }
 	for _, c := range []struct {
 		name  string
@@ -135,13 +135,13 @@ func TestRolledBack(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, "replacement NodeClaim new-0 is being deleted"},
-		{"it is gone at once", func(s *testCluster) {
+		{"it is deleted at once", func(s *testCluster) {
 			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "replacement NodeClaim new-0 is gone"},
-		{"it never joins", func(s *testCluster) {
+		{"it never joins the cluster", func(s *testCluster) {
 			s.handleMessage(s.newMessage(launchSettled("new", 1, "i-new")), "")
 			s.advance(10*time.Minute - 5*time.Second)
 			s.expectStates(stateActing, "old-0", "old-1")
@@ -159,7 +159,7 @@ func TestRolledBack(t *testing.T) {
 			s.checkInvariants(2, 4)
 			told := s.eventsWithReason("DisruptionBlocked")
 			if len(told) != 4 || !strings.Contains(told[0], "Disruption was rolled back: ") || !strings.Contains(told[0], c.why) {
-				t.Errorf("the Events are %q", told)
+				t.Errorf("got the Events %q", told)
 			}
 			m.deliver(event.Confirmed, fault.Stale)
 			s.advance(5 * time.Second)
@@ -196,12 +196,12 @@ func TestReplacementsUseOutbox(t *testing.T) {
 	s.expectStates(stateActing, "old-0")
 	// The watcher may not have read the previous plan's claims either.
 	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
-		t.Fatalf("the outbox says %+v", got.Outbox)
+		t.Fatalf("got outbox %+v", got.Outbox)
 	}
 	s.handleMessage(made, fault.Stale)
 	next := s.startBatch()
 	if next.Seq != held.Seq+2 {
-		t.Errorf("the next batch has the number %d, after %d", next.Seq, held.Seq)
+		t.Errorf("the next batch has sequence number %d, after %d", next.Seq, held.Seq)
 	}
 	s.handleMessage(s.planMessage(next, s.planIntent(next, "three", 1)), "")
 	m.deliver(event.Confirmed, "")
@@ -230,37 +230,37 @@ func TestLiveObjections(t *testing.T) {
 	}{
 		{name: "nothing", changes: func(*testCluster) {}},
 		{name: "new pods were scheduled", changes: func(s *testCluster) { s.addPod("old-1", "late") }, blocked: "NodeClaim old-1: new pods were scheduled"},
-		{name: "a daemon came", changes: func(s *testCluster) {
+		{name: "a DaemonSet pod was added", changes: func(s *testCluster) {
 			s.addPod("old-1", "agent", func(p *corev1.Pod) {
 				yes := true
 				p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
 			})
 		}},
-		{name: "pods are expected", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
-		{name: "a pod is protected", changes: func(s *testCluster) {
+		{name: "the node is nominated", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
+		{name: "a pod has the do-not-disrupt annotation", changes: func(s *testCluster) {
 			s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
-		{name: "a budget of pods is spent", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
-		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
-		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.MethodExpiration, changes: blockByBudgetWithGrace,
+		{name: "a PodDisruptionBudget allows no eviction", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
+		{name: "a PodDisruptionBudget, and a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
+		{name: "a PodDisruptionBudget, and an expiring node with a grace period", reason: karpenter.DisruptionReasonDrifted, method: planning.MethodExpiration, changes: blockByBudgetWithGrace,
 			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
-		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
+		{name: "the node has the do-not-disrupt annotation", changes: node("old-0", func(n *corev1.Node) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
-		{name: "the budget is smaller by now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
-		{name: "the budget cannot be read", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
-		{name: "its time zone is invalid", changes: func(s *testCluster) {
+		{name: "the budget is smaller now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
+		{name: "the budget is invalid", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
+		{name: "the budget's time zone is invalid", changes: func(s *testCluster) {
 			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
 			})
 		}, blocked: "NodePool default: annotation joist.sh/budget-time-zone"},
 		{name: "another node is not ready", changes: node("old-2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), blocked: "NodePool default: No allowed disruptions"},
-		{name: "another node is going", changes: func(s *testCluster) {
+		{name: "another node is being deleted", changes: func(s *testCluster) {
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-2"}, ""); err != nil {
 				s.t.Fatal(err)
 			}
 		}, blocked: "NodePool default: No allowed disruptions"},
-		{name: "another proposal acts", changes: func(s *testCluster) {
+		{name: "another proposal is in execution", changes: func(s *testCluster) {
 			other := s.newProposal("q", "old-2")
 			other.deliver(event.Proposed, "")
 			s.advance(planning.ConfirmAfter)
@@ -268,13 +268,13 @@ func TestLiveObjections(t *testing.T) {
 			other.deliver(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
 		{name: "the limit is reached", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 3) }},
-		{name: "the limit is reached by what stays", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 1) }, blocked: "NodePool default: a replacement was not admitted: limit cpu=2 would be exceeded: 4"},
-		{name: "the limit is reached and counts all", changes: func(s *testCluster) {
+		{name: "the remaining nodes reach the limit", changes: func(s *testCluster) { s.setBudgetAndLimit("2", 1) }, blocked: "NodePool default: a replacement was not admitted: limit cpu=2 would be exceeded: 4"},
+		{name: "strict limits count the replaced nodes", changes: func(s *testCluster) {
 			s.setBudgetAndLimit("2", 3)
 			s.setStrictLimits()
 		}, blocked: "NodePool default: a replacement was not admitted: limit cpu=6 would be exceeded: 8"},
-		{name: "the money is spent", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement was not admitted: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
-		{name: "the pool is going", changes: func(s *testCluster) {
+		{name: "the price limit is reached", changes: func(s *testCluster) { s.setBudgetAndPriceLimit("2", 3) }, blocked: "NodePool default: a replacement was not admitted: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
+		{name: "the pool is being deleted", changes: func(s *testCluster) {
 			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
 			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 				s.t.Fatal(err)
@@ -299,10 +299,10 @@ func TestLiveObjections(t *testing.T) {
 			}
 			s.expectStates(stateUntouched, "old-0", "old-1")
 			if s.getClaim("new-0") != nil {
-				t.Error("its replacement was created")
+				t.Error("the replacement was created despite the objection")
 			}
 			if told := s.eventsWithReason("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
-				t.Errorf("the Events are %q, want %q", told, c.blocked)
+				t.Errorf("got the Events %q, want %q", told, c.blocked)
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func blockByBudgetWithGrace(s *testCluster) {
 
 // A node expires even while it is being replaced: the deletion does not wait for a late
 // replacement.
-func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
+func TestExpiryDoesNotWaitForReplacement(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.setBudgetAndLimit("1", 5)
 	m := s.startProposal(1, "old-0")
@@ -345,19 +345,19 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	})
 	s.advanceOnce(time.Minute - time.Second)
 	if c := s.getClaim("old-0"); c == nil || c.DeletionTimestamp != nil {
-		t.Fatalf("before its end, and before its replacement has come: %+v", c)
+		t.Fatalf("before its expiry, and before its replacement is initialized, the old claim is %+v", c)
 	}
 	s.advanceOnce(time.Second)
 	if c := s.getClaim("old-0"); c != nil && c.DeletionTimestamp == nil {
-		t.Error("at its end it is there still")
+		t.Error("the claim expired and was not deleted")
 	}
 	if c := s.getClaim("new-0"); c == nil || c.DeletionTimestamp != nil {
-		t.Error("its replacement went with it")
+		t.Error("the replacement was deleted with the expired claim")
 	}
 }
 
 // A claim that is deleted, or carries another proposal, makes the whole proposal stale.
-func TestClaimsOfAProposalGoTogether(t *testing.T) {
+func TestProposalIsStaleAsAWhole(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	s.newProposal("p", "old-0", "nobody").deliver(event.Proposed, fault.Stale)
 	s.expectStates(stateUntouched, "old-0")
@@ -400,7 +400,7 @@ func TestOtherReplacements(t *testing.T) {
 
 // The marks of a disruption are removed if there is no proposal: a user removed it, or Karpenter
 // began the disruption.
-func TestLeftOverDisruption(t *testing.T) {
+func TestLeftOverDisruptionMarksAreRemoved(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	m := s.startProposal(1, "old-0")
 	m.deliver(event.Confirmed, "")
@@ -410,7 +410,7 @@ func TestLeftOverDisruption(t *testing.T) {
 }
 
 // A taint alone is removed too, unless the claim is being deleted.
-func TestLeftOverTaint(t *testing.T) {
+func TestLeftOverTaintIsRemoved(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	for _, name := range []string{"old-0", "old-1"} {
 		s.ChangeObject(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
@@ -423,7 +423,7 @@ func TestLeftOverTaint(t *testing.T) {
 	s.expectStates(stateUntouched, "old-0")
 	s.expectStates("going", "old-1")
 	if !karpenter.HasTaint(s.getNode("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
-		t.Error("the node of a claim that is being deleted takes pods again")
+		t.Error("the taint was removed from the node of a claim that is being deleted")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestDisruptionMarksAreRestored(t *testing.T) {
 }
 
 // A lost swap is retried, because kubelets and users also write nodes and claims.
-func TestLostSwapsAreTriedAgain(t *testing.T) {
+func TestLostSwapsAreRetried(t *testing.T) {
 	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
 		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
 			s := newInitializedCluster(t, 1)
@@ -456,7 +456,7 @@ func TestLostSwapsAreTriedAgain(t *testing.T) {
 
 // If a claim is deleted while its proposal starts, it is not tainted, and the proposal does not
 // continue without it.
-func TestNoticedWhileItBegins(t *testing.T) {
+func TestClaimDeletedWhileProposalStarts(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	m := s.startProposal(1, "old-0", "old-1")
 	s.startService(&deletingClient{Client: s.ClientFor("lifecycle"), site: s, name: "old-1"})
@@ -466,7 +466,7 @@ func TestNoticedWhileItBegins(t *testing.T) {
 	s.expectStates(stateUntouched, "old-0")
 	s.expectStates("going", "old-1")
 	if s.getClaim("new-0") != nil {
-		t.Error("it went on without one of its claims")
+		t.Error("the proposal continued without one of its claims")
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *crashScenario) restartIfCrashed() bool {
 func (p *crashScenario) deliverConfirmation() {
 	err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed))
 	if !p.hasCrashed() && err != nil {
-		p.t.Fatalf("error without a crash: %v", err)
+		p.t.Fatalf("returned an error without a crash: %v", err)
 	}
 	if !p.hasCrashed() {
 		return
@@ -55,7 +55,7 @@ func (p *crashScenario) deliverConfirmation() {
 		return
 	}
 	if err := p.svc.Handle(p.t.Context(), p.envelope(event.Confirmed)); err != nil && !fault.Is(err, fault.Stale) {
-		p.t.Fatalf("the message that came again: %v", err)
+		p.t.Fatalf("the redelivered message failed: %v", err)
 	}
 }
 
@@ -130,17 +130,17 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 	p.checkInvariants(2, p.limit)
 	for _, c := range p.listClaims() {
 		if _, _, planned := admission.BatchOf(c); planned && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil {
-			p.t.Errorf("%s: %s is forgotten at the door", name, c.Name)
+			p.t.Errorf("%s: %s was never admitted", name, c.Name)
 		}
 	}
 	one, other := p.disruptionState("old-0"), p.disruptionState("old-1")
 	// Disruption confirms or drops proposals that are not confirmed yet.
 	proposed := func(text string) bool { return text == stateUntouched || text == "proposed " && !p.redelivers }
 	if one != other && (!proposed(one) || !proposed(other)) || !proposed(one) && one != "going" {
-		p.t.Errorf("%s: the old nodes are %q and %q", name, one, other)
+		p.t.Errorf("%s: the old nodes are in the states %q and %q", name, one, other)
 	}
 	if got := p.disruptionState("old-2"); got != stateUntouched {
-		p.t.Errorf("%s: the third claim is %q", name, got)
+		p.t.Errorf("%s: the third claim is in the state %q", name, got)
 	}
 	return one == "going"
 }
@@ -148,9 +148,9 @@ func (p *crashScenario) checkEnd(name string) (moved bool) {
 // After a crash at any write of a disruption, a new process completes it or rolls it back, whether
 // the message is redelivered or lost. Budget and limit are never exceeded, and no node is deleted
 // before its replacement is initialized.
-func TestCrashAnywhere(t *testing.T) {
+func TestCrashAtAnyWriteOfADisruption(t *testing.T) {
 	for _, c := range []struct{ again, comes bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
-		t.Run(fmt.Sprintf("again %v, comes %v", c.again, c.comes), func(t *testing.T) {
+		t.Run(fmt.Sprintf("redelivered %v, replacement joins %v", c.again, c.comes), func(t *testing.T) {
 			t.Parallel()
 			ended := map[bool]int{}
 			n := 0
@@ -161,12 +161,12 @@ func TestCrashAnywhere(t *testing.T) {
 					ended[moved]++
 				}
 			}
-			t.Logf("%d writes; %d ended with the nodes moved, %d were taken back", n-1, ended[true], ended[false])
+			t.Logf("%d writes; %d runs moved the nodes, %d rolled back", n-1, ended[true], ended[false])
 			if n < 12 {
-				t.Errorf("the story has only %d writes", n-1)
+				t.Errorf("the scenario has only %d writes", n-1)
 			}
 			if c.comes != (ended[true] > 0) || !c.comes && ended[false] != 2*n {
-				t.Errorf("%d ended with the nodes moved, and %d taken back", ended[true], ended[false])
+				t.Errorf("%d runs moved the nodes, and %d rolled back", ended[true], ended[false])
 			}
 		})
 	}
@@ -199,10 +199,10 @@ func newCrashScenario(t *testing.T, n int, done, again, comes bool) (*crashScena
 	for range 4 {
 		p.advanceWithPeers(time.Second)
 	}
-	moved := p.checkEnd(fmt.Sprintf("write %d, done %t", n, done))
+	moved := p.checkEnd(fmt.Sprintf("crash at write %d, write took effect %t", n, done))
 	if moved {
 		if c := s.getClaim("new-0"); c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
-			t.Errorf("write %d, done %t: nothing came for the nodes that went", n, done)
+			t.Errorf("crash at write %d, write took effect %t: the old nodes were deleted without an initialized replacement", n, done)
 		}
 	}
 	return p, moved

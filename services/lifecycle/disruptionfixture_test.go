@@ -179,7 +179,7 @@ func (s *testCluster) expectStates(want string, claims ...string) {
 	s.t.Helper()
 	for _, name := range claims {
 		if got := s.disruptionState(name); got != want {
-			s.t.Errorf("%s is %q, want %q", name, got, want)
+			s.t.Errorf("%s is in state %q, want %q", name, got, want)
 		}
 	}
 }
@@ -231,9 +231,9 @@ func (s *testCluster) findViolation(budget, limit int) string {
 		begins := disruption.ActingProposal(claims[e.Key.Name]) != nil && (before == nil || disruption.ActingProposal(before) == nil)
 		switch missing := missingReplacement(claims, claims[e.Key.Name]); {
 		case begins && countLeaving(claims) > budget:
-			return fmt.Sprintf("version %d: %d nodes are going at a time, the budget is %d", e.Version, countLeaving(claims), budget)
+			return fmt.Sprintf("version %d: %d nodes are being deleted at once, the budget is %d", e.Version, countLeaving(claims), budget)
 		case created && !all && countStaying(claims, back, e.At) > limit:
-			return fmt.Sprintf("version %d: %d claims stay with %s, the limit is %d", e.Version, countStaying(claims, back, e.At), e.Key.Name, limit)
+			return fmt.Sprintf("version %d: %d claims remain in addition to %s, the limit is %d", e.Version, countStaying(claims, back, e.At), e.Key.Name, limit)
 		case all && len(claims) > limit:
 			return fmt.Sprintf("version %d: there are %d claims, the limit is %d", e.Version, len(claims), limit)
 		case e.Verb == memcluster.VerbDelete && missing != "":

@@ -68,16 +68,16 @@ func TestDecisions(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	told := s.countMetrics()
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 1, "old-0", "old-1")
-	expectCounts(t, "it is only proposed", told)
+	expectCounts(t, "proposed, not executed", told)
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "it acts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
+	expectCounts(t, "execution starts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	m.deliver(event.Confirmed, "")
 	s.advance(2 * time.Second)
-	expectCounts(t, "it is confirmed again", told)
+	expectCounts(t, "confirmed again", told)
 	s.launchReplacement()
 	s.advance(10 * time.Second)
 	s.expectStates("going", "old-0", "old-1")
-	expectCounts(t, "it ends", told)
+	expectCounts(t, "execution ends", told)
 
 	s = newInitializedCluster(t, 1)
 	told = s.countMetrics()
@@ -85,12 +85,12 @@ func TestDecisions(t *testing.T) {
 	m.deliver(event.Confirmed, "")
 	expectCounts(t, "a removal", told, "karpenter_voluntary_disruption_decisions_total [delete drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default delete drifted ] 1")
 	m.deliver(event.Confirmed, fault.Stale)
-	expectCounts(t, "a removal that began", told)
+	expectCounts(t, "the removal is in execution", told)
 }
 
 // A claim counts if its disruption is dropped before its execution, by disruption or because of the
 // live state.
-func TestFailedValidations(t *testing.T) {
+func TestFailedValidationsAreCounted(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	told := s.countMetrics()
 	m := s.newProposal("p", "old-0", "old-1")
@@ -111,19 +111,19 @@ func TestFailedValidations(t *testing.T) {
 }
 
 // The replacements of a rolled back disruption count once for all of its claims.
-func TestQueueFailures(t *testing.T) {
+func TestQueueFailuresAreCounted(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	told := s.countMetrics()
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 2, "old-0", "old-1")
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "it acts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
+	expectCounts(t, "execution starts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	s.handleMessage(s.newMessage(launchSettled("new", 2, "i-new", "i-other")), "")
 	s.joinNode("new-0", "i-new")
 	s.advance(10*time.Minute - 5*time.Second)
-	expectCounts(t, "it waits", told)
+	expectCounts(t, "waiting for the replacement", told)
 	s.advance(10 * time.Second)
 	s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
-	expectCounts(t, "it is rolled back", told, "karpenter_voluntary_disruption_queue_failures_total [replace underutilized multi] 1")
+	expectCounts(t, "rolled back", told, "karpenter_voluntary_disruption_queue_failures_total [replace underutilized multi] 1")
 	s.advance(time.Minute)
-	expectCounts(t, "it is over", told)
+	expectCounts(t, "after the rollback", told)
 }

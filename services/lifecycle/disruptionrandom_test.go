@@ -164,10 +164,10 @@ func TestRandomEventsRespectBudgets(t *testing.T) {
 		}
 		for _, c := range u.listClaims() {
 			if p := planning.ReadProposal(c); c.DeletionTimestamp == nil && disruption.ActingProposal(c) != nil {
-				draw.Fatalf("%s still acts on %+v", c.Name, p)
+				draw.Fatalf("%s is still marked as in execution: %+v", c.Name, p)
 			}
 			if got := u.disruptionState(c.Name); got != "going" && got != stateUntouched && got != "proposed " {
-				draw.Fatalf("%s is left %q", c.Name, got)
+				draw.Fatalf("%s ended in the state %q", c.Name, got)
 			}
 		}
 	})

@@ -67,8 +67,8 @@ func TestHourlyBudget(t *testing.T) {
 // written.
 func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	for name, change := range map[string]func(*karpenter.NodePool){
-		"the rate":      func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
-		"what has gone": func(p *karpenter.NodePool) { annotations(p)[budget.SpentAnnotation] = "[" },
+		"an invalid rate":                       func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
+		"an invalid record of past disruptions": func(p *karpenter.NodePool) { annotations(p)[budget.SpentAnnotation] = "[" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newInitializedCluster(t, 2)
@@ -83,7 +83,7 @@ func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	s.proposeSingle("old-0").deliver(event.Confirmed, "")
 	s.expectStates("going", "old-0")
 	if _, written := s.getPool().Annotations[budget.SpentAnnotation]; written {
-		t.Error("disruptions are recorded without a rate")
+		t.Error("disruptions are recorded for a pool without a rate")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for n := range 5 {
-			t.Run(fmt.Sprintf("write %d, done %t", n, done), func(t *testing.T) {
+			t.Run(fmt.Sprintf("crash at write %d, write took effect %t", n, done), func(t *testing.T) {
 				s := newInitializedCluster(t, 3)
 				s.setRate("1")
 				s.advance(time.Second)
@@ -141,7 +141,7 @@ func TestNoHourExceedsBudget(t *testing.T) {
 				}
 			}
 			if within > most {
-				r.Fatalf("within an hour from %s on %d begin, and %d may: %v", from, within, most, began)
+				r.Fatalf("within an hour from %s on %d disruptions start, the limit is %d: %v", from, within, most, began)
 			}
 		}
 	})

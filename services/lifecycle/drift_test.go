@@ -42,12 +42,12 @@ func withClassHash(t *testing.T) *testCluster {
 }
 
 // The condition follows inventories and the class. A process without an inventory clears nothing.
-func TestDrifted(t *testing.T) {
+func TestDriftConditionFollowsInventories(t *testing.T) {
 	s := withClassHash(t)
 	s.deliverInventory("subnet-1")
 	s.reconcile()
 	if reason, _ := s.driftReason(); reason != "" {
-		t.Fatalf("a node as it was launched has drifted: %s", reason)
+		t.Fatalf("a newly launched node has drifted: %s", reason)
 	}
 	subnets := func(ids ...string) {
 		s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
@@ -63,31 +63,31 @@ func TestDrifted(t *testing.T) {
 	began := s.now
 	s.reconcile()
 	if reason, since := s.driftReason(); reason != "SubnetDrift" || !since.Equal(began) {
-		t.Fatalf("its subnet is selected no more: %q since %s", reason, since)
+		t.Fatalf("after its subnet was deselected, the drift reason is %q since %s", reason, since)
 	}
 	s.restartService()
 	s.advance(10 * time.Second)
 	if reason, since := s.driftReason(); reason != "SubnetDrift" || !since.Equal(began) {
-		t.Errorf("another process, without an inventory: %q since %s", reason, since)
+		t.Errorf("in a new process without an inventory, the drift reason is %q since %s", reason, since)
 	}
 	subnets("subnet-2", "subnet-1")
 	s.reconcile()
 	s.deliverInventory("subnet-1")
 	s.advance(time.Second)
 	if reason, _ := s.driftReason(); reason != "" {
-		t.Errorf("its subnet is selected again: %q", reason)
+		t.Errorf("after its subnet was selected again, the drift reason is %q", reason)
 	}
 	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.EC2NodeClass).Status.AMIs[0].ID = "ami-2"
 	})
 	s.advance(time.Second)
 	if reason, _ := s.driftReason(); reason != "AMIDrift" {
-		t.Errorf("there is another image: %q", reason)
+		t.Errorf("after the image changed, the drift reason is %q", reason)
 	}
 }
 
 // Drift from the NodePool is detected at once, without an inventory.
-func TestPoolDrifted(t *testing.T) {
+func TestNodePoolDriftIsDetectedAtOnce(t *testing.T) {
 	s := withClassHash(t)
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodePoolHashAnnotationKey] = "1"
@@ -95,7 +95,7 @@ func TestPoolDrifted(t *testing.T) {
 	})
 	s.advance(2 * time.Second)
 	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
-		t.Fatalf("its pool's template is another: %q", reason)
+		t.Fatalf("after the pool's template changed, the drift reason is %q", reason)
 	}
 	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef.Group = "other"
@@ -105,7 +105,7 @@ func TestPoolDrifted(t *testing.T) {
 	})
 	s.advance(2 * time.Second)
 	if reason, _ := s.driftReason(); reason != "NodePoolDrifted" {
-		t.Errorf("the NodePool has another node class, and the claim has drifted: %q", reason)
+		t.Errorf("after the NodePool's node class changed, the drift reason is %q", reason)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestUnchangedDriftIsNotWritten(t *testing.T) {
 	s.advance(2 * time.Second)
 	before := s.getClaim("one-0")
 	if reason, _ := s.driftReason(); reason != "SubnetDrift" {
-		t.Fatalf("it is in another subnet: %q", reason)
+		t.Fatalf("in another subnet, the drift reason is %q", reason)
 	}
 	for range 12 {
 		s.now = s.now.Add(time.Minute)
@@ -124,6 +124,6 @@ func TestUnchangedDriftIsNotWritten(t *testing.T) {
 		s.reconcile()
 	}
 	if after := s.getClaim("one-0"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("the claim was written again: %s after %s", after.ResourceVersion, before.ResourceVersion)
+		t.Errorf("the claim was written again: version %s after %s", after.ResourceVersion, before.ResourceVersion)
 	}
 }

@@ -165,7 +165,7 @@ func TestEmptyNodesAreRemovedTogether(t *testing.T) {
 		x.remoteClient.mu.Lock()
 		defer x.remoteClient.mu.Unlock()
 		if tainted := x.tainted["nc499"].Sub(noticed); tainted < 0 || tainted > 3*time.Second {
-			t.Errorf("the notice among them became a taint after %s", tainted)
+			t.Errorf("the notice was handled after %s", tainted)
 		}
 		for call, most := range map[string]int{
 			"list NodePool": nodes / 25, "list NodeClaim": nodes / 25, "list PodDisruptionBudget": nodes / 25, "list Node": 0, "list Pod": 0,
@@ -175,11 +175,11 @@ func TestEmptyNodesAreRemovedTogether(t *testing.T) {
 			"get NodeClaim": 2 * nodes,
 		} {
 			if got := x.callCounts[call]; got > most {
-				t.Errorf("%d times %s of %d nodes, more than %d", got, call, nodes, most)
+				t.Errorf("%d calls %s for %d nodes, more than %d", got, call, nodes, most)
 			}
 		}
 		if took > time.Minute {
-			t.Errorf("it took %s until each of them was going", took)
+			t.Errorf("all claims were being deleted only after %s", took)
 		}
 		t.Logf("all claims are being deleted after %s; results %v; calls %v", took, x.results, x.callCounts)
 	})

@@ -24,7 +24,7 @@ func (s *testCluster) runNode() {
 	s.joinNode("node-1", "i-1")
 	s.advance(5 * time.Second)
 	if c := s.getClaim("one-0"); c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		s.t.Fatalf("the claim is %+v", c)
+		s.t.Fatalf("got claim %+v", c)
 	}
 	s.takeSent()
 }
@@ -58,7 +58,7 @@ func (s *testCluster) terminationDeadline() string {
 }
 
 // The life of a claim from creation to termination.
-func TestLife(t *testing.T) {
+func TestNodeClaimLifecycle(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	node := s.getNodeOf()
@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "one-0")), "")
 	s.advance(time.Minute)
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-		t.Errorf("it is tagged, and yet %v", got)
+		t.Errorf("the instance is tagged, but lifecycle sent %v", got)
 	}
 
 	s.addPodTo("web")
@@ -89,7 +89,7 @@ func TestLife(t *testing.T) {
 	}
 	s.advance(10 * time.Second)
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-		t.Fatalf("while the pod still runs: %v", got)
+		t.Fatalf("sent while the pod still runs: %v", got)
 	}
 	if err := s.DeletePod(t.Context(), cluster.KeyOf(web), "", 0); err != nil {
 		t.Fatal(err)
@@ -101,16 +101,16 @@ func TestLife(t *testing.T) {
 	s.restartService()
 	s.advance(65 * time.Second)
 	if n := len(s.takeSent()); n != 3 {
-		t.Errorf("asked %d times in 65 s while the finalizer stands", n)
+		t.Errorf("requested the termination %d times in 65 s", n)
 	}
 	if s.getClaim("one-0") == nil || s.getNodeOf() == nil {
-		t.Fatal("claim or node went before EC2 showed the instance terminated")
+		t.Fatal("the claim or node was removed before EC2 showed the instance as terminated")
 	}
 
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
 	s.advance(4 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Errorf("remaining: claim %v, node %v", s.getClaim("one-0"), s.getNodeOf())
+		t.Errorf("the claim and node were not removed: claim %v, node %v", s.getClaim("one-0"), s.getNodeOf())
 	}
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
 		t.Errorf("afterwards: %v", got)
@@ -119,7 +119,7 @@ func TestLife(t *testing.T) {
 
 // An instance that EC2 reports as terminated has its claim and node removed, although its
 // termination was not requested.
-func TestInstanceGoneByItself(t *testing.T) {
+func TestInstanceTerminatedWithoutRequest(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	e := s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
@@ -127,12 +127,12 @@ func TestInstanceGoneByItself(t *testing.T) {
 	s.handleMessage(e, "")
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Error("claim or node is left")
+		t.Error("the claim or node was not removed")
 	}
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-2", Shown: s.now}), "")
 }
 
-func TestNotice(t *testing.T) {
+func TestInterruptionNotice(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	notice := func(kind event.NoticeKind, in time.Duration) event.Envelope {
@@ -144,13 +144,13 @@ func TestNotice(t *testing.T) {
 	}
 	s.handleMessage(notice(event.RebalanceRecommendation, 0), "")
 	if s.getClaim("one-0").DeletionTimestamp != nil {
-		t.Fatal("a recommendation removed the node")
+		t.Fatal("a rebalance recommendation removed the node")
 	}
 
 	s.handleMessage(notice(event.SpotInterruption, 2*time.Minute), "")
 	want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
 	if got := s.terminationDeadline(); got != want || s.getClaim("one-0").DeletionTimestamp == nil {
-		t.Fatalf("the deadline is %q, want %s", got, want)
+		t.Fatalf("got deadline %q, want %s", got, want)
 	}
 	if got := s.unavailableOfferings(); len(got) != 1 || got[0].Offering != offering || got[0].Reason != "spot-interruption" {
 		t.Errorf("unavailable offerings: %v", got)
@@ -161,7 +161,7 @@ func TestNotice(t *testing.T) {
 	})
 	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Key.Name == "one-0" })
 	if marked < 0 || deleted < marked {
-		t.Errorf("the deadline is write %d, and the deletion %d", marked, deleted)
+		t.Errorf("the deadline was write %d, and the deletion write %d; want the deadline first", marked, deleted)
 	}
 
 	// A repeated notice does not move the deadline later; only an earlier deadline replaces it.
@@ -173,13 +173,13 @@ func TestNotice(t *testing.T) {
 	}
 	s.handleMessage(notice(event.ScheduledChange, time.Minute), "")
 	if got, want := s.terminationDeadline(), s.now.Add(time.Minute).Format(time.RFC3339); got != want {
-		t.Errorf("an earlier deadline: %s, want %s", got, want)
+		t.Errorf("after an earlier notice the deadline is %s, want %s", got, want)
 	}
 }
 
 // A notice whose swap is lost is redelivered, because a spot instance has two minutes and no
 // other message follows.
-func TestNoticeIsNotLost(t *testing.T) {
+func TestNoticeIsRetriedAfterLostSwap(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
@@ -199,7 +199,7 @@ func TestDeadlineEndsTheDrain(t *testing.T) {
 	s.handleMessage(s.newMessage(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-1", Noticed: s.now, Deadline: s.now.Add(2 * time.Minute)}), "")
 	s.advance(119 * time.Second)
 	if got := slices.DeleteFunc(typesAndSubjects(s.takeSent()), func(w string) bool { return w == "tag.requested.v1 instance/i-1" }); len(got) != 0 {
-		t.Fatalf("before the deadline: %v", got)
+		t.Fatalf("sent before the deadline: %v", got)
 	}
 	s.advance(4 * time.Second)
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, typesAndSubjects(s.takeSent())); diff != "" {

@@ -20,7 +20,7 @@ import (
 func TestPlanWarningsOnClass(t *testing.T) {
 	s := newTestCluster(t)
 	s.addNodeClass("")
-	tooLong := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
+	tooLong := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "the user data has 20000 bytes, the limit of EC2 is 16384 (try: shorten it)"}
 	plan := func() []event.Envelope {
 		held := s.startBatch()
 		s.handleMessage(s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []planning.Warning{
@@ -44,13 +44,13 @@ func TestPlanWarningsOnClass(t *testing.T) {
 			t.Errorf("sent %v", typesAndSubjects(sent))
 		}
 		if got := said(); !slices.Equal(got, want) {
-			t.Fatalf("said %q", got)
+			t.Fatalf("got Events %q", got)
 		}
 	}
 	s.now = s.now.Add(10 * time.Minute)
 	plan()
 	if got := said(); len(got) != 4 {
-		t.Errorf("said %q", got)
+		t.Errorf("got Events %q", got)
 	}
 }
 
@@ -89,6 +89,6 @@ func TestPlanEvents(t *testing.T) {
 		"Normal Nominated shop/web: Pod should schedule on: nodeclaim/intent-0",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("said %q", got)
+		t.Errorf("got Events %q", got)
 	}
 }

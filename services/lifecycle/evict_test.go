@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestUrgency: pods are removed in the order of the list, regardless of the order of the input.
-func TestUrgency(t *testing.T) {
+// TestEvictionOrder: pods are removed in the order of the list, regardless of the order of the input.
+func TestEvictionOrder(t *testing.T) {
 	soon := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	late := soon.Add(time.Minute)
 	order := []podRemoval{
@@ -26,7 +26,7 @@ func TestUrgency(t *testing.T) {
 	slices.SortStableFunc(got, compareUrgency)
 	for i := range order {
 		if compareUrgency(got[i], order[i]) != 0 {
-			t.Fatalf("at %d is %+v, and it is the turn of %+v", i, got[i], order[i])
+			t.Fatalf("at %d got %+v, want %+v", i, got[i], order[i])
 		}
 	}
 }

@@ -87,7 +87,7 @@ type crashingClient struct {
 	completesLast bool
 }
 
-var errCrashed = fault.E("writing", fault.Unknown, errors.New("the process is dead"))
+var errCrashed = fault.E("writing", fault.Unknown, errors.New("the process has crashed"))
 
 func (m *crashingClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return m.write(o, func() (cluster.Object, error) { return m.Client.Create(ctx, o) })
@@ -132,7 +132,7 @@ func (s *testCluster) reconcile() {
 		s.t.Fatal(err)
 	}
 	if changed := s.cache.ListMutated(); len(changed) > 0 {
-		s.t.Fatalf("objects of the cache were changed: %v", changed)
+		s.t.Fatalf("objects of the cache were mutated: %v", changed)
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *testCluster) handleMessage(e event.Envelope, want fault.Kind) {
 	s.t.Helper()
 	s.cache.DeliverAll()
 	if err := s.svc.Handle(s.t.Context(), e); fault.KindOf(err) != want {
-		s.t.Fatalf("handling %s: %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
+		s.t.Fatalf("handling %s: got error kind %q (%v), want %q", e.Type, fault.KindOf(err), err, want)
 	}
 }
 

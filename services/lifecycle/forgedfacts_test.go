@@ -25,7 +25,7 @@ func forgedSettled(intent string, n int) event.LaunchSettled {
 
 // A launch result that names instances of other claims neither terminates them nor binds them to
 // another claim, neither for an unknown intent nor for one that waits for instances.
-func TestForgedSettledEndsNothing(t *testing.T) {
+func TestForgedLaunchResultTerminatesNothing(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	s.launchIntent("waits", 2)
 	before := s.boundInstances()
@@ -38,7 +38,7 @@ func TestForgedSettledEndsNothing(t *testing.T) {
 	elsewhere.Instances[0].Zone = "eu-west-1b"
 	s.handleMessage(s.newMessage(elsewhere), "")
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it led to %v", typesAndSubjects(got))
+		t.Errorf("a forged launch result sent %v", typesAndSubjects(got))
 	}
 	if diff := cmp.Diff(before, s.boundInstances()); diff != "" {
 		t.Error(diff)
@@ -46,21 +46,21 @@ func TestForgedSettledEndsNothing(t *testing.T) {
 }
 
 // The claims are read live, so the cache need not contain them.
-func TestForgedSettledIsComparedLive(t *testing.T) {
+func TestForgedLaunchResultIsComparedLive(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
 	if err := s.svc.Handle(t.Context(), s.newMessage(launchSettled("unknown", 1, "i-1"))); !fault.Is(err, fault.Poison) {
-		t.Errorf("the message is answered with %v", err)
+		t.Errorf("a forged launch result returned %v, want kind poison", err)
 	}
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it led to %v", typesAndSubjects(got))
+		t.Errorf("a forged launch result sent %v", typesAndSubjects(got))
 	}
 }
 
 // Of the instances without a claim that messages name, at most three or a tenth of the cluster are
 // terminated, counted over all messages. An inventory terminates the others.
-func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
+func TestLaunchResultOrphansCountAgainstTheBreaker(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	stray := func(n int) string { return fmt.Sprintf("i-stray%d", n) }
@@ -74,7 +74,7 @@ func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	s.handleMessage(s.newMessage(launchSettled("unknown", 1, stray(0))), "")
 	ended := typesAndSubjects(s.takeSent())
 	if len(ended) != 4 {
-		t.Errorf("it ended %v", ended)
+		t.Errorf("launch results terminated %v", ended)
 	}
 	alive := []event.Listed{listedInstance(stray(0), "unknown", ""), listedInstance(stray(4), "unknown", "")}
 	for i := range 8 {
@@ -82,16 +82,16 @@ func TestSettledOrphansCountAgainstTheBreaker(t *testing.T) {
 	}
 	s.handleMessage(s.inventoryMessage(s.now, alive...), "")
 	if got := s.takeSent(); len(got) != 2 {
-		t.Errorf("an inventory ended %v", typesAndSubjects(got))
+		t.Errorf("an inventory terminated %v", typesAndSubjects(got))
 	}
 	if len(*told) != 5 {
-		t.Errorf("it was counted %v", *told)
+		t.Errorf("the metrics are %v", *told)
 	}
 }
 
 // A termination request for an instance without a claim contains the instance's intent and tags.
 // The launcher compares both.
-func TestOrphansAreEndedByTheirTags(t *testing.T) {
+func TestOrphansAreTerminatedByTheirTags(t *testing.T) {
 	s := newTestCluster(t)
 	s.handleMessage(s.newMessage(launchSettled("lost", 1, "i-1")), "")
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-2", "other", "other-0")), "")
@@ -120,7 +120,7 @@ func (s *testCluster) instanceGone(instance string) event.Envelope {
 // Messages about terminated instances that nothing in the cluster confirms remove at most three
 // claims or a tenth: their nodes are ready and no termination was requested. A node that is not
 // ready is removed at once.
-func TestForgedGoneStops(t *testing.T) {
+func TestForgedTerminationsAreLimited(t *testing.T) {
 	s := newInitializedCluster(t, 8)
 	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	for i := range 8 {
@@ -132,10 +132,10 @@ func TestForgedGoneStops(t *testing.T) {
 	}
 	s.advance(5 * time.Second)
 	if n := len(s.listClaims()); n != 5 {
-		t.Fatalf("%d of 8 claims are left", n)
+		t.Fatalf("%d of 8 claims remain", n)
 	}
 	if len(*told) != 5 {
-		t.Errorf("it was counted %v", *told)
+		t.Errorf("the metrics are %v", *told)
 	}
 	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -180,6 +180,6 @@ func TestExpectedTerminationsAreNotLimited(t *testing.T) {
 	}
 	s.advance(5 * time.Second)
 	if n := len(s.listClaims()); n != 0 {
-		t.Errorf("%d claims are left", n)
+		t.Errorf("%d claims remain", n)
 	}
 }

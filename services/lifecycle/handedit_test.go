@@ -41,13 +41,13 @@ func TestDrainEditedByHand(t *testing.T) {
 		name string
 		edit func(s *testCluster)
 	}{
-		{"the deadline taken off", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { delete(c.Annotations, key) }) }},
-		{"the deadline made nonsense", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "now") }) }},
-		{"the deadline put off", func(s *testCluster) {
+		{"deadline removed", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { delete(c.Annotations, key) }) }},
+		{"invalid deadline", func(s *testCluster) { s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, "now") }) }},
+		{"deadline postponed", func(s *testCluster) {
 			s.editClaim(func(c *karpenter.NodeClaim) { annotateAs(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
 		}},
-		{"all conditions taken off", func(s *testCluster) { s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }) }},
-		{"said to be drained", func(s *testCluster) {
+		{"all conditions removed", func(s *testCluster) { s.editClaimStatus(func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }) }},
+		{"Drained condition set to true", func(s *testCluster) {
 			s.editClaimStatus(func(c *karpenter.NodeClaim) {
 				c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrained, Status: metav1.ConditionTrue, Reason: "Mine"}, s.now)
 			})
@@ -64,13 +64,13 @@ func TestDrainEditedByHand(t *testing.T) {
 			c.edit(s)
 			s.advance(20 * time.Second)
 			if s.isTerminationRequested("i-1") {
-				t.Fatal("the instance was to end while its pod ran, before its time")
+				t.Fatal("termination was requested before the deadline while a pod still ran")
 			}
 			// The queue redelivers the notice, as it may at any time.
 			s.handleMessage(e, "")
 			s.advance(over.Sub(s.now) + 15*time.Second)
 			if !s.isTerminationRequested("i-1") {
-				t.Errorf("its time is over, and the instance is not to end: %+v", s.getClaim("one-0"))
+				t.Errorf("termination was not requested after the deadline: %+v", s.getClaim("one-0"))
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestDrainEditedByHand(t *testing.T) {
 
 // A message that is delivered ten times, hours late, or with only the cluster's name, has the
 // effect of one message or none.
-func TestDuplicatedAndOldFacts(t *testing.T) {
+func TestDuplicatedAndLateMessages(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
@@ -88,7 +88,7 @@ func TestDuplicatedAndOldFacts(t *testing.T) {
 		s.now = s.now.Add(7 * time.Second)
 		s.cache.DeliverAll()
 		if got := s.terminationDeadline(); got != want {
-			t.Fatalf("the deadline is %s, want %s", got, want)
+			t.Fatalf("got deadline %s, want %s", got, want)
 		}
 	}
 	gone := s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
@@ -97,12 +97,12 @@ func TestDuplicatedAndOldFacts(t *testing.T) {
 	}
 	s.advance(time.Minute)
 	if s.getNodeOf() != nil || s.getClaim("one-0") != nil {
-		t.Fatal("the instance is gone, and its node or claim stays")
+		t.Fatal("the instance is terminated, but its node or claim remains")
 	}
 	s.now = s.now.Add(6 * time.Hour)
 	s.handleMessage(e, fault.Foreign)
 	s.handleMessage(gone, "")
 	if len(s.listClaims()) > 0 {
-		t.Error("something came of old facts")
+		t.Error("late messages created claims")
 	}
 }

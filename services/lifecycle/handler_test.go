@@ -56,18 +56,18 @@ func TestConcurrentHandler(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		begin("the first look", func() error { return look(t.Context()) })
+		begin("the first reconcile", func() error { return look(t.Context()) })
 		for range lifecycle.MaxInFlight - 2 {
-			begin("the last fact", facts)
+			begin("the last message", facts)
 		}
-		begin("the second look", func() error { return look(t.Context()) })
+		begin("the second reconcile", func() error { return look(t.Context()) })
 		begin("the notice", notice)
 		all.Wait()
 		if ended["the notice"] > 3*time.Second || len(d.tainted) != 1 {
-			t.Errorf("the notice was obeyed after %s: %v", ended["the notice"], d.tainted)
+			t.Errorf("the notice was handled after %s: %v", ended["the notice"], d.tainted)
 		}
-		if ended["the second look"] > 21*time.Second || ended["the last fact"] < ended["the second look"] {
-			t.Errorf("the second look ended after %s, the last fact after %s", ended["the second look"], ended["the last fact"])
+		if ended["the second reconcile"] > 21*time.Second || ended["the last message"] < ended["the second reconcile"] {
+			t.Errorf("the second reconcile ended after %s, the last message after %s", ended["the second reconcile"], ended["the last message"])
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestInventoryFromTheFuture(t *testing.T) {
 	}
 	kinds, _ = s.deliverTogether(s.inventoryMessage(s.now.Add(time.Second)))
 	if diff := cmp.Diff([]fault.Kind{""}, kinds); diff != "" {
-		t.Errorf("clocks may disagree: %s", diff)
+		t.Errorf("an inventory whose clock is slightly ahead was rejected: %s", diff)
 	}
 	document, err := event.DecodeBody[event.InstancesListed](s.inventoryMessage(s.now.Add(24 * time.Hour)))
 	if err != nil {

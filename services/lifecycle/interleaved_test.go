@@ -35,7 +35,7 @@ func (o *interleavedList) List(ctx context.Context, kind cluster.Kind, namespace
 
 // Two plans of one batch that are admitted concurrently use the same count, so only one of them may
 // be admitted. The swap is at the version of the outbox that was read before counting.
-func TestAdmissionSwapsCountedOutbox(t *testing.T) {
+func TestAdmissionComparesCountedOutboxVersion(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	first, second := s.planMessage(held, s.planIntent(held, "one", 1)), s.planMessage(held, s.planIntent(held, "two", 1))
@@ -77,10 +77,10 @@ func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 		s.advance(3 * time.Second)
 	}
 	if !deleted {
-		t.Fatal("nothing was checked before the end")
+		t.Fatal("the old claim was not deleted within the test")
 	}
 	if s.getClaim("old-0") == nil || s.getClaim("old-0").DeletionTimestamp != nil {
-		t.Error("a node is going whose replacement is gone")
+		t.Error("the old node was deleted although its replacement is being deleted")
 	}
 	s.expectStates(stateUntouched, "old-0")
 }
@@ -119,7 +119,7 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 	}})
 	s.reconcile()
 	if c := s.getClaim("one-0"); !admitted || c == nil || c.DeletionTimestamp != nil {
-		t.Errorf("admitted: %t; the claim is %+v", admitted, c)
+		t.Errorf("got admitted %t and claim %+v, want an admitted claim that is not deleted", admitted, c)
 	}
 }
 
@@ -132,25 +132,25 @@ func TestUnavailableIsRecordedBeforeDeletion(t *testing.T) {
 	e := s.newMessage(launchSettled("one", 2, "i-1"))
 	s.handleMessage(e, fault.Denied)
 	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
-		t.Fatal("a claim was deleted before its offering was recorded as unavailable")
+		t.Fatal("deleted the claim before recording its offering as unavailable")
 	}
 	s.ClearFaults()
 	s.handleMessage(e, "")
 	if c := s.getClaim("one-1"); len(s.unavailableOfferings()) != 1 || c != nil && c.DeletionTimestamp == nil {
-		t.Errorf("short is %v, and the claim %+v", s.unavailableOfferings(), c)
+		t.Errorf("got unavailable offerings %v and claim %+v", s.unavailableOfferings(), c)
 	}
 }
 
 // A launch result with some instances and an unspent token deletes no claim: further instances
 // may appear later, and the inventory binds them.
-func TestPartialUnspentResultDeletesNothing(t *testing.T) {
+func TestPartialLaunchResultDeletesNothing(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	body := launchSettled("one", 2, "i-1")
 	body.Spent = false
 	s.handleMessage(s.newMessage(body), "")
 	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
-		t.Fatal("the claim whose instance is late was refused")
+		t.Fatal("deleted a claim whose instance may still appear")
 	}
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
@@ -177,7 +177,7 @@ func (p *interleavedUpdate) Update(ctx context.Context, o cluster.Object) (clust
 
 // No node of a proposal is tainted before all of its claims are marked: a user deletes one of them
 // at that moment.
-func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
+func TestNoNodeIsTaintedBeforeAllClaimsAreMarked(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	m := s.startProposal(0, "old-0", "old-1")
 	s.startService(&interleavedUpdate{s.ClientFor("lifecycle"), "old-1", func() {
@@ -187,6 +187,6 @@ func TestNoNodeIsTaintedBeforeAllClaimsBegin(t *testing.T) {
 	}})
 	m.deliver(event.Confirmed, fault.Retry)
 	if c := s.getClaim("old-0"); c.DeletionTimestamp != nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) {
-		t.Errorf("old-0 is disrupted although old-1 goes by itself: %+v", c.Status.Conditions)
+		t.Errorf("old-0 is disrupted although a user deleted old-1: %+v", c.Status.Conditions)
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // An inventory binds the instances of a launch whose result was lost.
-func TestInventoryBinds(t *testing.T) {
+func TestInventoryBindsInstances(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	shown := []event.Listed{listedInstance("i-1", "one", ""), listedInstance("i-2", "one", ""), listedInstance("i-3", "one", "")}
@@ -30,7 +30,7 @@ func TestInventoryBinds(t *testing.T) {
 		t.Error(diff)
 	}
 	if c := s.getClaim("one-0"); c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
-		t.Errorf("it has the labels %v", c.Labels)
+		t.Errorf("got labels %v", c.Labels)
 	}
 	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-3"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
@@ -44,7 +44,7 @@ func TestInventoryBinds(t *testing.T) {
 
 // A missing instance is treated as terminated only after two inventories, and if its node is not
 // ready.
-func TestAbsence(t *testing.T) {
+func TestAbsentInstanceIsRemoved(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	absent := func() string { return s.getClaim("one-0").Annotations[garbagecollection.AbsentAnnotation] }
@@ -56,14 +56,14 @@ func TestAbsence(t *testing.T) {
 	look()
 	look()
 	if absent() != "" {
-		t.Fatal("an instance whose node is ready counts as absent")
+		t.Fatal("an instance whose node is ready was marked as absent")
 	}
 	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
 	})
 	look()
 	if absent() == "" || s.getClaim("one-0").DeletionTimestamp != nil {
-		t.Fatal("one absence is to be noted, and no more")
+		t.Fatal("after one inventory the claim is not marked as absent, or is deleted")
 	}
 	look(listedInstance("i-1", "one", "one-0"))
 	if absent() != "" {
@@ -77,15 +77,15 @@ func TestAbsence(t *testing.T) {
 	}
 	look()
 	if s.getClaim("one-0").DeletionTimestamp == nil {
-		t.Fatal("twice absent and not removed")
+		t.Fatal("absent in two inventories, but not removed")
 	}
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Error("claim or node is left")
+		t.Error("the claim or node was not removed")
 	}
 }
 
-func TestShownTerminated(t *testing.T) {
+func TestTerminatedInstanceIsRemoved(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	dead := listedInstance("i-1", "one", "one-0")
@@ -93,7 +93,7 @@ func TestShownTerminated(t *testing.T) {
 	s.handleMessage(s.inventoryMessage(s.now, dead), "")
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Error("claim or node is left")
+		t.Error("the claim or node was not removed")
 	}
 }
 
@@ -126,11 +126,11 @@ func TestInventoryBreakerStops(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, append(shown, listedInstance("i-1", "one", "one-0"))...), fault.Denied)
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it took %v", typesAndSubjects(got))
+		t.Errorf("the breaker stopped garbage collection, but sent %v", typesAndSubjects(got))
 	}
 	s.handleMessage(s.inventoryMessage(s.now, append(shown[:3], listedInstance("i-1", "one", "one-0"))...), "")
 	if n := len(s.takeSent()); n != 3 {
-		t.Errorf("three orphans: %d ends", n)
+		t.Errorf("for three orphans %d terminations were requested", n)
 	}
 	if diff := cmp.Diff([]string{metric.GarbageCollectionStopped.Name + " [] 1"}, *told); diff != "" {
 		t.Error(diff)
@@ -147,17 +147,17 @@ func TestInventoryBreakerAllowsTerminated(t *testing.T) {
 	dead.State = "terminated"
 	s.handleMessage(s.inventoryMessage(s.now, append(orphanInstances(4), dead)...), fault.Denied)
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it took %v", typesAndSubjects(got))
+		t.Errorf("the breaker stopped garbage collection, but sent %v", typesAndSubjects(got))
 	}
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
-		t.Error("claim or node of a terminated instance is left")
+		t.Error("the claim or node of a terminated instance was not removed")
 	}
 }
 
 // A claim that cannot be bound, written or labelled stops neither the rest of an inventory nor
 // the other claims of its intent. Its error is returned, so that the message is retried.
-func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
+func TestInventoryContinuesAfterBrokenClaim(t *testing.T) {
 	for _, broken := range []string{"bad-0", "bad-1"} {
 		t.Run(broken, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -179,10 +179,10 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 				t.Error(diff)
 			}
 			if got := typesAndSubjects(s.takeSent()); !slices.Contains(got, "terminate.requested.v1 instance/i-9") {
-				t.Errorf("the orphan stays: %v", got)
+				t.Errorf("the orphan was not terminated: %v", got)
 			}
 			if s.getClaim("one-0").DeletionTimestamp == nil {
-				t.Error("the claim of a terminated instance stays")
+				t.Error("the claim of a terminated instance was not deleted")
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
 
 // The same applies to each kind of write of an inventory: the API server rejects the writes to one
 // claim, and the others are written.
-func TestInventoryWritesEachClaimByItself(t *testing.T) {
+func TestInventoryContinuesAfterFailedWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
 	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-0", "i-1", "i-2")), "")
@@ -202,17 +202,17 @@ func TestInventoryWritesEachClaimByItself(t *testing.T) {
 	s.now = s.now.Add(2 * time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-0", "one", "one-0"), listedInstance("i-1", "one", "one-1"), listedInstance("i-2", "one", "one-2")), fault.Invalid)
 	if !tagged("one-1") || !tagged("one-2") {
-		t.Error("no tags are noted behind a claim that cannot be written")
+		t.Error("tags were not recorded on the claims after one that cannot be written")
 	}
 	s.now = s.now.Add(2 * time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now), fault.Invalid)
 	if !absent("one-1") || !absent("one-2") {
-		t.Error("no absence is noted behind a claim that cannot be written")
+		t.Error("absence was not recorded on the claims after one that cannot be written")
 	}
 	s.now = s.now.Add(2 * time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "one-1"), listedInstance("i-2", "one", "one-2")), fault.Invalid)
 	if absent("one-1") || absent("one-2") {
-		t.Error("no return is noted behind a claim that cannot be written")
+		t.Error("absence was not removed from the claims after one that cannot be written")
 	}
 }
 

@@ -28,26 +28,26 @@ type failingClient struct {
 
 func (p failingClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if o.GetName() == p.name {
-		return nil, fault.F("updating "+p.name, p.kind, "an admission webhook says no")
+		return nil, fault.F("updating "+p.name, p.kind, "an admission webhook denied it")
 	}
 	return p.Client.Update(ctx, o)
 }
 
 func (p failingClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if o.GetName() == p.name {
-		return nil, fault.F("updating the status of "+p.name, p.kind, "an admission webhook says no")
+		return nil, fault.F("updating the status of "+p.name, p.kind, "an admission webhook denied it")
 	}
 	return p.Client.UpdateStatus(ctx, o)
 }
 
 // A claim that cannot be written does not stop the launch of others.
-func TestAdmittingOneFails(t *testing.T) {
+func TestLaunchContinuesAfterFailedAdmission(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
 	s.startService(failingClient{s.ClientFor("lifecycle"), "one-0", fault.Denied})
 	if err := s.svc.Handle(t.Context(), plan); !fault.Is(err, fault.Denied) {
-		t.Errorf("the error is not reported: %v", err)
+		t.Errorf("the error was not returned: %v", err)
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
@@ -55,7 +55,7 @@ func TestAdmittingOneFails(t *testing.T) {
 }
 
 // An invalid request does not stop others.
-func TestAskingOneFails(t *testing.T) {
+func TestLaunchContinuesAfterInvalidRequest(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -64,7 +64,7 @@ func TestAskingOneFails(t *testing.T) {
 	held := s.startBatch()
 	s.now = s.now.Add(31 * time.Second)
 	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "two", 1))); !fault.Is(err, fault.Bug) {
-		t.Errorf("the error is not reported: %v", err)
+		t.Errorf("the error was not returned: %v", err)
 	}
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
 		t.Error(diff)
@@ -73,7 +73,7 @@ func TestAskingOneFails(t *testing.T) {
 
 // A claim that cannot be bound does not stop the binding of other instances, and no claim is
 // deleted before all instances are bound.
-func TestBindingOneFails(t *testing.T) {
+func TestBindingContinuesAfterFailedWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
 	body := launchSettled("one", 3, "i-1", "i-2")
@@ -84,7 +84,7 @@ func TestBindingOneFails(t *testing.T) {
 	}
 	for _, c := range s.listClaims() {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("%s is refused, and an instance may be its own", c.Name)
+			t.Errorf("deleted %s as refused, although an instance may be bound to it", c.Name)
 		}
 	}
 	if got := s.unavailableOfferings(); len(got) != 1 {
@@ -100,20 +100,20 @@ type unreadableClient struct {
 
 func (u unreadableClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	if key.Name == u.name {
-		return nil, fault.F("reading "+u.name, fault.Denied, "the API server says no")
+		return nil, fault.F("reading "+u.name, fault.Denied, "access denied")
 	}
 	return u.Client.Get(ctx, kind, key)
 }
 
 // A claim that cannot be read individually does not stop the admission and launch of a plan's
 // claims in a reconcile, because they are listed together.
-func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
+func TestLaunchContinuesAfterUnreadableClaim(t *testing.T) {
 	s := newTestCluster(t)
 	held := s.startBatch()
 	plan := s.planMessage(held, s.planIntent(held, "one", 1), s.planIntent(held, "two", 1))
 	s.crashAtWrite(4, false) // The swap, two claims and the second swap are written.
 	if err := s.svc.Handle(t.Context(), plan); err == nil {
-		t.Fatal("it survived")
+		t.Fatal("Handle returned no error")
 	}
 	s.startService(unreadableClient{s.ClientFor("lifecycle"), "one-0"})
 	s.cache.DeliverAll()
@@ -125,7 +125,7 @@ func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	}
 }
 
-func TestRefusingOneFails(t *testing.T) {
+func TestRefusalContinuesAfterFailedWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	s.startService(failingClient{s.ClientFor("lifecycle"), "one-0", fault.Denied})
@@ -133,16 +133,16 @@ func TestRefusingOneFails(t *testing.T) {
 	s.restartService()
 	s.reconcile()
 	if c := s.getClaim("one-0"); c == nil || c.DeletionTimestamp != nil {
-		t.Error("a claim went without the mark that says why")
+		t.Error("a claim was deleted before its status reported the reason")
 	}
 	if c := s.getClaim("one-1"); c != nil {
-		t.Errorf("the other claim is left: %+v", c.ObjectMeta)
+		t.Errorf("the other claim was not deleted: %+v", c.ObjectMeta)
 	}
 }
 
 // InsufficientCapacityError is reported only for insufficient capacity, because another type or
 // zone does not help with other errors.
-func TestReasons(t *testing.T) {
+func TestRefusalReasons(t *testing.T) {
 	short := event.Refusal{Code: "InsufficientInstanceCapacity", Message: "no m6i.large", Blamed: []event.Offering{offering}}
 	full := event.Refusal{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1"}
 	silent := event.Refusal{Code: "Unfulfilled"}
@@ -153,10 +153,10 @@ func TestReasons(t *testing.T) {
 		want     string
 	}{
 		{"a shortage", []event.Refusal{short}, "InsufficientCapacityError"},
-		{"no addresses", []event.Refusal{full}, "InsufficientCapacityError"},
-		{"EC2 says nothing", []event.Refusal{silent, short}, "InsufficientCapacityError"},
+		{"no free addresses", []event.Refusal{full}, "InsufficientCapacityError"},
+		{"no error of EC2", []event.Refusal{silent, short}, "InsufficientCapacityError"},
 		{"a denial", []event.Refusal{denied}, "LaunchFailed"},
-		{"a denial and a shortage", []event.Refusal{short, denied}, "LaunchFailed"},
+		{"a denial and insufficient capacity", []event.Refusal{short, denied}, "LaunchFailed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -176,7 +176,7 @@ func TestReasons(t *testing.T) {
 }
 
 // A claim that waits until its request has expired reports the launch error in the meantime.
-func TestLaunchFailed(t *testing.T) {
+func TestLaunchFailedCondition(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation", Message: "no"}}}
@@ -184,10 +184,10 @@ func TestLaunchFailed(t *testing.T) {
 	s.reconcile()
 	launched, _ := s.getClaim("one-0").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 	if launched.Reason != "LaunchFailed" || launched.Message != "launch refused: UnauthorizedOperation no" || launched.Status != "Unknown" {
-		t.Errorf("Launched is %+v", launched)
+		t.Errorf("got condition %+v", launched)
 	}
 	if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" }) {
-		t.Errorf("no Event has the reason: %v", s.Events())
+		t.Errorf("no Event has the reason LaunchFailed: %v", s.Events())
 	}
 }
 
@@ -224,7 +224,7 @@ func TestNodeClassNotReady(t *testing.T) {
 			s.reconcile()
 			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "NodeClassNotReady" })
 			if gone := s.getClaim("one-0") == nil; gone != (test.want == nil) || told != gone {
-				t.Errorf("the claim is gone: %t, an Event was published: %t", gone, told)
+				t.Errorf("claim deleted: %t, Event published: %t", gone, told)
 			}
 		})
 	}
@@ -264,6 +264,6 @@ func TestMissingQueueIsReported(t *testing.T) {
 		}
 	}
 	if !reported["launch.requested.v1"] || !reported["terminate.requested.v1"] {
-		t.Errorf("looks reported %v", reported)
+		t.Errorf("reconciles returned errors for %v", reported)
 	}
 }

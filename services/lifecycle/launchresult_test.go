@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func TestSettledBindsEachClaimOnce(t *testing.T) {
+func TestLaunchResultBindsEachClaimOnce(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
 	e := s.newMessage(launchSettled("one", 3, "i-3", "i-1", "i-2"))
@@ -38,20 +38,20 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 		t.Error(diff)
 	}
 	if price, known := planning.ReadPrice(c); !known || price != 0.0301 {
-		t.Errorf("it was bought for %v", price)
+		t.Errorf("got price %v", price)
 	}
 	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
-		t.Errorf("the status is %+v", c.Status)
+		t.Errorf("got status %+v", c.Status)
 	}
 	version := s.Version()
 	s.handleMessage(e, "")
 	if s.Version() != version || len(s.takeSent()) != 0 {
-		t.Error("the same outcome once more did something")
+		t.Error("a repeated launch result changed something")
 	}
 }
 
 // Labels of the pool's template take precedence over those of the instance type.
-func TestTemplateLabelsWin(t *testing.T) {
+func TestTemplateLabelsTakePrecedence(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -60,13 +60,13 @@ func TestTemplateLabelsWin(t *testing.T) {
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
 	labels := s.getClaim("one-0").Labels
 	if labels["kubernetes.io/arch"] != "by-template" || labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
-		t.Errorf("the labels are %v", labels)
+		t.Errorf("got labels %v", labels)
 	}
 }
 
 // A pool that requires one instance type sets its label on new claims. The other labels are added
 // even after a crash, and no node is registered without them.
-func TestLabelsOfAFixedType(t *testing.T) {
+func TestLabelsOfRequiredInstanceType(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -75,13 +75,13 @@ func TestLabelsOfAFixedType(t *testing.T) {
 	s.reconcile()
 	s.crashAtWrite(1, false)
 	if err := s.svc.Handle(t.Context(), s.newMessage(launchSettled("one", 1, "i-1"))); err == nil {
-		t.Fatal("it survived")
+		t.Fatal("Handle returned no error, although the process crashed")
 	}
 	s.restartService()
 	s.joinNode("node-1", "i-1")
 	s.advance(3 * time.Second)
 	if s.getNodeOf().Labels[karpenter.NodeRegisteredLabelKey] != "" {
-		t.Error("the node was registered without its labels")
+		t.Error("the node was registered without the labels of the instance type")
 	}
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "")), "")
@@ -92,7 +92,7 @@ func TestLabelsOfAFixedType(t *testing.T) {
 }
 
 // After a crash between any two writes of a launch result, no instance is bound twice or moved.
-func TestCrashesWhileSettling(t *testing.T) {
+func TestCrashesWhileBinding(t *testing.T) {
 	const writes = 4 // two bindings, each with its labels
 	for n := range writes + 1 {
 		for _, done := range []bool{false, true} {
@@ -102,7 +102,7 @@ func TestCrashesWhileSettling(t *testing.T) {
 			s.crashAtWrite(n, done)
 			e := s.newMessage(launchSettled("one", 2, "i-1", "i-2"))
 			if err := s.svc.Handle(t.Context(), e); (err == nil) != (n == writes) {
-				t.Fatalf("write %d: %v", n, err)
+				t.Fatalf("crash at write %d: Handle returned %v", n, err)
 			}
 			s.restartService()
 			s.handleMessage(e, "")
@@ -114,11 +114,11 @@ func TestCrashesWhileSettling(t *testing.T) {
 			s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", ""), listedInstance("i-2", "one", "")), "")
 			for _, c := range s.listClaims() {
 				if c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
-					t.Errorf("write %d, done %t: %s has the labels %v", n, done, c.Name, c.Labels)
+					t.Errorf("crash at write %d, write took effect %t: %s has the labels %v", n, done, c.Name, c.Labels)
 				}
 			}
 			if got := s.takeSent(); len(got) != 0 {
-				t.Errorf("write %d, done %t: %v was sent", n, done, typesAndSubjects(got))
+				t.Errorf("crash at write %d, write took effect %t: sent %v", n, done, typesAndSubjects(got))
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func listedInstance(instance, intent, claim string) event.Listed {
 	return event.Listed{InstanceID: instance, State: "running", Intent: intent, Claim: claim, NodePool: "default", Offering: offering}
 }
 
-func TestLostSwapIsARetry(t *testing.T) {
+func TestLostSwapIsRetried(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, As: fault.Conflict, Times: 1})
@@ -142,7 +142,7 @@ func TestLostSwapIsARetry(t *testing.T) {
 
 // EC2 launched some instances: they are bound, and the other claims are deleted after the
 // unavailable offering is recorded.
-func TestPartlyFulfilled(t *testing.T) {
+func TestPartialLaunch(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 3)
 	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1")), "")
@@ -157,7 +157,7 @@ func TestPartlyFulfilled(t *testing.T) {
 	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == planning.UnavailableConfigMapName })
 	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Kind == cluster.NodeClaims })
 	if recorded < 0 || deleted < recorded {
-		t.Errorf("the shortage is write %d, and the first deletion %d: the next plan would ask for the same", recorded, deleted)
+		t.Errorf("the unavailable offering was write %d, and the first deletion write %d; the next plan would request the offering again", recorded, deleted)
 	}
 	s.reconcile()
 	s.reconcile()
@@ -166,7 +166,7 @@ func TestPartlyFulfilled(t *testing.T) {
 	}
 }
 
-func TestRefusedForGood(t *testing.T) {
+func TestRefusedWithSpentToken(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	s.handleMessage(s.newMessage(launchSettled("one", 2)), "")
@@ -184,7 +184,7 @@ func TestRefusedForGood(t *testing.T) {
 
 // After a refusal with an unspent token the claims are kept until no copy of the request can
 // launch any more.
-func TestRefusedForNow(t *testing.T) {
+func TestRefusedWithUnspentToken(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}
@@ -192,24 +192,24 @@ func TestRefusedForNow(t *testing.T) {
 	s.advance(time.Minute)
 	c := s.getClaim("one-0")
 	if c == nil || c.DeletionTimestamp == nil || c.Annotations[lifecycle.RefusedAnnotation] != "unspent" {
-		t.Fatalf("the claim is %+v", c)
+		t.Fatalf("got claim %+v", c)
 	}
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it was asked for again: %v", typesAndSubjects(got))
+		t.Errorf("the launch was requested again: %v", typesAndSubjects(got))
 	}
 	if got := s.unavailableOfferings(); got != nil {
-		t.Errorf("a denial blames %v", got)
+		t.Errorf("a denial recorded unavailable offerings: %v", got)
 	}
-	t.Run("then spent", func(t *testing.T) {
+	t.Run("the token is spent later", func(t *testing.T) {
 		s.handleMessage(s.newMessage(launchSettled("one", 1)), "")
 		s.reconcile()
 		if s.getClaim("one-0") != nil {
-			t.Error("it is kept although its token is spent")
+			t.Error("the claim was not deleted although its token is spent")
 		}
 	})
 }
 
-func TestRefusedForNowUntilTheHorizon(t *testing.T) {
+func TestUnspentRefusalEndsAtLaunchHorizon(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
@@ -220,7 +220,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 		s.reconcile()
 	}
 	if s.getClaim("one-0") == nil {
-		t.Fatal("it was deleted while a copy of its request could still launch")
+		t.Fatal("deleted the claim while a copy of its request could still launch")
 	}
 	for range 2 {
 		s.now = s.now.Add(time.Minute)
@@ -229,7 +229,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	}
 	s.reconcile()
 	if s.getClaim("one-0") != nil {
-		t.Error("it is kept for ever")
+		t.Error("the claim was never deleted")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestCrashWhileRefusing(t *testing.T) {
 			s.crashAtWrite(n, false)
 			e := s.newMessage(launchSettled("one", 1))
 			if err := s.svc.Handle(t.Context(), e); err == nil {
-				t.Fatalf("it survived write %d", n)
+				t.Fatalf("Handle returned no error, although the process crashed at write %d", n)
 			}
 			s.restartService()
 			if again {
@@ -257,14 +257,14 @@ func TestCrashWhileRefusing(t *testing.T) {
 			s.reconcile()
 			s.reconcile()
 			if c := s.getClaim("one-0"); c != nil {
-				t.Errorf("write %d, message %t: the claim is left, with %v", n, again, c.Annotations)
+				t.Errorf("crash at write %d, message redelivered %t: the claim was not deleted, and has the annotations %v", n, again, c.Annotations)
 			}
 		}
 	}
 }
 
 // An instance without a claim is terminated at once.
-func TestOrphanInSettled(t *testing.T) {
+func TestOrphanInLaunchResult(t *testing.T) {
 	s := newTestCluster(t)
 	s.handleMessage(s.newMessage(launchSettled("unknown", 1, "i-9")), "")
 	s.launchIntent("one", 1)
@@ -298,7 +298,7 @@ func TestLateInstanceOfDeletedClaim(t *testing.T) {
 		t.Error(diff)
 	}
 	if s.getClaim("one-0") == nil {
-		t.Error("the claim went before its instance")
+		t.Error("the claim was deleted before its instance")
 	}
 }
 
@@ -322,7 +322,7 @@ func TestUnreadableClaimEndsItsInstance(t *testing.T) {
 	}
 }
 
-func TestTypeThatTheIntentDoesNotName(t *testing.T) {
+func TestUnexpectedInstanceType(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	body := launchSettled("one", 1, "i-1")
@@ -341,11 +341,11 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-2", Now: func() time.Time { return s.now },
 	})
 	if err := other.Handle(t.Context(), s.newMessage(launchSettled("one", 1, "i-1"))); !fault.Is(err, fault.Retry) {
-		t.Errorf("another replica: %v", err)
+		t.Errorf("a standby replica returned %v", err)
 	}
 	version := s.Version()
 	if err := other.Step(t.Context()); err != nil || s.Version() != version {
-		t.Errorf("another replica's look: %v", err)
+		t.Errorf("a reconcile of a standby replica returned %v, or wrote", err)
 	}
 	s.handleMessage(s.newMessage(event.Tick{Want: event.WantStatus, Due: s.now}), fault.Poison)
 }

@@ -26,18 +26,18 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	})
 	s.reconcile()
 	s.runNode()
-	expectCounts(t, "it runs", told, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
+	expectCounts(t, "initialized", told, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)
-	expectCounts(t, "it is noticed", told, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
+	expectCounts(t, "notice handled", told, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(2 * time.Minute)
-	expectCounts(t, "its time is over", told, "joist_drains_overdue_total [default] 1")
+	expectCounts(t, "deadline passed", told, "joist_drains_overdue_total [default] 1")
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil {
-		t.Fatal("the claim is still there")
+		t.Fatal("the claim was not deleted")
 	}
 	var what []string
 	for _, line := range *told {
@@ -46,7 +46,7 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	}
 	slices.Sort(what)
 	if want := []string{metric.ClaimsTerminated.Name, metric.ClaimTermination.Name, metric.NodesTerminated.Name, metric.NodeTermination.Name}; !slices.Equal(what, want) {
-		t.Errorf("the end counts %v", *told)
+		t.Errorf("the termination counts %v", *told)
 	}
 }
 
@@ -57,9 +57,9 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	s.runNode()
 	told := s.countMetricsOf(func(name string) bool { return name != metric.PoolUsage.Name })
 	s.advance(time.Second)
-	expectCounts(t, "another counted this", told, "karpenter_nodepools_cost_total [default] 0.0301")
+	expectCounts(t, "counted by the former leader", told, "karpenter_nodepools_cost_total [default] 0.0301")
 	if !s.svc.Reconciled() {
-		t.Error("the leader's steps are no looks")
+		t.Error("a reconcile of the leader is not reported")
 	}
 	held := func(by string) {
 		lease, err := cluster.Get[*coordinationv1.Lease](t.Context(), s.Server, cluster.Leases, cluster.Key{Namespace: namespace, Name: "joist-lifecycle"})
@@ -75,9 +75,9 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	held("pod-2")
 	s.advance(10 * time.Second)
 	*told = slices.Compact(*told) // The Lease is checked now and then.
-	expectCounts(t, "another leads", told, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
+	expectCounts(t, "no longer leading", told, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
 	if s.svc.Reconciled() {
-		t.Error("the steps of who does not lead count as looks")
+		t.Error("a standby replica reports a reconcile")
 	}
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
@@ -85,10 +85,10 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	held("pod-1")
 	s.advance(10 * time.Second)
 	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] 0.0301") {
-		t.Fatalf("it does not lead: %v", *told)
+		t.Fatalf("the new leader reports no gauges: %v", *told)
 	}
 	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, metric.PoolCost.Name) })
-	expectCounts(t, "it leads again", told)
+	expectCounts(t, "leading again", told)
 }
 
 // NodePools report usage, limits and cost. Series that end are removed.
@@ -112,12 +112,12 @@ func TestNodePoolGauges(t *testing.T) {
 	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
 	s.advance(time.Second)
 	slices.Sort(*told)
-	expectCounts(t, "the limits are gone", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] NaN", "karpenter_nodepools_limit [nvidia.com/gpu default] NaN")
+	expectCounts(t, "limits removed", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] NaN", "karpenter_nodepools_limit [nvidia.com/gpu default] NaN")
 	if err := s.Delete(t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.advance(2 * time.Second)
 	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] NaN") {
-		t.Errorf("the pool is gone, and it counts %v", *told)
+		t.Errorf("after the pool was deleted got %v", *told)
 	}
 }

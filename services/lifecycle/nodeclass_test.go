@@ -40,7 +40,7 @@ func (s *testCluster) lastEnsureRequest() event.NodeClassEnsure {
 			return ask
 		}
 	}
-	s.t.Fatal("nothing was asked about a node class")
+	s.t.Fatal("no request about a node class was sent")
 	return event.NodeClassEnsure{}
 }
 
@@ -52,35 +52,35 @@ func (s *testCluster) classStatus(kind string) metav1.Condition {
 
 // A class with a role needs its profile first, then dry runs; then it is ready. Both are checked
 // again at their intervals.
-func TestDryRuns(t *testing.T) {
+func TestNodeClassDryRuns(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("node")
 	s.reconcile()
 	ask := s.lastEnsureRequest()
 	if len(ask.Class) > 0 || ask.Generation != class.Generation {
-		t.Fatalf("asked %+v before anything is resolved", ask)
+		t.Fatalf("before the selectors are resolved got request %+v", ask)
 	}
 	answer := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Generation: class.Generation, Asked: s.now}
 	s.handleMessage(s.newMessage(answer), "")
 	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "DependenciesNotReady" || !strings.Contains(c.Message, "SubnetsReady") {
-		t.Fatalf("before anything is resolved: %+v", c)
+		t.Fatalf("before the selectors are resolved got condition %+v", c)
 	}
 	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
 	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "AwaitingReconciliation" {
-		t.Fatalf("before the dry runs: %+v", c)
+		t.Fatalf("before the dry runs got condition %+v", c)
 	}
 	s.reconcile()
 	ask = s.lastEnsureRequest()
 	var tried karpenter.EC2NodeClass
 	if err := json.Unmarshal(ask.Class, &tried); err != nil || ask.Tenancy != "" || tried.Name != "default" || tried.Spec.Role != "node" ||
 		len(tried.Status.Subnets) != 1 || len(tried.Status.Conditions) != 0 {
-		t.Fatalf("asked with %s (%v)", ask.Class, err)
+		t.Fatalf("the request has the class %s (%v)", ask.Class, err)
 	}
 	answer.Validated = true
 	answer.Invalid = &event.Problem{Condition: "ValidationSucceeded", Reason: event.CreateFleetAuthCheckFailed, Message: "allow ec2:CreateFleet"}
 	s.handleMessage(s.newMessage(answer), "")
 	if c := s.classStatus("ValidationSucceeded"); c.Status != metav1.ConditionFalse || c.Reason != event.CreateFleetAuthCheckFailed || c.Message != "allow ec2:CreateFleet" {
-		t.Fatalf("after a refusal: %+v", c)
+		t.Fatalf("after a denied dry run got condition %+v", c)
 	}
 	if s.requestsWithin(59*time.Second) != 0 || s.requestsWithin(2*time.Second) != 1 {
 		t.Error("failed dry runs are not repeated after a minute")
@@ -88,14 +88,14 @@ func TestDryRuns(t *testing.T) {
 	answer.Invalid = nil
 	s.handleMessage(s.newMessage(answer), "")
 	if !s.getNodeClass().Status.Conditions.IsTrue("Ready") {
-		t.Fatalf("it is not ready: %+v", s.getNodeClass().Status.Conditions)
+		t.Fatalf("the class is not Ready: %+v", s.getNodeClass().Status.Conditions)
 	}
 	s.requestsWithin(time.Second)
 	if n := s.requestsWithin(9 * time.Minute); n != 0 {
-		t.Errorf("asked %d times in nine minutes", n)
+		t.Errorf("sent %d requests in nine minutes", n)
 	}
 	if n := s.requestsWithin(time.Minute + time.Second); n != 1 {
-		t.Errorf("asked %d times in the tenth", n)
+		t.Errorf("sent %d requests in the tenth minute", n)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestDryRunsOfDedicatedInstances(t *testing.T) {
 	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
 	s.reconcile()
 	if ask := s.lastEnsureRequest(); len(ask.Class) == 0 || ask.Tenancy != "dedicated" {
-		t.Errorf("asked for tenancy %q with %d bytes of the class", ask.Tenancy, len(ask.Class))
+		t.Errorf("requested tenancy %q and %d bytes of the class", ask.Tenancy, len(ask.Class))
 	}
 }
 
@@ -139,34 +139,34 @@ func (s *testCluster) requestsWithin(d time.Duration) int {
 }
 
 // A profile that the user created is used in dry runs and never changed.
-func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
+func TestDryRunsWithUnmanagedProfile(t *testing.T) {
 	s := withDryRuns(t)
 	class := s.addNodeClass("")
 	s.handleMessage(s.resolvedMessage(class), "")
 	s.reconcile()
 	if ask := s.lastEnsureRequest(); ask.Role != "" || ask.Profile != "mine" || len(ask.Class) == 0 {
-		t.Fatalf("asked %+v", ask)
+		t.Fatalf("got request %+v", ask)
 	}
 	s.handleMessage(s.newMessage(event.NodeClassEnsured{
 		Name: class.Name, UID: string(class.UID), Profile: "mine", Generation: class.Generation, Validated: true, Asked: s.now,
 	}), "")
 	if got := s.getNodeClass().Status; !got.Conditions.IsTrue("Ready") || got.InstanceProfile != "mine" {
-		t.Errorf("the status is %+v", got)
+		t.Errorf("got status %+v", got)
 	}
 }
 
 // A class that switches from a role to its own profile requests the deletion of the managed
 // profile until that is confirmed. A class that never had a role requests nothing.
-func TestFromRoleToProfile(t *testing.T) {
+func TestSwitchFromRoleToProfile(t *testing.T) {
 	s := newTestCluster(t)
 	class := s.addNodeClass("node")
 	managed := class.Annotations["joist.sh/instance-profile"]
 	if managed == "" {
-		t.Fatal("the profile's name is not recorded before its creation is requested")
+		t.Fatal("the profile's name was not recorded before its creation was requested")
 	}
 	s.reconcile()
 	if ask := s.lastEnsureRequest(); ask.Profile != managed || ask.Former != "" {
-		t.Fatalf("asked %+v", ask)
+		t.Fatalf("got request %+v", ask)
 	}
 	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		mine := "mine"
@@ -176,26 +176,26 @@ func TestFromRoleToProfile(t *testing.T) {
 	s.reconcile()
 	ask := s.lastEnsureRequest()
 	if ask.Role != "" || ask.Profile != "mine" || ask.Former != managed || ask.Delete {
-		t.Fatalf("asked %+v", ask)
+		t.Fatalf("got request %+v", ask)
 	}
 	answer := event.NodeClassEnsured{Name: "default", UID: string(class.UID), Profile: "mine", Generation: ask.Generation, Asked: s.now}
 	s.handleMessage(s.newMessage(answer), "")
 	if n := s.requestsWithin(16 * time.Minute); n != 1 {
-		t.Errorf("asked %d times in a quarter of an hour while it is there", n)
+		t.Errorf("sent %d deletion requests within 16 minutes while the profile exists", n)
 	}
 	answer.Retired, answer.Asked = true, s.now
 	s.handleMessage(s.newMessage(answer), "")
 	if got := s.getNodeClass(); got.Annotations["joist.sh/instance-profile"] != "" {
-		t.Errorf("annotations %v", got.Annotations)
+		t.Errorf("got annotations %v", got.Annotations)
 	}
 	if n := s.requestsWithin(time.Hour); n != 0 {
-		t.Errorf("asked %d times though nothing is left", n)
+		t.Errorf("sent %d requests after the profile was deleted", n)
 	}
 }
 
 // The hash is written with the resolved resources. Claims with a hash of another version adopt
 // it, unless they have drifted.
-func TestHash(t *testing.T) {
+func TestNodeClassHash(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 2)
 	for i, name := range []string{"one-0", "one-1"} {
@@ -215,7 +215,7 @@ func TestHash(t *testing.T) {
 	s.handleMessage(s.newMessage(answer), "")
 	got := s.getNodeClass()
 	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
-		t.Errorf("annotations %v", got.Annotations)
+		t.Errorf("got annotations %v", got.Annotations)
 	}
 	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
 		t.Error("the status was not written")
@@ -224,14 +224,14 @@ func TestHash(t *testing.T) {
 	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {
 		a := s.getClaim(name).Annotations
 		if a[karpenter.EC2NodeClassHashAnnotationKey] != want || a[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
-			t.Errorf("%s: annotations %v", name, a)
+			t.Errorf("%s: got annotations %v", name, a)
 		}
 	}
 	answer.Hash = ""
 	version := s.Version()
 	s.handleMessage(s.newMessage(answer), "")
 	if s.Version() != version {
-		t.Error("a cluster that could not be read changed the hash")
+		t.Error("a reconcile with an unreadable cluster changed the hash")
 	}
 }
 
@@ -255,9 +255,9 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 		found = found || e.Reason == "WaitingOnNodeClaimTermination" && e.Message == want
 	}
 	if !found {
-		t.Errorf("events %+v", s.Events())
+		t.Errorf("got Events %+v", s.Events())
 	}
 	if s.getNodeClass() == nil {
-		t.Error("it went under its claims")
+		t.Error("the class was deleted before its claims")
 	}
 }

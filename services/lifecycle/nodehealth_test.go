@@ -41,7 +41,7 @@ func (s *testCluster) makeNotReady(node string) {
 
 // A node whose kubelet has been silent for half an hour is removed forcefully: do-not-disrupt
 // does not apply to a node that does not answer.
-func TestRepair(t *testing.T) {
+func TestNodeRepair(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
 	s.addPodTo("web")
@@ -52,16 +52,16 @@ func TestRepair(t *testing.T) {
 	s.now = s.now.Add(30*time.Minute - 2*time.Second)
 	s.reconcile()
 	if s.getClaim("one-0").DeletionTimestamp != nil || s.terminationDeadline() != "" {
-		t.Fatal("it went before its time")
+		t.Fatal("the node was repaired before its toleration ended")
 	}
 	s.now = s.now.Add(3 * time.Second)
 	s.reconcile()
 	if got, want := s.terminationDeadline(), s.now.UTC().Format(time.RFC3339); s.getClaim("one-0").DeletionTimestamp == nil || got != want {
-		t.Fatalf("its deadline is %q, want %q", got, want)
+		t.Fatalf("got deadline %q, want %q", got, want)
 	}
 	s.advance(3 * time.Second)
 	if got := typesAndSubjects(s.takeSent()); !slices.Contains(got, "terminate.requested.v1 instance/i-1") {
-		t.Errorf("its instance is not ended: %v", got)
+		t.Errorf("its instance is not terminated: %v", got)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestNodeRepairIsOffByDefault(t *testing.T) {
 	s.now = s.now.Add(48 * time.Hour)
 	s.reconcile()
 	if s.getClaim("one-0").DeletionTimestamp != nil {
-		t.Error("it was repaired all the same")
+		t.Error("the node was repaired although the feature gate is off")
 	}
 }
 
@@ -93,7 +93,7 @@ func TestRepairShortensDrain(t *testing.T) {
 	s.advance(5 * time.Second)
 	first := s.terminationDeadline()
 	if at, err := time.Parse(time.RFC3339, first); err != nil || at.After(s.now) {
-		t.Fatalf("its deadline is %s at %s", first, s.now)
+		t.Fatalf("got deadline %s at %s", first, s.now)
 	}
 	s.advance(5 * time.Second)
 	if c := s.getClaim("one-0"); c != nil && s.terminationDeadline() != first {
@@ -103,7 +103,7 @@ func TestRepairShortensDrain(t *testing.T) {
 
 // The breaker reports on node, claim and pool, pauses the node for five minutes, and allows the
 // repair once fewer nodes are unhealthy.
-func TestRepairBlocked(t *testing.T) {
+func TestRepairBreakerReports(t *testing.T) {
 	s := withNodeRepair(t)
 	s.launchIntent("one", 3)
 	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1", "i-2", "i-3")), "")
@@ -126,7 +126,7 @@ func TestRepairBlocked(t *testing.T) {
 	}
 	want := map[string]bool{"Node/node-1": true, "Node/node-2": true, "NodeClaim/one-0": true, "NodeClaim/one-1": true, "NodePool/default": true}
 	if diff := cmp.Diff(want, about); diff != "" {
-		t.Errorf("the Events are on %s", diff)
+		t.Errorf("got Events on %s", diff)
 	}
 	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionTrue
@@ -134,11 +134,11 @@ func TestRepairBlocked(t *testing.T) {
 	s.now = s.now.Add(5*time.Minute - 2*time.Second)
 	s.reconcile()
 	if s.getClaim("one-0").DeletionTimestamp != nil {
-		t.Error("it was repaired while it was to be left alone")
+		t.Error("the node was repaired while its repair was paused")
 	}
 	s.now = s.now.Add(3 * time.Second)
 	s.reconcile()
 	if s.getClaim("one-0").DeletionTimestamp == nil || s.getClaim("one-1").DeletionTimestamp != nil {
-		t.Error("the breaker did not close for the one that is sick")
+		t.Error("the breaker did not allow the repair of the one unhealthy node")
 	}
 }

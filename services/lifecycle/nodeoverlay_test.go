@@ -14,7 +14,7 @@ import (
 
 // The plan's results are written on NodeOverlays. One that is deleted or cannot be written stops
 // neither the others nor the launches.
-func TestOverlays(t *testing.T) {
+func TestNodeOverlayStatus(t *testing.T) {
 	s := newTestCluster(t)
 	for _, name := range []string{"bad", "fine"} {
 		s.SeedObjects(&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -42,12 +42,12 @@ func TestOverlays(t *testing.T) {
 		t.Errorf("the error is not in the status: %+v", valid)
 	}
 	if !stored("fine").Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("it is not ready: %+v", stored("fine").Status)
+		t.Errorf("the overlay is not Ready: %+v", stored("fine").Status)
 	}
 	quiet := stored("fine").ResourceVersion
 	s.now = s.now.Add(time.Minute)
 	plan()
 	if stored("fine").ResourceVersion != quiet {
-		t.Error("it is written although nothing changes")
+		t.Error("an unchanged status was written")
 	}
 }

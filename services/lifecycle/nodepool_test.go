@@ -51,35 +51,35 @@ func TestNodePoolStatus(t *testing.T) {
 	s.reconcile()
 	got := s.getPool()
 	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 3 {
-		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
+		t.Errorf("got annotations %v, status %+v", got.Annotations, got.Status)
 	}
 	if s.poolCondition("NodeClassReady").Reason != "NodeClassNotFound" || got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("without its node class: %+v", got.Status.Conditions)
+		t.Errorf("without its node class got %+v", got.Status.Conditions)
 	}
 	class := s.addNodeClass("")
 	s.advance(2 * time.Second)
 	if ready := s.poolCondition("NodeClassReady"); ready.Status != metav1.ConditionFalse {
-		t.Errorf("with a node class that is not ready: %+v", ready)
+		t.Errorf("with a node class that is not Ready got %+v", ready)
 	}
 	s.handleMessage(s.resolvedMessage(class), "")
 	s.advance(2 * time.Second)
 	if got := s.getPool(); !got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
-		t.Errorf("with a node class that is ready: %+v", got.Status)
+		t.Errorf("with a node class that is Ready got %+v", got.Status)
 	}
 	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
 	s.advance(2 * time.Second)
 	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.getPool().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("with a label that disturbs: %+v", got)
+		t.Errorf("with an invalid label got %+v", got)
 	}
 	quiet := s.getPool().ResourceVersion
 	s.advance(10 * time.Second)
 	if s.getPool().ResourceVersion != quiet {
-		t.Error("it is written although nothing changes")
+		t.Error("an unchanged status was written")
 	}
 }
 
 // A pool with the node class of another provider is not written.
-func TestForeignNodePool(t *testing.T) {
+func TestForeignNodePoolIsNotWritten(t *testing.T) {
 	s := newTestCluster(t)
 	s.updatePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
@@ -87,7 +87,7 @@ func TestForeignNodePool(t *testing.T) {
 	before := s.getPool().ResourceVersion
 	s.advance(3 * time.Second)
 	if s.getPool().ResourceVersion != before {
-		t.Errorf("it was written: %+v", s.getPool())
+		t.Errorf("the pool was written: %+v", s.getPool())
 	}
 }
 
@@ -107,7 +107,7 @@ func TestNodePoolHashVersion(t *testing.T) {
 	}
 	for of, annotations := range map[string]map[string]string{"pool": s.getPool().Annotations, "claim": s.getClaim("one-0").Annotations} {
 		if annotations[hash] != want || annotations[version] != karpenter.NodePoolHashVersion {
-			t.Errorf("the %s has the hash %s of %s, want %s", of, annotations[hash], annotations[version], want)
+			t.Errorf("the %s has the hash %s of version %s, want %s", of, annotations[hash], annotations[version], want)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 	s.addNodeClass("")
 	s.advance(2 * time.Second)
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.Reason != "AwaitingReconciliation" {
-		t.Fatalf("at first: %+v", got)
+		t.Fatalf("before any registration got %+v", got)
 	}
 	s.launchIntent("one", 3)
 	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "default", UID: s.getPool().UID}
@@ -133,7 +133,7 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 	s.joinNode("node-1", "i-1")
 	s.advance(5 * time.Second)
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionTrue {
-		t.Fatalf("after a registration: %+v", got)
+		t.Fatalf("after a registration got %+v", got)
 	}
 	s.now = s.now.Add(nodeclaim.RegistrationTimeout)
 	for _, name := range []string{"one-1", "one-2"} {
@@ -144,12 +144,12 @@ func TestNodeRegistrationHealthy(t *testing.T) {
 		s.advance(2 * time.Second)
 	}
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionFalse || got.Reason != "RegistrationFailed" || got.Message != "Failed to register node" {
-		t.Errorf("after two timeouts: %+v", got)
+		t.Errorf("after two timeouts got %+v", got)
 	}
 	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Limits = karpenter.Limits(cpu("100")) })
 	s.advance(2 * time.Second)
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != s.getPool().Generation {
-		t.Errorf("after a change of the pool: %+v", got)
+		t.Errorf("after a change of the pool got %+v", got)
 	}
 }
 
@@ -167,24 +167,24 @@ func (u *failingPoolClient) Update(ctx context.Context, o cluster.Object) (clust
 }
 
 // A pool that cannot be written does not stop the status of others.
-func TestBrokenNodePoolStopsNoOther(t *testing.T) {
+func TestStatusContinuesAfterFailedWrite(t *testing.T) {
 	s := newTestCluster(t)
 	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
 	s.startService(&failingPoolClient{Client: s.ClientFor("lifecycle"), pool: "another"})
 	for range 2 {
 		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); err == nil {
-			t.Fatal("a failed write of a pool is not reported")
+			t.Fatal("the error of a failed write was not returned")
 		}
 	}
 	if got := s.getPool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {
-		t.Errorf("the other pool was not written either: %+v", got)
+		t.Errorf("the other pool was not written: %+v", got)
 	}
 }
 
 // A claim that cannot be written stops neither the other claims of its class and pool nor the
 // requests for the class. The pool is written last.
-func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
+func TestRehashContinuesAfterBrokenClaim(t *testing.T) {
 	s := newTestCluster(t)
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	const classVersion = karpenter.EC2NodeClassHashVersionAnnotationKey
@@ -208,7 +208,7 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 		s.cache.DeliverAll()
 		if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Invalid) {
-			t.Fatalf("the failure is not reported: %v", err)
+			t.Fatalf("the error was not returned: %v", err)
 		}
 	}
 	for _, name := range []string{"one-0", "one-2"} {
@@ -220,11 +220,11 @@ func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 		t.Errorf("the pool has hash version %s before all of its claims", got)
 	}
 	if got := typesAndSubjects(s.takeSent()); !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "nodeclass.ensure") }) {
-		t.Errorf("the class is not asked about: %v", got)
+		t.Errorf("no request for the class was sent: %v", got)
 	}
 	s.ClearFaults()
 	s.advance(5 * time.Second)
 	if a := s.getClaim("one-1").Annotations; a[version] != karpenter.NodePoolHashVersion || s.getPool().Annotations[version] != karpenter.NodePoolHashVersion {
-		t.Errorf("it does not heal: the claim has %v, the pool %v", a, s.getPool().Annotations)
+		t.Errorf("the hash version was not completed: the claim has %v, the pool %v", a, s.getPool().Annotations)
 	}
 }

@@ -23,11 +23,11 @@ func (s *testCluster) deliverKept(kept ...event.Kept) event.Envelope {
 }
 
 // Events on a node and its claim report why it is not disrupted.
-func TestNodesThatStayHaveEvents(t *testing.T) {
+func TestKeptNodesHaveEvents(t *testing.T) {
 	s := newInitializedCluster(t, 2)
 	s.handleMessage(s.deliverKept(
 		event.Kept{Rule: "pod-disruption-budget", Subject: "shop/web", Claims: []string{"old-0"}},
-		event.Kept{Rule: "no-saving", Detail: "nothing is cheaper", Claims: []string{"old-1", "not-there"}},
+		event.Kept{Rule: "no-saving", Detail: "no cheaper node", Claims: []string{"old-1", "not-there"}},
 		event.Kept{Rule: "of-a-later-version", Claims: []string{"old-1"}},
 	), "")
 	for reason, want := range map[string][]string{
@@ -45,7 +45,7 @@ func TestNodesThatStayHaveEvents(t *testing.T) {
 
 // A NodePool whose budget allows nothing has Karpenter's Event, once a minute at most. A NodePool
 // whose budget is partly used has none.
-func TestClosedBudgetsHaveEvents(t *testing.T) {
+func TestExhaustedBudgetsHaveEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, nodes, reason string
 		want                []string
@@ -53,7 +53,7 @@ func TestClosedBudgetsHaveEvents(t *testing.T) {
 		{"closed", "0", "Underutilized", []string{"NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"}},
 		{"closed by a percentage", "0%", "Drifted", []string{"NodePool default: No allowed disruptions for disruption reason Drifted due to blocking budget"}},
 		{"used", "10%", "Underutilized", nil},
-		{"a forged reason", "0", "Moon", nil},
+		{"unknown reason", "0", "Moon", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInitializedCluster(t, 2)
@@ -72,7 +72,7 @@ func TestClosedBudgetsHaveEvents(t *testing.T) {
 }
 
 // A forged report causes only Events, and few of them.
-func TestForgedReportsChangeNothing(t *testing.T) {
+func TestForgedReportsOnlyCauseEvents(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	state := func() (out []string) {
 		for _, kind := range []cluster.Kind{cluster.NodeClaims, cluster.Nodes, cluster.NodePools} {
@@ -103,13 +103,13 @@ func TestForgedReportsChangeNothing(t *testing.T) {
 		t.Errorf("%d Events in 100 s, want 12", got)
 	}
 	if got := s.takeSent(); len(got) != 0 {
-		t.Errorf("it led to %v", typesAndSubjects(got))
+		t.Errorf("forged reports sent %v", typesAndSubjects(got))
 	}
 }
 
 // A stable cluster that cannot be consolidated has no more Events than with Karpenter, and no other
 // API calls, although each report repeats the same.
-func TestFleetAtRestHasFewEvents(t *testing.T) {
+func TestStableClusterHasFewEvents(t *testing.T) {
 	const nodes = 1000
 	s := newTestCluster(t)
 	var claims []string

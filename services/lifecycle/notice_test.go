@@ -83,12 +83,12 @@ func TestNoticeEventsAreDeduplicated(t *testing.T) {
 		s.now = s.now.Add(59 * time.Second)
 	}
 	if got := s.eventTexts(before); len(got) != 4 {
-		t.Errorf("within three minutes: %q", got)
+		t.Errorf("reported again within two minutes: %q", got)
 	}
 }
 
 // Budgets do not delay interruptions.
-func TestBudgetsDoNotHoldNotices(t *testing.T) {
+func TestBudgetsDoNotDelayNotices(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.updatePool(func(p *karpenter.NodePool) {
@@ -96,13 +96,13 @@ func TestBudgetsDoNotHoldNotices(t *testing.T) {
 	})
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if s.getClaim("one-0").DeletionTimestamp == nil {
-		t.Error("the claim is not deleted")
+		t.Error("the claim was not deleted")
 	}
 }
 
 // A notice may arrive before the launch result. It applies to a claim that is bound within two
 // minutes.
-func TestNoticeBeforeTheBinding(t *testing.T) {
+func TestNoticeBeforeBinding(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
@@ -149,13 +149,13 @@ func TestNoticeReadsOneClaim(t *testing.T) {
 	s.cache.DeliverAll()
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if client.gets != 1 || client.lists != 0 {
-		t.Errorf("%d claims and %d lists were read", client.gets, client.lists)
+		t.Errorf("read %d claims and %d lists, want 1 and 0", client.gets, client.lists)
 	}
 }
 
 // The taint and the label are written with the notice and do not wait for the next reconcile.
 // Losing that swap is harmless.
-func TestNoticeTaintsAtOnce(t *testing.T) {
+func TestNoticeTaintsNodeAtOnce(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	e := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
@@ -177,12 +177,12 @@ func TestNoticeTaintsAtOnce(t *testing.T) {
 }
 
 // Only the interrupted spot offering or reservation is recorded as unavailable.
-func TestReservationIsLeftAlone(t *testing.T) {
+func TestInterruptedReservationIsUnavailable(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.handleMessage(s.noticeMessage(event.ReservationInterruption, "i-1", ""), "")
 	if got := s.unavailableOfferings(); len(got) != 0 {
-		t.Fatalf("without a reservation: %v", got)
+		t.Fatalf("an instance without a reservation made an offering unavailable: %v", got)
 	}
 	s = newTestCluster(t)
 	s.runNode()
@@ -195,15 +195,15 @@ func TestReservationIsLeftAlone(t *testing.T) {
 	s.handleMessage(s.noticeMessage(event.ReservationInterruption, "i-1", ""), "")
 	got := s.unavailableOfferings()
 	if len(got) != 1 || got[0].Reservation != "cr-1" || got[0].CapacityType != karpenter.CapacityTypeReserved || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
-		t.Errorf("left alone: %+v", got)
+		t.Errorf("got unavailable offerings %+v", got)
 	}
 	if s.getClaim("one-0").DeletionTimestamp == nil || s.terminationDeadline() == "" {
-		t.Error("it is not drained")
+		t.Error("the node is not drained")
 	}
 }
 
 // Many notices about one offering write it once per interval.
-func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
+func TestUnavailableUntilLastNotice(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	writes := func() int {
@@ -222,7 +222,7 @@ func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if got := s.unavailableOfferings(); first != 1 || writes() != 2 || len(got) != 1 || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
-		t.Errorf("%d writes, then %d: %v", first, writes(), got)
+		t.Errorf("%d writes, then %d in total: %v", first, writes(), got)
 	}
 }
 
@@ -241,18 +241,18 @@ func TestRebalancePolicies(t *testing.T) {
 			}
 			node := s.getNodeOf()
 			if going := s.getClaim("one-0").DeletionTimestamp != nil; going != want.going || s.terminationDeadline() != "" {
-				t.Errorf("deleted: %t, with the deadline %q", going, s.terminationDeadline())
+				t.Errorf("got deleted %t, deadline %q", going, s.terminationDeadline())
 			}
 			if node.Spec.Unschedulable != want.cordoned || slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) != want.tainted {
-				t.Errorf("unschedulable: %t, taints %v", node.Spec.Unschedulable, node.Spec.Taints)
+				t.Errorf("got unschedulable %t, taints %v", node.Spec.Unschedulable, node.Spec.Taints)
 			}
 			if !slices.ContainsFunc(s.eventTexts(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
-				t.Error("there is no Event")
+				t.Error("no Event reports the recommendation")
 			}
 			// The interruption warning still follows and has a deadline.
 			s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 			if s.getClaim("one-0").DeletionTimestamp == nil || s.terminationDeadline() == "" {
-				t.Error("the warning is not obeyed")
+				t.Error("the interruption warning was ignored")
 			}
 		})
 	}

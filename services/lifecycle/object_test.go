@@ -16,7 +16,7 @@ import (
 )
 
 // A plan that places pods on an existing claim nominates it.
-func TestNominations(t *testing.T) {
+func TestNominationByPlan(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.advance(time.Minute)
@@ -25,13 +25,13 @@ func TestNominations(t *testing.T) {
 	plan := planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0", Pod: planning.PodRef{Buffer: "spare"}}}}
 	s.handleMessage(s.planMadeMessage(held, plan), "")
 	if got := s.getClaim("one-0").Annotations["joist.sh/nominated-until"]; got != before {
-		t.Errorf("room for a buffer nominates it until %s", got)
+		t.Errorf("capacity for a buffer nominates the claim until %s", got)
 	}
 	held = s.startBatch()
 	plan = planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
 	s.handleMessage(s.planMadeMessage(held, plan), "")
 	if got, want := s.getClaim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
-		t.Errorf("it is nominated until %s, want %s", got, want)
+		t.Errorf("got nominated until %s, want %s", got, want)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestNodeClassWithRole(t *testing.T) {
 	s := newTestCluster(t)
 	class := s.addNodeClass("node")
 	if !slices.Contains(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer) {
-		t.Fatal("it has no finalizer")
+		t.Fatal("the class has no finalizer")
 	}
 	s.reconcile()
 	sent := s.takeSent()
@@ -90,18 +90,18 @@ func TestNodeClassWithRole(t *testing.T) {
 	class = s.getNodeClass()
 	s.handleMessage(s.resolvedMessage(class), "")
 	if s.getNodeClass().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Error("it is ready without a profile")
+		t.Error("the class is Ready without a profile")
 	}
 	problem := &event.Problem{Condition: karpenter.ConditionTypeInstanceProfileReady, Reason: "InstanceProfileRefused", Message: "no"}
 	ensured := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
 	s.handleMessage(s.newMessage(ensured), "")
 	if s.getNodeClass().Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceProfileReady) || s.getNodeClass().Status.InstanceProfile != "" {
-		t.Error("a refusal made it ready")
+		t.Error("a denied request made the profile ready")
 	}
 	ensured.Problem = nil
 	s.handleMessage(s.newMessage(ensured), "")
 	if got := s.getNodeClass(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("the status is %+v", got.Status)
+		t.Errorf("got status %+v", got.Status)
 	}
 	ensured.Role = "another"
 	s.handleMessage(s.newMessage(ensured), fault.Stale)
@@ -115,7 +115,7 @@ func TestNodeClassWithRole(t *testing.T) {
 	}
 	s.reconcile()
 	if got := typesAndSubjects(s.takeSent()); slices.Contains(got, "nodeclass.ensure.v1 ec2nodeclass/default") {
-		t.Error("the profile was taken away under a claim")
+		t.Error("requested the deletion of the profile while a claim uses it")
 	}
 	s.handleMessage(s.newMessage(launchSettled("one", 1)), "")
 	s.advance(2 * time.Second)
@@ -127,12 +127,12 @@ func TestNodeClassWithRole(t *testing.T) {
 	ensured = event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
 	s.handleMessage(s.newMessage(ensured), "")
 	if s.getNodeClass() == nil {
-		t.Fatal("it went although its profile is still there")
+		t.Fatal("the class was deleted before its profile")
 	}
 	ensured.Problem, ensured.Deleted = nil, true
 	s.handleMessage(s.newMessage(ensured), "")
 	if s.getNodeClass() != nil {
-		t.Error("it stays for ever")
+		t.Error("the class was never deleted")
 	}
 	s.handleMessage(s.newMessage(ensured), "")
 }
@@ -142,22 +142,22 @@ func TestNodeClassWithProfile(t *testing.T) {
 	class := s.addNodeClass("")
 	s.reconcile()
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-		t.Fatalf("IAM is asked about a profile of the user's own: %v", got)
+		t.Fatalf("sent a request about an unmanaged profile: %v", got)
 	}
 	s.handleMessage(s.resolvedMessage(class, event.Problem{Condition: karpenter.ConditionTypeSubnetsReady, Reason: "SubnetsNotFound", Message: "none"}), "")
 	got := s.getNodeClass().Status
 	subnets, _ := got.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
 	if subnets.Status != metav1.ConditionFalse || subnets.Reason != "SubnetsNotFound" || got.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("the conditions are %+v", got.Conditions)
+		t.Errorf("got conditions %+v", got.Conditions)
 	}
 	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
 	if got := s.getNodeClass().Status; !got.Conditions.IsTrue(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
-		t.Errorf("the status is %+v", got)
+		t.Errorf("got status %+v", got)
 	}
 	version := s.Version()
 	s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
 	if s.Version() != version {
-		t.Error("an answer that says nothing new was written")
+		t.Error("an unchanged result was written")
 	}
 	old := s.getNodeClass()
 	old.Generation--
@@ -175,6 +175,6 @@ func TestNodeClassWithProfile(t *testing.T) {
 	}
 	s.handleMessage(s.newMessage(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Profile: "mine", Deleted: true, Asked: s.now}), "")
 	if s.getNodeClass() != nil {
-		t.Error("it stays for ever")
+		t.Error("the class was never deleted")
 	}
 }

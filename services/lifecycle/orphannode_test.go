@@ -24,7 +24,7 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	}
 	s.advance(time.Minute)
 	if s.getClaim("one-0") != nil {
-		t.Fatal("the claim is still there")
+		t.Fatal("the claim was not deleted")
 	}
 	if node := s.getNodeOf(); node == nil || len(node.Spec.Taints) != 0 {
 		t.Fatal("a node that is not being deleted was changed")
@@ -45,6 +45,6 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	}
 	s.advance(20 * time.Second)
 	if s.getNodeOf() != nil {
-		t.Error("the node is still there")
+		t.Error("the node was not released")
 	}
 }

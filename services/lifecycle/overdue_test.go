@@ -25,6 +25,6 @@ func TestOverdueStartsAtZero(t *testing.T) {
 	})
 	s.advance(time.Second)
 	if !slices.Equal(slices.Compact(told), []string{"0 [default]"}) {
-		t.Errorf("told %v", told)
+		t.Errorf("got metrics %v", told)
 	}
 }

@@ -72,7 +72,7 @@ func (s *testCluster) claimRewritten(p *planning.Proposal, stood *bool) func() {
 
 // A replica that was paused before the end of a disruption, and no longer leads, does not delete a
 // node that another leader rolled back: neither in a removal nor in a replacement.
-func TestPausedBeforeTheEnd(t *testing.T) {
+func TestReplicaPausedBeforeDeletion(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s, stood := newInitializedCluster(t, 3), false
 		m := s.startProposal(0, "old-0")
@@ -96,7 +96,7 @@ func TestPausedBeforeTheEnd(t *testing.T) {
 
 // It does not continue from a claim that was rolled back, or that carries another proposal, since
 // it was marked: nothing is deleted or launched.
-func TestPausedAfterTheBeginning(t *testing.T) {
+func TestReplicaPausedAfterMark(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		replacements int
@@ -104,9 +104,9 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 	}{
 		{"removed", 0, nil},
 		{"replaced", 1, nil},
-		{"removed for something else", 0, &planning.Proposal{ID: "q", Replacements: []string{"other-0"}}},
-		{"replaced for something else", 1, &planning.Proposal{ID: "q", Replacements: []string{"new-0"}}},
-		{"replaced by something else", 1, &planning.Proposal{ID: "p", Replacements: []string{"other-0"}}},
+		{"removed by another proposal", 0, &planning.Proposal{ID: "q", Replacements: []string{"other-0"}}},
+		{"replaced by another proposal", 1, &planning.Proposal{ID: "q", Replacements: []string{"new-0"}}},
+		{"replaced by other claims", 1, &planning.Proposal{ID: "p", Replacements: []string{"other-0"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, stood := newInitializedCluster(t, 3), false
@@ -118,7 +118,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 			s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbUpdateStatus, s.claimRewritten(c.other, &stood)})
 			m.deliver(event.Confirmed, fault.Retry)
 			if s.readOutbox().Seq != seq || s.getClaim("new-0") != nil {
-				t.Error("a replacement came")
+				t.Error("the paused replica created a replacement")
 			}
 			if c.other == nil {
 				s.endLease(stood)
@@ -126,7 +126,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 			}
 			s.expectStates(stateActing, "old-0")
 			if p := planning.ReadProposal(s.getClaim("old-0")); !stood || p.ID != c.other.ID {
-				t.Errorf("paused: %v, and the claim has %+v", stood, p)
+				t.Errorf("paused %v, the claim has the proposal %+v", stood, p)
 			}
 		})
 	}

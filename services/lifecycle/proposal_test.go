@@ -10,7 +10,7 @@ import (
 )
 
 // A proposal is written, is confirmed 15 s later at the earliest, and is executed only then.
-func TestProposals(t *testing.T) {
+func TestProposalPhases(t *testing.T) {
 	s := newInitializedCluster(t, 1)
 	p, other := s.newProposal("p", "old-0"), s.newProposal("q", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)
@@ -30,7 +30,7 @@ func TestProposals(t *testing.T) {
 	version := s.Version()
 	p.deliver(event.Proposed, "")
 	if at := planning.ReadProposal(s.getClaim("old-0")).ProposedAt; !at.Equal(written) || s.Version() != version {
-		t.Errorf("said again, it is from %s, not from %s", at, written)
+		t.Errorf("after a repeated message the proposal is from %s, want %s", at, written)
 	}
 	p.deliver(event.Confirmed, "")
 	s.expectStates("going", "old-0")

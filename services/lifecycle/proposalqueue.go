@@ -216,7 +216,7 @@ func latestMessages(facts []*proposalMessage) []*proposalMessage {
 	}
 	for _, f := range facts {
 		if last[f.body.Proposal] != f {
-			f.err = staleProposal(f.body, "a newer message about it arrived at the same time")
+			f.err = staleProposal(f.body, "a newer message about this proposal arrived at the same time")
 		}
 	}
 	return filterMessages(facts, func(f *proposalMessage) bool { return last[f.body.Proposal] == f })

@@ -64,9 +64,9 @@ func confirmedMessages(moves []testProposal) []event.Envelope {
 }
 
 // Proposals of one turn share the remaining budgets, with or without concurrency.
-func TestProposalsOfOneTurnShareBudgets(t *testing.T) {
+func TestConcurrentProposalsShareBudgets(t *testing.T) {
 	for _, parallel := range []int{1, 32} {
-		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d at once", parallel), func(t *testing.T) {
 			s := newInitializedCluster(t, 10)
 			s.setBudgetAndLimit("3", 10)
 			moves := s.proposeEmpty(10)
@@ -82,11 +82,11 @@ func TestProposalsOfOneTurnShareBudgets(t *testing.T) {
 					going++
 				case stateUntouched:
 				default:
-					t.Errorf("old-%d is %q", i, got)
+					t.Errorf("old-%d is in state %q", i, got)
 				}
 			}
 			if going != 3 {
-				t.Errorf("%d are going, and the budget is 3", going)
+				t.Errorf("%d nodes are being deleted, the budget is 3", going)
 			}
 			s.checkInvariants(3, 10)
 		})
@@ -109,13 +109,13 @@ func (l *countingClient) List(ctx context.Context, kind cluster.Kind, namespace 
 
 func (l *countingClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	if key.Name == l.panics {
-		panic("it trips")
+		panic("test panic")
 	}
 	return l.Client.Get(ctx, kind, key)
 }
 
 // The cluster is listed once per turn of removals.
-func TestRemovalsOfOneTurnListOnce(t *testing.T) {
+func TestConcurrentRemovalsListOnce(t *testing.T) {
 	s := newInitializedCluster(t, 40)
 	moves := s.proposeEmpty(40)
 	client := &countingClient{Client: s.ClientFor("lifecycle")}
@@ -145,7 +145,7 @@ func TestPanicAffectsOneProposal(t *testing.T) {
 }
 
 // Of several messages about one proposal the newest wins, and a dropped proposal is never executed.
-func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
+func TestNewestMessageAboutProposalWins(t *testing.T) {
 	s := newInitializedCluster(t, 3)
 	moves := s.proposeEmpty(3)
 	proposed := moves[2]
@@ -165,7 +165,7 @@ func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
 
 // Excess and duplicate messages are dropped at once, so that notices do not wait in the queue
 // behind them.
-func TestProposalsNeverFillTheInbox(t *testing.T) {
+func TestExcessProposalsAreDropped(t *testing.T) {
 	s := newTestCluster(t)
 	var facts []event.Envelope
 	for i := range lifecycle.MaxInFlight {
@@ -175,17 +175,17 @@ func TestProposalsNeverFillTheInbox(t *testing.T) {
 	const places = lifecycle.MaxInFlight * 3 / 4
 	for i, kind := range kinds {
 		if passed := kind == ""; passed != (i < places) || !passed && kind != fault.Stale {
-			t.Fatalf("fact %d of %d: %q", i, len(facts), kind)
+			t.Fatalf("message %d of %d returned %q", i, len(facts), kind)
 		}
 	}
 	if early != len(kinds)-places {
-		t.Errorf("%d of %d did not wait", early, len(kinds))
+		t.Errorf("%d of %d messages did not wait", early, len(kinds))
 	}
 }
 
 // The cluster is listed once for all replacements of a turn, unless another client admits claims in
 // between. Each replacement counts the earlier ones.
-func TestReplacementsOfOneTurnListOnce(t *testing.T) {
+func TestConcurrentReplacementsListOnce(t *testing.T) {
 	const nodes = 5
 	s := newInitializedCluster(t, nodes)
 	s.setBudgetAndLimit("100%", nodes+3)
@@ -211,7 +211,7 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 		}
 	}
 	if acts != 3 {
-		t.Errorf("%d of %d proposals act, and there is room for 3 more nodes", acts, nodes)
+		t.Errorf("%d of %d proposals were started, the limit allows 3 more nodes", acts, nodes)
 	}
 	// The first has its own turn. The fourth is rejected, so the fifth lists again. Each executed
 	// one lists once more to launch its claims.
@@ -223,7 +223,7 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 
 // Replacements of one turn count the earlier ones instead of the replaced claims: a pool at its
 // limit can replace all of its nodes.
-func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
+func TestConcurrentReplacementsAtLimit(t *testing.T) {
 	const nodes = 3
 	s := newInitializedCluster(t, nodes)
 	s.setBudgetAndLimit("100%", nodes)

@@ -23,7 +23,7 @@ func (s *testCluster) countLeaving(name string) bool {
 
 // With the policy replace, a recommendation taints the node at once and plans capacity. The pods
 // move when that is ready. An interruption warning has precedence.
-func TestReplacement(t *testing.T) {
+func TestRebalanceReplacesNode(t *testing.T) {
 	begin := func(t *testing.T) *testCluster {
 		s := newTestCluster(t)
 		s.configureService(func(c *lifecycle.Config) { c.Rebalance = lifecycle.RebalanceReplace })
@@ -32,7 +32,7 @@ func TestReplacement(t *testing.T) {
 		s.handleMessage(s.noticeMessage(event.RebalanceRecommendation, "i-1", ""), "")
 		s.advance(10 * time.Second)
 		if s.getClaim("one-0").DeletionTimestamp == nil || s.countLeaving("web") {
-			t.Fatal("it does not go, or its pod goes before there is a place for it")
+			t.Fatal("the claim is not deleted, or its pod is evicted before its replacement is planned")
 		}
 		held := s.startBatch()
 		intent := s.planIntent(held, "two", 1)
@@ -41,40 +41,40 @@ func TestReplacement(t *testing.T) {
 			Nominations: []planning.Nomination{{Namespace: "default", Claim: "two-0", Pod: planning.PodRef{Name: "web", Node: "node-1"}}},
 		}), "")
 		if got := s.getClaim("one-0").Annotations[nodeclaim.ReplacementsAnnotation]; got != "two-0" {
-			t.Fatalf("its pods are expected on %q", got)
+			t.Fatalf("got destinations %q", got)
 		}
 		s.advance(time.Minute)
 		if s.countLeaving("web") {
-			t.Fatal("its pod goes before its place is ready")
+			t.Fatal("its pod is evicted before its replacement is ready")
 		}
 		return s
 	}
-	t.Run("until its place is ready", func(t *testing.T) {
+	t.Run("the replacement becomes ready", func(t *testing.T) {
 		s := begin(t)
 		s.handleMessage(s.newMessage(launchSettled("two", 1, "i-2")), "")
 		s.joinNode("node-2", "i-2")
 		s.advance(5 * time.Second)
 		if !s.countLeaving("web") {
-			t.Error("its pod stays")
+			t.Error("its pod is not evicted")
 		}
 	})
-	t.Run("until the warning comes", func(t *testing.T) {
+	t.Run("the interruption warning arrives", func(t *testing.T) {
 		s := begin(t)
 		s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 		s.advance(2 * time.Second)
 		if !s.countLeaving("web") {
-			t.Error("its pod stays")
+			t.Error("its pod is not evicted")
 		}
 	})
-	t.Run("until it takes too long", func(t *testing.T) {
+	t.Run("the replacement is late", func(t *testing.T) {
 		s := begin(t)
 		s.advance(nodeclaim.ReplaceTimeout - 70*time.Second - 2*time.Second)
 		if s.countLeaving("web") {
-			t.Error("its pod does not stay for as long")
+			t.Error("its pod is evicted before ReplaceTimeout")
 		}
 		s.advance(4 * time.Second)
 		if !s.countLeaving("web") {
-			t.Error("its pod stays")
+			t.Error("its pod is not evicted")
 		}
 	})
 }

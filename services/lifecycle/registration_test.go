@@ -48,7 +48,7 @@ func TestClaimConditions(t *testing.T) {
 	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
 	says("ready", all...)
 	if !s.getClaim("one-0").Status.Conditions.IsTrue(karpenter.ConditionTypeConsistentStateFound) {
-		t.Error("its node was not compared with it")
+		t.Error("the consistency of its node was not checked")
 	}
 	s.addPodTo("web")
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
@@ -73,12 +73,12 @@ func TestRegistrationTimeout(t *testing.T) {
 		s.now = s.getClaim("one-0").CreationTimestamp.Add(15*time.Minute - time.Second)
 		s.reconcile()
 		if got := s.getClaim("one-0"); got.DeletionTimestamp != nil || got.Annotations["joist.sh/failed"] != "" {
-			t.Fatalf("given up too early: %v", got.ObjectMeta)
+			t.Fatalf("the claim was deleted before the registration timeout: %v", got.ObjectMeta)
 		}
 		s.now = s.now.Add(time.Second)
 		s.reconcile()
 		if got := s.getClaim("one-0").Annotations["joist.sh/failed"]; got != "registration" {
-			t.Fatalf("marked %q", got)
+			t.Fatalf("got mark %q", got)
 		}
 		if dies {
 			s.restartService()
@@ -87,7 +87,7 @@ func TestRegistrationTimeout(t *testing.T) {
 		s.reconcile()
 		s.advance(2 * time.Second)
 		if got := s.getClaim("one-0"); got == nil || got.DeletionTimestamp == nil {
-			t.Fatalf("the claim is %+v", got)
+			t.Fatalf("got claim %+v", got)
 		}
 		if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, typesAndSubjects(s.takeSent())); diff != "" {
 			t.Error(diff)
@@ -113,28 +113,28 @@ func TestPodEventsOnClaims(t *testing.T) {
 	start := s.now
 	s.advance(5 * time.Second)
 	if got := s.lastPodEvent(start); got != -1 {
-		t.Fatalf("a pod event at %s, and there was no pod", got)
+		t.Fatalf("without pods got a pod event at %s", got)
 	}
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
 	s.addPodTo("web")
 	s.advance(2 * time.Second)
 	if got := s.lastPodEvent(start); got != 6*time.Second {
-		t.Fatalf("the pod came at 6 s, and the claim says %s", got)
+		t.Fatalf("the pod was bound at 6 s, but the claim has %s", got)
 	}
 	s.addPodTo("api")
 	s.advance(5 * time.Second)
 	if got := s.lastPodEvent(start); got != 6*time.Second {
-		t.Fatalf("within ten seconds the claim says %s", got)
+		t.Fatalf("within ten seconds the claim has %s", got)
 	}
 	s.advance(5 * time.Second)
 	if got := s.lastPodEvent(start); got != 8*time.Second {
-		t.Fatalf("after ten seconds the claim says %s", got)
+		t.Fatalf("after ten seconds the claim has %s", got)
 	}
 	s.advance(time.Minute)
 	s.restartService()
 	s.advance(5 * time.Second)
 	if got := s.lastPodEvent(start); got != 8*time.Second {
-		t.Fatalf("a restart made the claim say %s", got)
+		t.Fatalf("after a restart the claim has %s", got)
 	}
 	s.advance(5 * time.Second)
 	before := s.now
@@ -148,12 +148,12 @@ func TestPodEventsOnClaims(t *testing.T) {
 	s.restartService()
 	s.advance(time.Second)
 	if got, want := s.lastPodEvent(start), before.Sub(start); got != want {
-		t.Errorf("a pod ended during a restart at %s, and the claim says %s", want, got)
+		t.Errorf("a pod ended during a restart at %s, but the claim has %s", want, got)
 	}
 }
 
 // An instance with two nodes registers neither until one is deleted.
-func TestTwoNodes(t *testing.T) {
+func TestTwoNodesOfOneInstance(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
@@ -161,23 +161,23 @@ func TestTwoNodes(t *testing.T) {
 	s.joinNode("node-2", "i-1")
 	s.advance(3 * time.Second)
 	if got := s.conditionStates("one-0")[1]; got != "Registered False MultipleNodesFound" {
-		t.Errorf("with two nodes it is %s", got)
+		t.Errorf("with two nodes got %s", got)
 	}
 	if s.getNodeOf().Labels[karpenter.NodeRegisteredLabelKey] != "" {
-		t.Error("one of two was registered")
+		t.Error("one of two nodes was registered")
 	}
 	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.advance(4 * time.Second)
 	if got := s.conditionStates("one-0")[3]; got != "Ready True Ready" {
-		t.Errorf("with one node it is %s", got)
+		t.Errorf("with one node got %s", got)
 	}
 }
 
 // After a reservation has ended, its labels are removed from claim and node, and the tags are
 // recorded with Karpenter's annotations.
-func TestDemotion(t *testing.T) {
+func TestEndedReservationIsRelabelled(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	reserve := func(o cluster.Object) {
@@ -196,20 +196,20 @@ func TestDemotion(t *testing.T) {
 		for what, labels := range map[string]map[string]string{"claim": s.getClaim("one-0").Labels, "node": s.getNodeOf().Labels} {
 			_, inside := labels[karpenter.LabelCapacityReservationID]
 			if labels[karpenter.CapacityTypeLabelKey] != capacityType || inside != (capacityType == "reserved") {
-				t.Errorf("shown as %s, the %s has the labels %v", capacityType, what, labels)
+				t.Errorf("for capacity type %s, the %s has the labels %v", capacityType, what, labels)
 			}
 		}
 	}
 	for _, key := range []string{karpenter.InstanceTaggedAnnotationKey, karpenter.ClusterNameTaggedCompatibilityAnnotationKey} {
 		if s.getClaim("one-0").Annotations[key] != "true" {
-			t.Errorf("%s is not noted", key)
+			t.Errorf("%s is not recorded", key)
 		}
 	}
 }
 
 // A node in a partition placement group is not registered before an inventory reports its
 // partition.
-func TestPartition(t *testing.T) {
+func TestPartitionBeforeRegistration(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -219,7 +219,7 @@ func TestPartition(t *testing.T) {
 	s.joinNode("node-1", "i-1")
 	s.advance(5 * time.Second)
 	if got := s.conditionStates("one-0")[1]; got != "Registered Unknown RegistrationHookPending" {
-		t.Errorf("it is %s", got)
+		t.Errorf("got condition %s", got)
 	}
 	if node := s.getNodeOf(); !karpenter.HasTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || len(node.Finalizers) == 0 {
 		t.Errorf("the node has the taints %v and the finalizers %v", node.Spec.Taints, node.Finalizers)
@@ -230,9 +230,9 @@ func TestPartition(t *testing.T) {
 	s.handleMessage(s.inventoryMessage(s.now, shown), "")
 	s.advance(4 * time.Second)
 	if got := s.getNodeOf().Labels[karpenter.LabelPlacementGroupPartition]; got != "3" {
-		t.Errorf("the node's partition is %q", got)
+		t.Errorf("got partition label %q", got)
 	}
 	if got := s.conditionStates("one-0")[3]; got != "Ready True Ready" {
-		t.Errorf("it is %s", got)
+		t.Errorf("got condition %s", got)
 	}
 }

@@ -73,6 +73,6 @@ func TestSearchesShareAList(t *testing.T) {
 		}
 	}
 	if s.getClaim("old-0").DeletionTimestamp == nil {
-		t.Error("the one that has a claim was not obeyed")
+		t.Error("the notice about the known instance was ignored")
 	}
 }

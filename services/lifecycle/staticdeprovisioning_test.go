@@ -25,25 +25,25 @@ func TestSurplusIsRemoved(t *testing.T) {
 	s.setReplicas(2)
 	s.advance(3 * time.Second)
 	if s.countDeleting() != 0 {
-		t.Fatalf("with the gate closed %d claims go", s.countDeleting())
+		t.Fatalf("the feature gate is off, but %d claims are being deleted", s.countDeleting())
 	}
 	s.configureService(withStaticCapacity)
 	s.advance(3 * time.Second)
 	if s.countDeleting() != 3 || s.getClaim("old-0").DeletionTimestamp != nil || s.getClaim("old-2").DeletionTimestamp != nil {
-		t.Fatalf("%d claims go", s.countDeleting())
+		t.Fatalf("%d claims are being deleted, or one with pods is", s.countDeleting())
 	}
 	s.advance(time.Minute)
 	if left := len(s.listClaims()) - s.countDeleting(); left != 2 {
-		t.Errorf("%d are left", left)
+		t.Errorf("%d claims remain", left)
 	}
 	if told := s.eventsWithReason("DisruptionTerminating"); len(told) == 0 {
-		t.Error("there is no Event")
+		t.Error("no Event reports the deletion")
 	}
 }
 
 // Deletions that the cache does not contain yet count: with other pods on the nodes, other claims
 // would be selected.
-func TestSurplusOnAStaleCache(t *testing.T) {
+func TestSurplusWithStaleCache(t *testing.T) {
 	s := newInitializedCluster(t, 4)
 	s.configureService(withStaticCapacity)
 	s.setReplicas(3)
@@ -61,12 +61,12 @@ func TestSurplusOnAStaleCache(t *testing.T) {
 		}
 	}
 	if s.countDeleting() != 1 {
-		t.Errorf("%d claims go, want 1", s.countDeleting())
+		t.Errorf("%d claims are being deleted, want 1", s.countDeleting())
 	}
 }
 
 // After a crash between two removals, the next process removes the rest.
-func TestSurplusCrash(t *testing.T) {
+func TestSurplusAfterCrash(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		s := newInitializedCluster(t, 5)
 		s.setReplicas(2)
@@ -76,7 +76,7 @@ func TestSurplusCrash(t *testing.T) {
 		s.configureService(withStaticCapacity)
 		s.advance(5 * time.Second)
 		if left := len(s.listClaims()) - s.countDeleting(); left != 2 {
-			t.Errorf("after a death at write %d, %d are left", n, left)
+			t.Errorf("after a crash at write %d, %d claims remain", n, left)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A claim that waits for admission while the outbox cannot be read does not delay drains.
-func TestUnreadableOutbox(t *testing.T) {
+func TestDrainsContinueWithUnreadableOutbox(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	held := s.startBatch()
@@ -25,7 +25,7 @@ func TestUnreadableOutbox(t *testing.T) {
 	s.now = s.now.Add(time.Second)
 	s.cache.DeliverAll()
 	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Retry) {
-		t.Errorf("the error of reading the outbox is not returned: %v", err)
+		t.Errorf("the error of reading the outbox was not returned: %v", err)
 	}
 	if node := s.getNodeOf(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
 		t.Errorf("the node has the taints %v", node.Spec.Taints)
@@ -46,7 +46,7 @@ func TestUnchangedObjectsAreSkipped(t *testing.T) {
 		s.reconcile()
 	}
 	if c := s.getClaim("one-0"); !c.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
-		t.Error("a node that came was not looked at")
+		t.Error("a new node was not reconciled")
 	}
 	s.joinNode("node-2", "i-2")
 	s.advance(30 * time.Second)
@@ -61,11 +61,11 @@ func TestUnchangedObjectsAreSkipped(t *testing.T) {
 	s.now = s.now.Add(9 * time.Second)
 	s.reconcile()
 	if s.getClaim("one-1").DeletionTimestamp != nil {
-		t.Error("it was looked at within the rest")
+		t.Error("reconciled an unchanged claim before the full reconcile")
 	}
 	s.now = s.now.Add(time.Second)
 	s.reconcile()
 	if c := s.getClaim("one-1"); c != nil && c.DeletionTimestamp == nil {
-		t.Error("it was not looked at after the rest")
+		t.Error("an expired claim was not deleted by the full reconcile")
 	}
 }

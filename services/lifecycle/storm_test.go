@@ -254,21 +254,21 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	}
 	slices.Sort(waits)
 	if len(waits) < n {
-		t.Fatalf("of %d nodes %d are tainted", n, len(waits))
+		t.Fatalf("of %d nodes only %d are tainted", n, len(waits))
 	}
 	for name, at := range d.reportedStuck {
 		if after := at.Sub(d.tainted[name]); after > 30*time.Second {
-			t.Errorf("%s was named %s after its taint", name, after)
+			t.Errorf("%s was reported as stuck %s after its taint", name, after)
 		}
 	}
-	t.Logf("%d notices of one moment, %d pods: handled in %s; notice to taint p50 %s, p99 %s, worst %s; %d pods evicted, %d nodes said to be stuck",
+	t.Logf("%d notices at once, %d pods: handled in %s; notice to taint p50 %s, p99 %s, worst %s; %d pods evicted, %d nodes reported as stuck",
 		n, 10*n, handled.Round(time.Millisecond), waits[n/2].Round(time.Millisecond), waits[n*99/100].Round(time.Millisecond), waits[n-1].Round(time.Millisecond), len(d.evicted), len(d.reportedStuck))
 	return waits
 }
 
 // With many notices at once, p99 from the notice to the taint is below 5 s, even with ten times as
 // many evictions. A blocked drain is reported within 30 s of the taint.
-func TestStorm(t *testing.T) {
+func TestManyNotices(t *testing.T) {
 	answers := func(takes time.Duration) func(context.Context) error {
 		return func(context.Context) error { time.Sleep(takes); return nil }
 	}
@@ -279,12 +279,12 @@ func TestStorm(t *testing.T) {
 		evicted  int
 		stuck    bool
 	}{
-		{"of a quick API server", 5 * time.Millisecond, answers(5 * time.Millisecond), 1500, false},
-		{"while evictions hang", 5 * time.Millisecond, func(ctx context.Context) error {
+		{"fast API server", 5 * time.Millisecond, answers(5 * time.Millisecond), 1500, false},
+		{"evictions are not answered", 5 * time.Millisecond, func(ctx context.Context) error {
 			<-ctx.Done()
 			return fault.E("evicting", fault.Unknown, ctx.Err())
 		}, 0, true},
-		{"while evictions are refused", 5 * time.Millisecond, func(context.Context) error {
+		{"evictions are refused", 5 * time.Millisecond, func(context.Context) error {
 			return fault.E("evicting", fault.Throttled, errors.New("a budget"))
 		}, 0, true},
 	} {
@@ -296,7 +296,7 @@ func TestStorm(t *testing.T) {
 					t.Errorf("p99 is %s", p99)
 				}
 				if got := len(d.reportedStuck) == 150; got != test.stuck || !got && len(d.reportedStuck) > 0 {
-					t.Errorf("%d drains are said to be stuck", len(d.reportedStuck))
+					t.Errorf("%d drains are reported as stuck", len(d.reportedStuck))
 				}
 				if len(d.evicted) < test.evicted {
 					t.Errorf("%d pods were evicted", len(d.evicted))

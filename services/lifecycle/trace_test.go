@@ -19,7 +19,7 @@ import (
 // the notice's. Node registrations and terminations are spans in it. Claims are annotated with the
 // trace, so that the next leader continues it.
 func TestReconcileContinuesTrace(t *testing.T) {
-	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
+	for name, dies := range map[string]bool{"without a restart": false, "with a restart after each message": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestCluster(t)
 			var spans []string
@@ -44,7 +44,7 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			launched := s.launchAndTakeSent("one")
 			i := slices.IndexFunc(launched, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
 			if i < 0 {
-				t.Fatalf("nothing was launched: %v", typesAndSubjects(launched))
+				t.Fatalf("no launch was requested: %v", typesAndSubjects(launched))
 			}
 			story := launched[i].Correlation
 			answer := s.newMessage(launchSettled("one", 1, "i-1"))
@@ -55,14 +55,14 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			s.expectSent(event.TagRequestedType, answer)
 			notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
 			if notice.Traceparent != notice.RootTraceparent() {
-				t.Errorf("a notice begins with %q, want %q", notice.Traceparent, notice.RootTraceparent())
+				t.Errorf("the notice has the trace %q, want %q", notice.Traceparent, notice.RootTraceparent())
 			}
 			heard(notice)
 			s.advance(40 * time.Second)
 			s.expectSent(event.TerminateRequestedType, notice)
 			gone := s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
 			if gone.Correlation != notice.Correlation {
-				t.Errorf("the end is of the story %s, and the notice of %s", gone.Correlation, notice.Correlation)
+				t.Errorf("the instance-gone message has the correlation %s, the notice %s", gone.Correlation, notice.Correlation)
 			}
 			heard(gone)
 			s.advance(5 * time.Second)
@@ -87,7 +87,7 @@ func (s *testCluster) expectSent(want event.Type, cause event.Envelope) {
 		}
 		found++
 		if e.Correlation != cause.Correlation || e.Traceparent != cause.Traceparent {
-			s.t.Errorf("%s is of story %s with %q, want %s with %q", want, e.Correlation, e.Traceparent, cause.Correlation, cause.Traceparent)
+			s.t.Errorf("%s has correlation %s and trace %q, want %s and %q", want, e.Correlation, e.Traceparent, cause.Correlation, cause.Traceparent)
 		}
 	}
 	if found == 0 {
@@ -107,7 +107,7 @@ func TestRepeatedLaunchKeepsTrace(t *testing.T) {
 			s.advance(35 * time.Second)
 			sameTrace(t, first, filterLaunches(s.takeSent()))
 			if first[0].Traceparent == "" {
-				t.Error("it was in none")
+				t.Error("the first launch request has no trace")
 			}
 		})
 	}
@@ -128,11 +128,11 @@ func TestPlanKeepsOtherTraces(t *testing.T) {
 			both := filterLaunches(s.launchAndTakeSent("two"))
 			i := slices.IndexFunc(both, func(e event.Envelope) bool { return e.ID == first[0].ID })
 			if len(both) != 2 || i < 0 {
-				t.Fatalf("asked for is %v", typesAndSubjects(both))
+				t.Fatalf("requested %v", typesAndSubjects(both))
 			}
 			sameTrace(t, first, both[i:i+1])
 			if other := both[1-i]; other.Causation == "" || other.Correlation == first[0].Correlation || other.Traceparent == "" {
-				t.Errorf("the plan's own launch is %+v", other)
+				t.Errorf("got the plan's own launch %+v", other)
 			}
 		})
 	}
@@ -142,11 +142,11 @@ func TestPlanKeepsOtherTraces(t *testing.T) {
 func sameTrace(t *testing.T, first, again []event.Envelope) {
 	t.Helper()
 	if len(first) != 1 || len(again) == 0 {
-		t.Fatalf("first %v, then %v", typesAndSubjects(first), typesAndSubjects(again))
+		t.Fatalf("requested %v, then %v", typesAndSubjects(first), typesAndSubjects(again))
 	}
 	one, other := first[0], again[0]
 	if one.ID != other.ID || one.Correlation != other.Correlation || one.Traceparent != other.Traceparent {
-		t.Errorf("first %+v, then %+v", one, other)
+		t.Errorf("requested %+v, then %+v", one, other)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestTraceSurvivesLostWrite(t *testing.T) {
 	client.name = ""
 	s.handleMessage(notice, "")
 	if c := s.getClaim("one-0"); c.Annotations[planning.TraceAnnotation] != notice.Traceparent {
-		t.Errorf("its annotations are %v", c.Annotations)
+		t.Errorf("got annotations %v", c.Annotations)
 	}
 }
 

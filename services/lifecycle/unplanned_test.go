@@ -88,8 +88,8 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 		edit func(*karpenter.NodeClaim)
 		pool string
 	}{
-		{"of a NodePool", func(*karpenter.NodeClaim) {}, "default"},
-		{"of no NodePool", func(c *karpenter.NodeClaim) { delete(c.Labels, karpenter.NodePoolLabelKey) }, ""},
+		{"in a NodePool", func(*karpenter.NodeClaim) {}, "default"},
+		{"without a NodePool", func(c *karpenter.NodeClaim) { delete(c.Labels, karpenter.NodePoolLabelKey) }, ""},
 		{"the instance type as a label", func(c *karpenter.NodeClaim) {
 			c.Labels[corev1.LabelInstanceTypeStable], c.Spec.Requirements = "m6i.large", c.Spec.Requirements[1:]
 		}, "default"},
@@ -103,21 +103,21 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 			s.handleMessage(made, "")
 			sent := s.takeSent()
 			if len(launchTexts(sent)) != 1 {
-				t.Fatalf("asked for were %v; the claim says %v, the Events %v", typesAndSubjects(sent), s.getClaim("mine").Status.Conditions, s.Events())
+				t.Fatalf("sent %v; the claim has %v, Events %v", typesAndSubjects(sent), s.getClaim("mine").Status.Conditions, s.Events())
 			}
 			intent := s.readIntent("mine")
 			if intent.Fleet.Count != 1 || intent.Fleet.Token != intent.ID || intent.NodePool != tt.pool || intent.Claims[0] != "mine" {
-				t.Errorf("the launch is %+v", intent.Fleet)
+				t.Errorf("got launch %+v", intent.Fleet)
 			}
 			for _, config := range intent.Fleet.Configs {
 				for _, o := range config.Overrides {
 					if !slices.Contains([]string{"m6i.large", "m6i.xlarge"}, o.InstanceType) {
-						t.Errorf("it tries %s", o.InstanceType)
+						t.Errorf("the launch tries %s", o.InstanceType)
 					}
 				}
 			}
 			if held := s.readOutbox(); held.State != outbox.Done || !held.ListsClaim("mine") || held.Seq != 1 {
-				t.Errorf("the outbox is %+v", held.Outbox)
+				t.Errorf("got outbox %+v", held.Outbox)
 			}
 			instance := event.Launched{InstanceID: "i-1", ImageID: "ami-1", Offering: event.Offering{
 				InstanceType: "m6i.large", Zone: intent.Fleet.Configs[0].Overrides[0].Zone, CapacityType: intent.Fleet.CapacityType,
@@ -127,22 +127,22 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 			c := s.getClaim("mine")
 			labels := fmt.Sprint(c.Labels[corev1.LabelInstanceTypeStable], " ", c.Labels["team"], " ", c.Labels[karpenter.LabelEC2NodeClass])
 			if id, _ := c.Instance(); id.InstanceID != "i-1" || labels != "m6i.large a "+c.Spec.NodeClassRef.Name || !slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) {
-				t.Errorf("the claim is of %s with %v", id, c.Labels)
+				t.Errorf("the claim has the instance %s and the labels %v", id, c.Labels)
 			}
 		})
 	}
 }
 
 // A NodeClaim that cannot be launched reports why, and is deleted after its timeout.
-func TestUnplannedClaimSaysWhyNot(t *testing.T) {
+func TestUnplannedClaimReportsRefusal(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*karpenter.NodeClaim)
 		why  string
 	}{
-		{"too large", func(c *karpenter.NodeClaim) { c.Spec.Resources.Requests = cpu("900") }, "large enough"},
-		{"no such type", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m99.large"} }, "no instance type has all of the required labels"},
-		{"nowhere sold", func(c *karpenter.NodeClaim) {
+		{"requests too large", func(c *karpenter.NodeClaim) { c.Spec.Resources.Requests = cpu("900") }, "large enough"},
+		{"unknown instance type", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m99.large"} }, "no instance type has all of the required labels"},
+		{"unknown zone", func(c *karpenter.NodeClaim) {
 			c.Spec.Requirements = append(c.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{
 				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1a"},
 			})
@@ -151,7 +151,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 			c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "none"}
 		}, `EC2NodeClass "none" does not exist`},
 		{"no NodePool", func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "none" }, "the NodePool does not exist"},
-		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
+		{"limit exceeded", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch()
@@ -162,14 +162,14 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 			s.advance(2 * time.Second)
 			launched, _ := s.getClaim("mine").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 			if !strings.Contains(launched.Message, tt.why) || launched.Reason != "LaunchFailed" {
-				t.Errorf("the claim says %s: %s", launched.Reason, launched.Message)
+				t.Errorf("got reason %s: %s", launched.Reason, launched.Message)
 			}
 			if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" && strings.Contains(e.Message, tt.why) }) {
-				t.Errorf("the Events are %v", s.Events())
+				t.Errorf("got Events %v", s.Events())
 			}
 			s.advance(nodeclaim.LaunchTimeout + time.Second)
 			if c := s.getClaim("mine"); c != nil || len(launchTexts(s.takeSent())) != 0 {
-				t.Errorf("the claim is still there, or was launched: %+v", c)
+				t.Errorf("the claim was not deleted, or was launched: %+v", c)
 			}
 		})
 	}
@@ -184,15 +184,15 @@ func TestUnplannedClaimsShareLimits(t *testing.T) {
 	s.createClaim(personalClaim("a", large), personalClaim("b", large))
 	s.handleMessage(s.planUnplanned(batch.Snapshot), "")
 	if sent := launchTexts(s.takeSent()); len(sent) != 1 {
-		t.Errorf("asked for were %v", sent)
+		t.Errorf("sent %v", sent)
 	}
 }
 
 // After a crash at any write, the redelivered or the next plan launches the claim once.
-func TestUnplannedClaimAfterACrash(t *testing.T) {
+func TestUnplannedClaimAfterCrash(t *testing.T) {
 	for n := range 8 {
 		for _, again := range []bool{false, true} {
-			t.Run(fmt.Sprintf("write %d again %t", n, again), func(t *testing.T) {
+			t.Run(fmt.Sprintf("crash at write %d, message redelivered %t", n, again), func(t *testing.T) {
 				batch := planningtest.NewBatch()
 				s, configure := withCatalogue(t, batch)
 				s.createClaim(personalClaim("mine"))
@@ -215,7 +215,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 					}
 				}
 				if len(intents) != 1 || !intents["intent/"+s.readIntent("mine").ID] {
-					t.Errorf("asked for were %v", intents)
+					t.Errorf("sent %v", intents)
 				}
 			})
 		}
@@ -228,12 +228,12 @@ func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 		name  string
 		forge func(*launchspec.Built)
 	}{
-		{"another type", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].InstanceType = "m6i.2xlarge" }},
-		{"user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }},
-		{"another claim's name", func(b *launchspec.Built) { b.Intents[0].Claims[0] = "yours" }},
+		{"other instance type", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].InstanceType = "m6i.2xlarge" }},
+		{"other user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }},
+		{"other claim's name", func(b *launchspec.Built) { b.Intents[0].Claims[0] = "yours" }},
 		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }},
-		{"a UID that nothing has", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "none" }},
-		{"the name of no UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "" }},
+		{"unknown UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "none" }},
+		{"no UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch()
@@ -248,7 +248,7 @@ func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 			tt.forge(&built)
 			s.handleMessage(s.storeBuilt(held, built), "")
 			if sent := launchTexts(s.takeSent()); len(sent) != 0 || s.getClaim("mine").DeletionTimestamp != nil {
-				t.Errorf("asked for were %v", sent)
+				t.Errorf("sent %v", sent)
 			}
 		})
 	}

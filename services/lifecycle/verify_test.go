@@ -85,7 +85,7 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 		why   string
 	}{
 		{"nothing", func(*launchspec.Built) {}, ""},
-		{"user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }, "launch template"},
+		{"other user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }, "launch template"},
 		{"a subnet", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].SubnetID = "subnet-evil" }, "subnet-evil"},
 		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }, "usage for limits"},
 		{"another NodePool's label", func(b *launchspec.Built) {
@@ -98,16 +98,16 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 			s.handleMessage(s.storeBuilt(held, built), "")
 			requests := launchTexts(s.takeSent())
 			if forged := slices.Contains(requests, "launch.requested.v1 intent/"+built.Intents[0].ID); forged != (tt.why == "") {
-				t.Fatalf("asked for were %v", requests)
+				t.Fatalf("sent %v", requests)
 			}
 			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 				return e.Reason == "LaunchNotVerified" && strings.Contains(e.Message, tt.why)
 			})
 			if told != (tt.why != "") {
-				t.Errorf("the NodePool says: %v", s.Events())
+				t.Errorf("the NodePool has the Events %v", s.Events())
 			}
 			if s.readOutbox().State != outbox.Done {
-				t.Errorf("the outbox is %s", s.readOutbox().State)
+				t.Errorf("got outbox state %s", s.readOutbox().State)
 			}
 		})
 	}

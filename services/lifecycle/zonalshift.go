@@ -24,7 +24,7 @@ func (s *Service) recordZonalShifts(ctx context.Context, b event.InstancesListed
 		s.zonalShiftEvents(begun, events.ZonalShiftActive, "Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool"),
 		s.zonalShiftEvents(ended, events.ZonalShiftCleared, "Zonal shift cleared: offerings in zone %s (%s) are restored for this NodePool")...)
 	if err := s.executor.Execute(ctx, nil, effects...); err != nil {
-		return fmt.Errorf("telling NodePools of zonal shifts: %w", err)
+		return fmt.Errorf("publishing Events about zonal shifts: %w", err)
 	}
 	s.shifts = &told
 	return nil

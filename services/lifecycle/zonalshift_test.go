@@ -49,22 +49,22 @@ func (s *testCluster) deleteClaim(claim string) {
 
 // Requests about an instance in a shifted zone wait: tags, termination, and termination of orphans.
 // They continue after the shift, or when it has not been reported for MaxInventoryAge.
-func TestRequestsWait(t *testing.T) {
+func TestRequestsWaitForEndOfZonalShift(t *testing.T) {
 	const ended = "terminate.requested.v1 instance/i-1"
 	away := []event.ShiftedZone{{ZoneID: zone}}
 	for name, test := range map[string]struct {
 		over func(*testCluster)
 		want []string
 	}{
-		"the shift is over": {
+		"the shift ends": {
 			func(s *testCluster) {
 				s.handleMessage(s.inventoryWithShifts(nil, listedInstance("i-1", "one", "one-0")), "")
 			}, []string{ended},
 		},
-		"not reported for long": {
+		"the shift is not reported for MaxInventoryAge": {
 			func(s *testCluster) { s.now = s.now.Add(interruption.MaxInventoryAge) }, []string{ended},
 		},
-		"it goes on": {
+		"the shift continues": {
 			func(s *testCluster) {
 				s.handleMessage(s.inventoryWithShifts(away, listedInstance("i-1", "one", "one-0")), "")
 			}, nil,
@@ -79,15 +79,15 @@ func TestRequestsWait(t *testing.T) {
 			s.handleMessage(s.inventoryWithShifts(away, listedInstance("i-1", "one", ""), listedInstance("i-orphan", "lost", "")), "")
 			s.advance(31 * time.Second)
 			if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-				t.Fatalf("tags and orphans: %v", got)
+				t.Fatalf("sent tags or terminations of orphans: %v", got)
 			}
 			s.deleteClaim("one-0")
 			s.advance(time.Minute)
 			if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-				t.Fatalf("its end: %v", got)
+				t.Fatalf("sent the termination of the instance: %v", got)
 			}
 			if c := s.getClaim("one-0"); !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
-				t.Fatalf("its drain waits as well: %+v", c.Status.Conditions)
+				t.Fatalf("the claim is not InstanceTerminating: %+v", c.Status.Conditions)
 			}
 			test.over(s)
 			s.reconcile()
@@ -99,12 +99,12 @@ func TestRequestsWait(t *testing.T) {
 }
 
 // An orphan in a launch result waits too.
-func TestSettledOrphansWait(t *testing.T) {
+func TestLaunchResultOrphansWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones []event.ShiftedZone
 		want  int
 	}{
-		"no shift": {nil, 1}, "away from its zone": {[]event.ShiftedZone{{ZoneID: zone}}, 0}, "away from another": {[]event.ShiftedZone{{ZoneID: "euw1-az2"}}, 1},
+		"no shift": {nil, 1}, "shift in its zone": {[]event.ShiftedZone{{ZoneID: zone}}, 0}, "shift in another zone": {[]event.ShiftedZone{{ZoneID: "euw1-az2"}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestCluster(t)
@@ -127,16 +127,16 @@ func TestWaitForFirstReport(t *testing.T) {
 	s.deleteClaim("one-0")
 	s.advance(interruption.StartupGrace - time.Second)
 	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
-		t.Fatalf("before the first word: %v", got)
+		t.Fatalf("before the first report sent %v", got)
 	}
 	s.advance(3 * time.Second)
 	if got := typesAndSubjects(s.takeSent()); len(got) != 1 {
-		t.Errorf("without one: %v", got)
+		t.Errorf("without a report sent %v", got)
 	}
 }
 
 // The beginning and the end of a shift are each published once, on the affected NodePools.
-func TestEvents(t *testing.T) {
+func TestZonalShiftEvents(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()
 	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "classless"}}) // Without a class, and so without zones.

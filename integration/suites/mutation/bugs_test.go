@@ -219,7 +219,7 @@ var bugs = []bug{{
 		}
 	}`,
 }, {
-	name: "outbox-read-after-count", promise: "TestAdmissionSwapsCountedOutbox", in: "./services/lifecycle",
+	name: "outbox-read-after-count", promise: "TestAdmissionComparesCountedOutboxVersion", in: "./services/lifecycle",
 	file: "services/lifecycle/admit.go",
 	from: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
 `,
@@ -238,26 +238,26 @@ var bugs = []bug{{
 }, {
 	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
 	file: "services/lifecycle/internal/nodeclaim/nodeclaim.go",
-	from: `Why: "its plan was given up", Read: v.Claim}`,
-	to:   `Why: "its plan was given up"}`,
+	from: `Why: "its plan was abandoned", Read: v.Claim}`,
+	to:   `Why: "its plan was abandoned"}`,
 }, {
 	name: "refused-before-blamed", promise: "TestUnavailableIsRecordedBeforeDeletion", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",
 	from: `	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound`,
 	to:   `	if err := s.recordUnavailable(ctx, b.Refusals); unbound`,
 }, {
-	name: "unspent-is-refused", promise: "TestPartialUnspentResultDeletesNothing", in: "./services/lifecycle",
+	name: "unspent-is-refused", promise: "TestPartialLaunchResultDeletesNothing", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",
 	from: `	if !b.Spent && len(b.Instances) > 0 {`,
 	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,
 }, {
-	name: "held-is-begun", promise: "TestPausedAfterTheBeginning", in: "./services/lifecycle",
+	name: "held-is-begun", promise: "TestReplicaPausedAfterMark", in: "./services/lifecycle",
 	file: "services/lifecycle/confirmation.go",
 	from: `		return checkConfirmed(candidates[i].Claim, id, replacements)`,
 	to: `		_ = id
 		return nil`,
 }, {
-	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsBegin", in: "./services/lifecycle",
+	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsAreMarked", in: "./services/lifecycle",
 	file: "services/lifecycle/proposal.go",
 	from: `	return noted, checkConfirmed(noted, p.ID, replacements)`,
 	to:   `	return noted, nil`,
@@ -270,7 +270,7 @@ var bugs = []bug{{
 	if unbound != nil { return unbound }
 `,
 }, {
-	name: "an-outcome-is-believed", promise: "TestForgedSettledIsComparedLive", in: "./services/lifecycle",
+	name: "an-outcome-is-believed", promise: "TestForgedLaunchResultIsComparedLive", in: "./services/lifecycle",
 	file: "services/lifecycle/binding.go",
 	from: `	orphans, held := findUnbound(orphans, claims)
 `,
@@ -284,7 +284,7 @@ var bugs = []bug{{
 	to: `	if false {
 `,
 }, {
-	name: "gone-is-believed", promise: "TestForgedGoneStops", in: "./services/lifecycle",
+	name: "gone-is-believed", promise: "TestForgedTerminationsAreLimited", in: "./services/lifecycle",
 	file: "services/lifecycle/notice.go",
 	from: `	if !s.expectsTermination(found) {
 `,

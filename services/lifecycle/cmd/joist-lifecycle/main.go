@@ -20,7 +20,7 @@ import (
 func main() {
 	startup.RunService(startup.Service{
 		Name:     "lifecycle",
-		Purpose:  "joist-lifecycle writes Kubernetes, and admits NodeClaims and removals.",
+		Purpose:  "joist-lifecycle writes Kubernetes objects, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
 		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolApproval, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,

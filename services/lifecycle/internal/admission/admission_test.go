@@ -118,28 +118,28 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b")},
 			passed:  []string{"1"}, claims: []string{"a", "b"},
 		}, {
-			name: "whole or not at all", pools: []*karpenter.NodePool{pool("p", "cpu", "11")},
+			name: "an intent is admitted completely or not at all", pools: []*karpenter.NodePool{pool("p", "cpu", "11")},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b", "c")},
 			reason:  "limit cpu=11 would be exceeded: 12",
 		}, {
-			name: "a smaller one behind it passes", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			name: "a later smaller intent is admitted", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			intents: []planning.PlannedIntent{intent("1", "p", "16", "a"), intent("2", "p", "4", "b")},
 			passed:  []string{"2"}, claims: []string{"b"}, reason: "cpu=8",
 		}, {
-			name: "what passed counts for the next", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			name: "admitted intents count for the next", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			intents: []planning.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "p", "5", "b")},
 			passed:  []string{"1"}, claims: []string{"a"}, reason: "cpu=8 would be exceeded: 10",
 		}, {
-			name: "pools count apart", pools: []*karpenter.NodePool{pool("p", "cpu", "5"), pool("q", "cpu", "5")},
+			name: "limits of pools are separate", pools: []*karpenter.NodePool{pool("p", "cpu", "5"), pool("q", "cpu", "5")},
 			intents: []planning.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "q", "5", "b")},
 			passed:  []string{"1", "2"}, claims: []string{"a", "b"},
 		}, {
-			name: "what exists counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			name: "existing claims count", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			exist:   []*karpenter.NodeClaim{launched("x", "p", "2"), planned("y", "p", "2"), launched("z", "q", "100")},
 			intents: []planning.PlannedIntent{intent("1", "p", "5", "a")},
 			reason:  "9 with this intent",
 		}, {
-			name: "what leaves does not count", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "1")},
+			name: "claims that are being deleted do not count", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "1")},
 			exist: []*karpenter.NodeClaim{
 				going(launched("x", "p", "6")), replaced(launched("y", "p", "6")), terminating(launched("z", "p", "6")), launched("old", "p", "6"),
 			},
@@ -152,12 +152,12 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
-			name: "with strict limits deleted claims count until they are gone", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			name: "with strict limits, deleted claims count until they are gone", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
-			name: "with strict limits replaced claims count", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			name: "with strict limits, replaced claims count", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{launched("old", "p", "6")},
 			leaving: []string{"old"},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
@@ -172,30 +172,30 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "nodes=1",
 		}, {
-			name: "nodes are a limit", pools: []*karpenter.NodePool{pool("p", "nodes", "2")},
+			name: "limit on nodes", pools: []*karpenter.NodePool{pool("p", "nodes", "2")},
 			exist:   []*karpenter.NodeClaim{launched("x", "p", "1")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a"), intent("2", "p", "1", "b")},
 			passed:  []string{"1"}, claims: []string{"a"}, reason: "limit nodes=2 would be exceeded: 3",
 		}, {
-			name: "a limit of nothing", pools: []*karpenter.NodePool{pool("p", "cpu", "0")},
+			name: "limit of zero", pools: []*karpenter.NodePool{pool("p", "cpu", "0")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "cpu=0",
 		}, {
-			name: "beyond a limit that the intent does not touch", pools: []*karpenter.NodePool{pool("p", "nvidia.com/gpu", "1")},
+			name: "exceeded limit on a resource that the intent does not request", pools: []*karpenter.NodePool{pool("p", "nvidia.com/gpu", "1")},
 			exist:   []*karpenter.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{karpenter.NodePoolLabelKey: "p"}}, Status: karpenter.NodeClaimStatus{Capacity: resources("nvidia.com/gpu", "8")}}},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			passed:  []string{"1"}, claims: []string{"a"},
 		}, {
-			name: "names that exist are not counted twice", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "2")},
+			name: "existing claims of the same intent are not counted twice", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "2")},
 			exist:   []*karpenter.NodeClaim{of(planned("a", "p", "4"), "outbox/7", false)},
 			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b")},
 			passed:  []string{"1"}, claims: []string{"a", "b"},
 		}, {
-			name: "no such pool", pools: []*karpenter.NodePool{pool("q")},
+			name: "unknown pool", pools: []*karpenter.NodePool{pool("q")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "does not exist or is being deleted",
 		}, {
-			name: "a pool that goes",
+			name: "pool being deleted",
 			pools: []*karpenter.NodePool{func() *karpenter.NodePool {
 				p, now := pool("p"), metav1.Now()
 				p.DeletionTimestamp = &now
@@ -204,7 +204,7 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "does not exist or is being deleted",
 		}, {
-			name: "left behind by an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
+			name: "leftover claims of an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
 			exist: []*karpenter.NodeClaim{
 				sharing(of(planned("old", "p", "1"), "outbox/6", false), "x", "1"), sharing(of(planned("older", "p", "1"), "outbox/3", false), "y", "1"),
 				sharing(of(planned("part", "p", "1"), "outbox/6", false), "z", "2"), of(planned("uncounted", "p", "1"), "outbox/6", false),
@@ -217,7 +217,7 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			passed:  []string{"1"}, claims: []string{"a", "half", "old", "older"},
 		}, {
-			name: "nothing planned",
+			name: "empty plan",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -230,30 +230,30 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("claims:\n%s", diff)
 			}
 			if len(got.Refused)+len(got.Intents) != len(test.intents) {
-				t.Errorf("%d passed and %d were refused, of %d", len(got.Intents), len(got.Refused), len(test.intents))
+				t.Errorf("%d intents admitted and %d refused, of %d", len(got.Intents), len(got.Refused), len(test.intents))
 			}
 			if (test.reason != "") != (len(got.Refused) == 1) {
 				t.Fatalf("refused: %+v", got.Refused)
 			}
 			if test.reason != "" && !strings.Contains(got.Refused[0].Reason, test.reason) {
-				t.Errorf("the reason %q does not say %q", got.Refused[0].Reason, test.reason)
+				t.Errorf("the reason %q does not contain %q", got.Refused[0].Reason, test.reason)
 			}
 		})
 	}
 }
 
-func TestFootprint(t *testing.T) {
+func TestClaimFootprint(t *testing.T) {
 	broken := planned("x", "p", "1")
 	broken.Annotations[launchspec.CeilingAnnotation] = "{"
 	for name, test := range map[string]struct {
 		claim *karpenter.NodeClaim
 		want  corev1.ResourceList
 	}{
-		"launched":          {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
-		"planned":           {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
-		"of another client": {&karpenter.NodeClaim{}, resources("nodes", "1")},
-		"a broken ceiling":  {broken, resources("nodes", "1")},
-		"a ceiling of nodes": {func() *karpenter.NodeClaim {
+		"launched":                     {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
+		"planned":                      {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
+		"claim of another client":      {&karpenter.NodeClaim{}, resources("nodes", "1")},
+		"invalid footprint annotation": {broken, resources("nodes", "1")},
+		"footprint annotation with nodes": {func() *karpenter.NodeClaim {
 			c := planned("x", "p", "5")
 			c.Annotations[launchspec.CeilingAnnotation] = `{"nodes":"9"}`
 			return c
@@ -266,7 +266,7 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-func TestBatch(t *testing.T) {
+func TestBatchOf(t *testing.T) {
 	for text, want := range map[string]bool{"uid/7": true, "uid/0": true, "": false, "uid": false, "uid/": false, "uid/-1": false, "uid/7/8": false} {
 		outbox, seq, ok := admission.BatchOf(of(&karpenter.NodeClaim{}, text, false))
 		if ok != want {

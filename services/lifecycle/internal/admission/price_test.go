@@ -64,43 +64,43 @@ func TestAdmitWithinPrices(t *testing.T) {
 		reason  string
 	}{
 		{name: "no limit", pools: []*karpenter.NodePool{pool("p")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two, passed: "1 2"},
-		{name: "all fit", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, intents: two, passed: "1 2"},
-		{name: "the second does not", pools: []*karpenter.NodePool{thrifty("p", "0.1199")}, intents: two, passed: "1",
+		{name: "all intents within the limit", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, intents: two, passed: "1 2"},
+		{name: "the second intent exceeds the limit", pools: []*karpenter.NodePool{thrifty("p", "0.1199")}, intents: two, passed: "1",
 			reason: "joist.sh/price-limit of $0.1199 an hour would be exceeded: $0.1200 with this intent"},
-		{name: "the first does not", pools: []*karpenter.NodePool{thrifty("p", "0.05")}, intents: two, passed: "2", reason: "$0.0800 with this intent"},
-		{name: "beside what was bought", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(launched("x", "p", "1"), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
-		{name: "which may cost less than its ceiling", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(dearAs("x", "p", 90_000), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
-		{name: "beside what may still cost much", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{dearAs("x", "p", 60_000)}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "beside what goes", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{going(bought(launched("x", "p", "1"), "0.06"))}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "launched, and nothing is written yet", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{func() *karpenter.NodeClaim {
+		{name: "the first intent exceeds the limit", pools: []*karpenter.NodePool{thrifty("p", "0.05")}, intents: two, passed: "2", reason: "$0.0800 with this intent"},
+		{name: "a launched claim with a known price counts", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(launched("x", "p", "1"), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "a launched claim counts with its price, not with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(dearAs("x", "p", 90_000), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "an unlaunched claim counts with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{dearAs("x", "p", 60_000)}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "a claim being deleted counts", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{going(bought(launched("x", "p", "1"), "0.06"))}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "a launched claim without a price yet counts with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{func() *karpenter.NodeClaim {
 			c := dearAs("x", "p", 60_000)
 			c.Status.Capacity = resources("cpu", "1")
 			return c
 		}()}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "another pool's do not count", pools: []*karpenter.NodePool{thrifty("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
-		{name: "a claim that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
+		{name: "claims of another pool do not count", pools: []*karpenter.NodePool{thrifty("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
+		{name: "existing claim without a price", pools: []*karpenter.NodePool{thrifty("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
 			reason: "the price of NodeClaim x is unknown: write it as its annotation joist.sh/price-per-hour"},
-		{name: "of which the plan knows", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
-		{name: "a limit that cannot be read", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
-		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not state the price"},
-		{name: "a limit of nothing", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
-		{name: "names that exist are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
-		{name: "of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
+		{name: "existing claim whose price the plan states", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
+		{name: "invalid limit", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
+		{name: "plan without a price", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not state the price"},
+		{name: "limit of zero", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
+		{name: "existing claims of the same intent are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
+		{name: "limit of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
 			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
-		{name: "of the cluster, by two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
-		{name: "of the cluster, and a claim that says nothing", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is unknown"},
+		{name: "limit of the cluster, two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
+		{name: "limit of the cluster, existing claim without a price", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plan := planning.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents, Prices: test.prices}
 			got := admission.Admitter{PriceLimit: test.cluster}.AdmitPlan(plan, test.pools, test.exist)
 			if passed := strings.Join(got.Intents, " "); passed != test.passed {
-				t.Errorf("passed %q, want %q: %+v", passed, test.passed, got.Refused)
+				t.Errorf("admitted %q, want %q: %+v", passed, test.passed, got.Refused)
 			}
 			if (test.reason != "") != (len(got.Refused) > 0) {
 				t.Fatalf("refused: %+v", got.Refused)
 			}
 			if test.reason != "" && !strings.Contains(got.Refused[0].Reason, test.reason) {
-				t.Errorf("the reason %q does not say %q", got.Refused[0].Reason, test.reason)
+				t.Errorf("the reason %q does not contain %q", got.Refused[0].Reason, test.reason)
 			}
 		})
 	}
@@ -124,14 +124,14 @@ func (s *pricedCluster) check(t *rapid.T) {
 	for _, c := range s.claims {
 		price, known := admission.ClaimPrice(c, planning.Plan{})
 		if !known {
-			t.Fatalf("nobody knows what %s costs", c.Name)
+			t.Fatalf("the price of %s is unknown", c.Name)
 		}
 		sums[c.Labels[karpenter.NodePoolLabelKey]] += price
 		sums[""] += price
 	}
 	for name, limit := range s.limits {
 		if sums[name] > limit {
-			t.Fatalf("%q costs %d, and its limit is %d", name, sums[name], limit)
+			t.Fatalf("the claims of %q cost %d, its limit is %d", name, sums[name], limit)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (s *pricedCluster) admit(t *rapid.T) {
 
 func (s *pricedCluster) one(t *rapid.T) int {
 	if len(s.claims) == 0 {
-		t.Skip("nothing there")
+		t.Skip("no claim exists")
 	}
 	return rapid.IntRange(0, len(s.claims)-1).Draw(t, "claim")
 }
@@ -169,7 +169,7 @@ func (s *pricedCluster) one(t *rapid.T) int {
 func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 	passed, turned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")
+		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of the cluster")
 		s := &pricedCluster{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.LimitToMicrodollars(limit)}}
 		for _, name := range []string{"p", "q"} {
 			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
@@ -182,7 +182,7 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 				c := s.claims[s.one(t)]
 				most, _ := admission.ClaimPrice(c, planning.Plan{})
 				c.Status.Capacity = resources("cpu", "1")
-				if rapid.Bool().Draw(t, "written down") {
+				if rapid.Bool().Draw(t, "price annotated") {
 					bought(c, planning.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
 				}
 			},
@@ -192,7 +192,7 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 		passed, turned = passed+s.passed, turned+s.turned
 	})
 	if passed < 100 || turned < 100 {
-		t.Errorf("%d intents passed and %d did not: that proves little", passed, turned)
+		t.Errorf("%d intents were admitted and %d refused, want at least 100 of each", passed, turned)
 	}
 }
 
@@ -219,10 +219,10 @@ func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
 	for i, plan := range plans {
 		got := admission.Admitter{}.AdmitPlan(plan, []*karpenter.NodePool{&np}, claims)
 		if i == 0 && (len(got.Refused) > 0 || len(got.Intents) == 0) {
-			t.Fatalf("what was planned inside of the limit does not pass: %+v", got)
+			t.Fatalf("a plan within the limit was refused: %+v", got)
 		}
 		if i == 1 && len(got.Refused) == 0 {
-			t.Errorf("everything fits: nothing is proved")
+			t.Errorf("both plans were admitted, so the limit was not tested")
 		}
 		for _, one := range plan.Intents {
 			for _, c := range one.Claims {
@@ -236,11 +236,11 @@ func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
 	for _, c := range claims {
 		price, known := admission.ClaimPrice(c, planning.Plan{})
 		if !known {
-			t.Errorf("nobody knows what %s costs", c.Name)
+			t.Errorf("the price of %s is unknown", c.Name)
 		}
 		sum += price
 	}
 	if sum == 0 || sum > 200_000 {
-		t.Errorf("the claims may cost %d together", sum)
+		t.Errorf("the claims may cost %d in total, want at most 200000 and not 0", sum)
 	}
 }

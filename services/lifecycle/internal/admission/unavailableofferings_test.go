@@ -47,7 +47,7 @@ func stored(t *testing.T, server *memcluster.Server) []planning.Unavailable {
 
 // A subnet is recorded without its zone's other subnets, and a placement group without other
 // launches.
-func TestRecordKeepsTheReach(t *testing.T) {
+func TestRecordedOfferingKeepsItsScope(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	end := noon.Add(admission.UnavailableTTL)
 	for _, refusals := range [][]event.Refusal{
@@ -73,18 +73,18 @@ func TestRecordKeepsTheReach(t *testing.T) {
 	}
 }
 
-func TestAdd(t *testing.T) {
+func TestAddUnavailable(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		old   []planning.Unavailable
 		fresh []planning.Unavailable
 		want  []planning.Unavailable
 	}{
-		{"the first", nil, []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 3, "x")}},
+		{"first entry", nil, []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 3, "x")}},
 		{"another", []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(zone, 2, "y")}, []planning.Unavailable{until(zone, 2, "y"), until(small, 3, "x")}},
-		{"the same for longer", []planning.Unavailable{until(small, 2, "x")}, []planning.Unavailable{until(small, 3, "y")}, []planning.Unavailable{until(small, 3, "y")}},
-		{"the same for less", []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 2, "y")}, []planning.Unavailable{until(small, 3, "x")}},
-		{"one that has passed", []planning.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []planning.Unavailable{until(zone, 3, "y")}, []planning.Unavailable{until(zone, 3, "y")}},
+		{"same offering, later expiry", []planning.Unavailable{until(small, 2, "x")}, []planning.Unavailable{until(small, 3, "y")}, []planning.Unavailable{until(small, 3, "y")}},
+		{"same offering, earlier expiry", []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 2, "y")}, []planning.Unavailable{until(small, 3, "x")}},
+		{"expired entries are dropped", []planning.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []planning.Unavailable{until(zone, 3, "y")}, []planning.Unavailable{until(zone, 3, "y")}},
 		{"nothing", []planning.Unavailable{until(small, -1, "x")}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAdd(t *testing.T) {
 			}
 			if len(test.fresh) == 0 {
 				if server.Version() != before {
-					t.Error("nothing new was written")
+					t.Error("the ConfigMap was written although nothing changed")
 				}
 				return
 			}
@@ -110,7 +110,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestRecord(t *testing.T) {
+func TestRecordUnavailable(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	refusals := []event.Refusal{
 		{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small, large}},
@@ -121,7 +121,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := stored(t, server); got != nil {
-		t.Errorf("a refusal that blames nothing wrote %v", got)
+		t.Errorf("a launch error without an unavailable offering wrote %v", got)
 	}
 	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
 		t.Fatal(err)
@@ -135,12 +135,12 @@ func TestRecord(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := planning.FilterUnavailable(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
-		t.Errorf("after its time there is still %v", got)
+		t.Errorf("still unavailable after the TTL: %v", got)
 	}
 }
 
 // An invalid ConfigMap does not stop the write.
-func TestBrokenByHand(t *testing.T) {
+func TestInvalidConfigMapIsReplaced(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	server.SeedObjects(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableConfigMapName},
@@ -155,7 +155,7 @@ func TestBrokenByHand(t *testing.T) {
 	}
 }
 
-func TestConflict(t *testing.T) {
+func TestWriteConflictIsReturned(t *testing.T) {
 	for _, verb := range []memcluster.Verb{memcluster.VerbCreate, memcluster.VerbUpdate} {
 		server := memcluster.New(memcluster.Options{})
 		fresh := []planning.Unavailable{until(small, 3, "x")}
@@ -167,7 +167,7 @@ func TestConflict(t *testing.T) {
 		server.InjectFaults(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
 		err := admission.AddUnavailable(t.Context(), server.ClientFor("lifecycle"), namespace, []planning.Unavailable{until(large, 3, "y")}, noon)
 		if !fault.Is(err, fault.Conflict) {
-			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
+			t.Errorf("%s returned %v, want a conflict, so that the message is redelivered", verb, err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestAddIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(object.Data[planning.UnavailableKey]); n > admission.MaxUnavailableBytes {
-			t.Fatalf("%d bytes after offerings until minute %d", n, minutes)
+			t.Fatalf("the ConfigMap has %d bytes after the offerings until minute %d", n, minutes)
 		}
 	}
 	many := func(prefix string) (out []planning.Unavailable) {
@@ -201,11 +201,11 @@ func TestAddIsBounded(t *testing.T) {
 	add(2, planning.Unavailable{Offering: small})
 	add(3, many("new")...)
 	if got := stored(t, server); len(got) < 1000 || slices.ContainsFunc(got, func(u planning.Unavailable) bool { return strings.HasPrefix(u.InstanceType, "old") }) {
-		t.Errorf("of 6,001 offerings %d are kept, and some that end first", len(got))
+		t.Errorf("of 6,001 offerings %d are kept, including some that expire first", len(got))
 	}
 	add(4, planning.Unavailable{Offering: large})
 	add(5, planning.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", admission.MaxUnavailableBytes)}})
 	if got := stored(t, server); !slices.ContainsFunc(got, func(u planning.Unavailable) bool { return u.Offering == large }) {
-		t.Error("one offering that fits by itself is dropped for another that does not")
+		t.Error("an offering that fits was dropped for one that does not fit")
 	}
 }

@@ -18,13 +18,13 @@ import (
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-func TestLimit(t *testing.T) {
+func TestReplacementTimeout(t *testing.T) {
 	for acting, want := range map[int]time.Duration{
 		0: 10 * time.Minute, 1: 10 * time.Minute, 7500: 10 * time.Minute, 7501: 10*time.Minute + 80*time.Millisecond,
 		45000: time.Hour, 45001: time.Hour, 1 << 30: time.Hour,
 	} {
 		if got := disruption.ReplacementTimeout(acting); got != want {
-			t.Errorf("%d commands: %s, want %s", acting, got, want)
+			t.Errorf("with %d proposals in execution the timeout is %s, want %s", acting, got, want)
 		}
 	}
 }
@@ -51,17 +51,17 @@ func TestAssessProgress(t *testing.T) {
 		why          string
 	}{
 		{name: "none", want: disruption.Ready},
-		{name: "none, long after", after: 2 * time.Hour, want: disruption.Ready},
+		{name: "no replacements, after two hours", after: 2 * time.Hour, want: disruption.Ready},
 		{name: "up", replacements: map[string]*karpenter.NodeClaim{"a": up}, want: disruption.Ready},
-		{name: "up, long after", replacements: map[string]*karpenter.NodeClaim{"a": up}, after: 2 * time.Hour, want: disruption.Ready},
-		{name: "one of two", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": slow}, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
-		{name: "in the last moment", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10 * time.Minute, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
-		{name: "too late", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10*time.Minute + 1, want: disruption.Failed, why: "replacement NodeClaim b is not initialized after 10m0s"},
-		{name: "the clock went back", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: -time.Hour, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
-		{name: "initialized and going", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": going}, want: disruption.Failed, why: "replacement NodeClaim b is being deleted"},
+		{name: "initialized, after two hours", replacements: map[string]*karpenter.NodeClaim{"a": up}, after: 2 * time.Hour, want: disruption.Ready},
+		{name: "one of two initialized", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": slow}, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "at the end of the timeout", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10 * time.Minute, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "after the timeout", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10*time.Minute + 1, want: disruption.Failed, why: "replacement NodeClaim b is not initialized after 10m0s"},
+		{name: "the clock was set back", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: -time.Hour, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "initialized, then being deleted", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": going}, want: disruption.Failed, why: "replacement NodeClaim b is being deleted"},
 		{name: "gone", replacements: map[string]*karpenter.NodeClaim{"a": lost}, want: disruption.Failed, why: "replacement NodeClaim a is gone"},
-		{name: "not there yet", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, want: disruption.Waiting, why: "replacement NodeClaim a is not initialized"},
-		{name: "never there", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, after: 11 * time.Minute, want: disruption.Failed, why: "replacement NodeClaim a is not initialized after 10m0s"},
+		{name: "in creation", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, want: disruption.Waiting, why: "replacement NodeClaim a is not initialized"},
+		{name: "never created", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, after: 11 * time.Minute, want: disruption.Failed, why: "replacement NodeClaim a is not initialized after 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planning.Proposal{ID: "p", ConfirmedAt: noon}
@@ -76,7 +76,7 @@ func TestAssessProgress(t *testing.T) {
 				MayBeCreated: func(string) bool { return c.coming },
 			})
 			if got != c.want || why != c.why {
-				t.Errorf("%s %q, want %s %q", got, why, c.want, c.why)
+				t.Errorf("got %q %q, want %q %q", got, why, c.want, c.why)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 		for i, candidates := range proposals {
 			objection, found := room.TakeBudget(karpenter.DisruptionReasonUnderutilized, candidates, noon)
 			if found == within(candidates) {
-				t.Fatalf("proposal %d of %d nodes: %+v, and the budgets have room for it: %t", i, len(candidates), objection, within(candidates))
+				t.Fatalf("proposal %d of %d nodes: got objection %+v, although the proposal is within the budgets: %t", i, len(candidates), objection, within(candidates))
 			}
 			for _, c := range candidates {
 				going[c.Claim.Name] = going[c.Claim.Name] || !found
@@ -136,21 +136,21 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 	})
 }
 
-func TestTaints(t *testing.T) {
+func TestAddAndRemoveTaint(t *testing.T) {
 	taint := karpenter.DisruptedTaint()
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: taint.Key, Effect: corev1.TaintEffectPreferNoSchedule}}}}
 	tainted, changed := disruption.WithTaint(node)
 	if !changed || len(tainted.Spec.Taints) != 2 || tainted.Spec.Taints[1] != taint || len(node.Spec.Taints) != 2 || node.Spec.Taints[1] == taint {
-		t.Fatalf("%v became %v", node.Spec.Taints, tainted.Spec.Taints)
+		t.Fatalf("taints %v became %v", node.Spec.Taints, tainted.Spec.Taints)
 	}
 	if _, again := disruption.WithTaint(tainted); again {
-		t.Error("it is tainted twice")
+		t.Error("WithTaint changed a tainted node")
 	}
 	free, changed := disruption.WithoutTaint(tainted)
 	if !changed || len(free.Spec.Taints) != 1 || free.Spec.Taints[0].Key != "mine" {
-		t.Errorf("it is left with %v", free.Spec.Taints)
+		t.Errorf("after WithoutTaint the node has %v", free.Spec.Taints)
 	}
 	if _, again := disruption.WithoutTaint(free); again {
-		t.Error("it is untainted twice")
+		t.Error("WithoutTaint changed an untainted node")
 	}
 }

@@ -42,9 +42,9 @@ func TestEventQueue(t *testing.T) {
 		events        int
 		heard, gaveUp int64
 	}{
-		"all are published":               {time.Second, 100, 100, 0},
-		"hanging ones time out":           {time.Hour, 16, 0, 16},
-		"of too many the latest are lost": {time.Second, 5000, 4096 + 8, 0},
+		"all Events are published":                  {time.Second, 100, 100, 0},
+		"unanswered calls time out":                 {time.Hour, 16, 0, 16},
+		"the latest of too many Events are dropped": {time.Second, 5000, 4096 + 8, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,11 +62,11 @@ func TestEventQueue(t *testing.T) {
 				}
 				end()
 				if waited := time.Since(began); waited != 0 {
-					t.Errorf("the look waited %s", waited)
+					t.Errorf("the caller waited %s", waited)
 				}
 				time.Sleep(time.Hour)
 				if client.heard.Load() != test.heard || client.gaveUp.Load() != test.gaveUp || client.most.Load() > 8 {
-					t.Errorf("%d published and %d timed out, %d at a time", client.heard.Load(), client.gaveUp.Load(), client.most.Load())
+					t.Errorf("%d published and %d timed out, at most %d at once", client.heard.Load(), client.gaveUp.Load(), client.most.Load())
 				}
 			})
 		})

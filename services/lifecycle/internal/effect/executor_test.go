@@ -32,7 +32,7 @@ func (r *recorder) Send(_ context.Context, messages ...queue.Outgoing) error {
 	return r.err
 }
 
-func TestDo(t *testing.T) {
+func TestExecute(t *testing.T) {
 	send := effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	key := cluster.KeyOf(config)
@@ -59,12 +59,12 @@ func TestDo(t *testing.T) {
 		sent    bool
 		kind    fault.Kind
 	}{
-		{"all in order", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), remove, send} }, nil, true, ""},
-		{"a lost swap ends a look", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, ""},
-		{"and brings a message back", cause, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, fault.Conflict},
+		{"all effects in order", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), remove, send} }, nil, true, ""},
+		{"a lost swap ends a reconcile without an error", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, ""},
+		{"a lost swap redelivers a message", cause, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, fault.Conflict},
 		{"a missing object ends the list", cause, func(*memcluster.Server) []effect.Effect { return []effect.Effect{again, send} }, nil, false, ""},
 		{"an error ends the list", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), send} }, &memcluster.Fault{As: fault.Retry}, false, fault.Retry},
-		{"an Event that is lost is no trouble", nil, func(*memcluster.Server) []effect.Effect {
+		{"a lost Event is not an error", nil, func(*memcluster.Server) []effect.Effect {
 			return []effect.Effect{effect.Report{Event: cluster.Event{About: config, Kind: cluster.ConfigMaps}}, send}
 		}, &memcluster.Fault{Verb: memcluster.VerbReport, As: fault.Denied}, true, ""},
 	} {
@@ -82,30 +82,30 @@ func TestDo(t *testing.T) {
 			}
 			err := doer.Execute(t.Context(), test.cause, effects...)
 			if got := fault.KindOf(err); got != test.kind {
-				t.Errorf("%q (%v), want %q", got, err, test.kind)
+				t.Errorf("got error kind %q (%v), want %q", got, err, test.kind)
 			}
 			if sent := slices.Contains(launcher.types, "terminate.requested.v1"); sent != test.sent {
-				t.Errorf("the last effect was done: %t, want %t", sent, test.sent)
+				t.Errorf("the last effect was executed: %t, want %t", sent, test.sent)
 			}
 		})
 	}
 }
 
-func TestSendFails(t *testing.T) {
+func TestExecuteReturnsSendErrors(t *testing.T) {
 	launcher := &recorder{err: fault.E("sending", fault.Unknown, nil)}
 	doer := effect.Executor{Launcher: launcher, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}, Now: epoch}
 	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, fault.Unknown) {
-		t.Errorf("the queue is away: %v", err)
+		t.Errorf("without a queue Execute returned %v", err)
 	}
 	for _, kind := range []fault.Kind{fault.Missing, fault.Conflict} {
 		launcher.err = fault.E("sending", kind, nil)
 		for _, cause := range []*event.Envelope{nil, {ID: "cause"}} {
 			if err := doer.Execute(t.Context(), cause, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, kind) {
-				t.Errorf("the queue answers %s: %v", kind, err)
+				t.Errorf("the queue failed with %s, and Execute returned %v", kind, err)
 			}
 		}
 	}
 	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{}}); !fault.Is(err, fault.Bug) {
-		t.Errorf("an invalid body was sent: %v", err)
+		t.Errorf("an invalid body returned %v", err)
 	}
 }

@@ -61,8 +61,8 @@ func evictions(n int) []effect.Job {
 	return out
 }
 
-func TestAll(t *testing.T) {
-	t.Run("one at a time in order", func(t *testing.T) {
+func TestExecuteJobs(t *testing.T) {
+	t.Run("one job at a time, in order", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &slow{takes: time.Second}
 			began := time.Now()
@@ -75,21 +75,21 @@ func TestAll(t *testing.T) {
 				t.Error(diff)
 			}
 			if took := time.Since(began); took != 5*time.Second || client.most != 1 {
-				t.Errorf("it took %s with %d at a time", took, client.most)
+				t.Errorf("took %s, at most %d at once", took, client.most)
 			}
 		})
 	})
-	t.Run("as many at a time as it says", func(t *testing.T) {
+	t.Run("at most the configured number at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &slow{takes: time.Second}
 			began := time.Now()
 			(effect.Executor{Client: client, Parallel: 32}).ExecuteJobs(t.Context(), evictions(96))
 			if took := time.Since(began); took != 3*time.Second || client.most != 32 || len(client.order) != 96 {
-				t.Errorf("%d evictions took %s with %d at a time", len(client.order), took, client.most)
+				t.Errorf("%d evictions took %s, at most %d at once", len(client.order), took, client.most)
 			}
 		})
 	})
-	t.Run("errors stay with their jobs", func(t *testing.T) {
+	t.Run("errors name their jobs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &slow{takes: time.Second, refuse: map[string]error{"p001": fault.F("evicting", fault.Throttled, "no")}}
 			failures := (effect.Executor{Client: client, Parallel: 3}).ExecuteJobs(t.Context(), append(evictions(3), effect.Job{Name: "empty"}))
@@ -102,19 +102,19 @@ func TestAll(t *testing.T) {
 		})
 	})
 	for _, parallel := range []int{1, 3} {
-		t.Run(fmt.Sprintf("a bug stays with its item, %d at a time", parallel), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a panic affects one job only, %d at once", parallel), func(t *testing.T) {
 			failures := (effect.Executor{Parallel: parallel}).ForEach(3, func(i int) error {
 				if i == 1 {
-					panic("it trips")
+					panic("test panic")
 				}
 				return nil
 			})
-			if failures[0] != nil || failures[2] != nil || !fault.Is(failures[1], fault.Bug) || !strings.Contains(failures[1].Error(), "it trips") {
+			if failures[0] != nil || failures[2] != nil || !fault.Is(failures[1], fault.Bug) || !strings.Contains(failures[1].Error(), "test panic") {
 				t.Errorf("%v", failures)
 			}
 		})
 	}
-	t.Run("nothing begins when time is up", func(t *testing.T) {
+	t.Run("no job starts after the deadline", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &slow{takes: time.Minute}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -122,17 +122,17 @@ func TestAll(t *testing.T) {
 			began := time.Now()
 			(effect.Executor{Client: client, Parallel: 4}).ExecuteJobs(ctx, evictions(100))
 			if took := time.Since(began); took != 2*time.Second || len(client.order) != 4 || client.gaveUp != 4 {
-				t.Errorf("%d evictions began in %s, and %d gave up", len(client.order), took, client.gaveUp)
+				t.Errorf("%d evictions started in %s, and %d timed out", len(client.order), took, client.gaveUp)
 			}
 		})
 	})
 }
 
-func TestSplit(t *testing.T) {
+func TestSplitJobs(t *testing.T) {
 	update, evict, remove := effect.Update{Object: pod("x")}, effect.Evict{Pod: pod("y")}, effect.DeletePod{Pod: pod("z")}
 	rest, removals := effect.Job{Name: "j", Effects: []effect.Effect{evict, update, remove}}.Split()
 	if rest.Name != "j" || removals.Name != "j" || len(rest.Effects) != 1 || rest.Effects[0] != effect.Effect(update) {
-		t.Errorf("%+v and %+v", rest, removals)
+		t.Errorf("got %+v and %+v", rest, removals)
 	}
 	if !slices.Equal(removals.Effects, []effect.Effect{evict, remove}) {
 		t.Errorf("%+v", removals)

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-func TestRepetition(t *testing.T) {
+func TestEventIdentity(t *testing.T) {
 	now := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 	node := func(name, uid string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
@@ -25,22 +25,22 @@ func TestRepetition(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	if first.Identity() != say(events.FailedDraining, node("n", "1"), 4).Identity() {
-		t.Error("a message that counts is news")
+		t.Error("the same Event with another count has the same identity")
 	}
 	if first.Identity() == say(events.FailedDraining, node("m", "1"), 5).Identity() {
-		t.Error("another node is no news")
+		t.Error("Events about two nodes have one identity")
 	}
 	if first.Identity() == say(events.FailedDraining, node("n", "2"), 5).Identity() {
-		t.Error("another node of that name is no news")
+		t.Error("Events about two nodes of one name have one identity")
 	}
 	if first.Identity() == say(events.Evicted, node("n", "1"), 5).Identity() {
-		t.Error("another reason is no news")
+		t.Error("Events with two reasons have one identity")
 	}
 	exact := say(events.FailedConsistencyCheck, node("n", "1"), 5)
 	if exact.Identity() == say(events.FailedConsistencyCheck, node("n", "1"), 4).Identity() {
-		t.Error("another finding is no news")
+		t.Error("Events with two findings have one identity")
 	}
 	if got := say(events.NodeRepairBlocked, node("n", "1"), 1).Dedupe; got != 15*time.Minute {
-		t.Errorf("repeated after %s", got)
+		t.Errorf("the Event is repeated after %s", got)
 	}
 }

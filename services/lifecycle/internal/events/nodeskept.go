@@ -133,8 +133,8 @@ var blockedTexts = map[string]func(Kept) string{
 	"do-not-disrupt":        fixedText(fmt.Sprintf("Disruption is blocked through the %q annotation", karpenter.DoNotDisruptAnnotationKey)),
 	"pod-do-not-disrupt":    textWithSubject(fmt.Sprintf("Pod has %q annotation", karpenter.DoNotDisruptAnnotationKey), " (Pod=%s)"),
 	"pod-disruption-budget": textWithSubject("Pdb prevents pod evictions", " (PodDisruptionBudget=[%s])"),
-	"no-replacement":        textWithDetail("NodePool can have no other node in place of this one"),
-	"canary":                textWithDetail("Drift waits for the wave before"),
+	"no-replacement":        textWithDetail("NodePool cannot have a replacement for this node"),
+	"canary":                textWithDetail("Drift waits for the previous wave"),
 	"drift-halted":          textWithDetail("Drift of the NodePool is halted"),
 }
 
@@ -161,8 +161,8 @@ var unconsolidatableTexts = map[string]func(Kept) string{
 	},
 	"would-not-land":     textWithDetail("Not all pods would schedule where kube-scheduler places them"),
 	"balanced":           textWithDetail("Consolidation saves too little for the pods that it moves"),
-	"min-saving":         textWithDetail("Consolidation saves less than the NodePool asks for"),
-	"payback":            textWithDetail("Consolidation pays back later than the NodePool asks for"),
+	"min-saving":         textWithDetail("Consolidation saves less than the NodePool requires"),
+	"payback":            textWithDetail("Consolidation pays back later than the NodePool requires"),
 	"cool-down":          textWithDetail("Cool-down of the NodePool has not passed"),
 	"evictions-per-hour": textWithDetail("Consolidation would move more pods within an hour than the NodePool allows"),
 	"policy-unreadable":  textWithDetail("Annotation of the NodePool cannot be read"),

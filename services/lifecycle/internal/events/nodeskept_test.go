@@ -43,36 +43,36 @@ func TestKeptNodeTexts(t *testing.T) {
 		change                func(*events.Kept)
 		want                  string
 	}{
-		{name: "no pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
+		{name: "unknown pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
 		{name: "not initialized", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized"},
 		{name: "going", rule: "going", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
 		{name: "nominated", rule: "nominated", want: "DisruptionBlocked: Node is nominated for a pending pod"},
 		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "pod's annotation", rule: "pod-do-not-disrupt", subject: "shop/web-0", want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/web-0)`},
 		{name: "pdb", rule: "pod-disruption-budget", subject: "shop/web", want: "DisruptionBlocked: Pdb prevents pod evictions (PodDisruptionBudget=[shop/web])"},
-		{name: "drift without a place", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", change: func(k *events.Kept) {
+		{name: "drifted, pods do not fit elsewhere", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", change: func(k *events.Kept) {
 			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue}, noon)
 		}, want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},
-		{name: "no place", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", want: "Unconsolidatable: Not all pods would schedule: pod shop/web-0 has no other place"},
+		{name: "pods do not fit elsewhere", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", want: "Unconsolidatable: Not all pods would schedule: pod shop/web-0 has no other place"},
 		{name: "never", rule: "never", want: `Unconsolidatable: NodePool "default" has consolidation disabled`},
 		{name: "policy", rule: "policy", want: `Unconsolidatable: NodePool "default" has consolidation policy WhenEmpty, but node is not empty`},
 		{name: "buffer", rule: "capacity-buffer", want: `Unconsolidatable: Node "node-a" has buffer pods`},
-		{name: "no price", rule: "price-unknown", want: `Unconsolidatable: Instance Type "m7g.large" not found, or its price is not known`},
+		{name: "unknown price", rule: "price-unknown", want: `Unconsolidatable: Instance Type "m7g.large" not found, or its price is not known`},
 		{name: "no zone", rule: "price-unknown", change: func(k *events.Kept) { delete(k.Node.Labels, corev1.LabelTopologyZone) },
 			want: `Unconsolidatable: Node does not have label "topology.kubernetes.io/zone"`},
 		{name: "no saving", rule: "no-saving", detail: "it costs $1", want: "Unconsolidatable: Can't replace with a cheaper node"},
-		{name: "two would come", rule: "more-nodes", subject: "2", want: "Unconsolidatable: Can't remove without creating 2 candidates"},
-		{name: "several would come", rule: "more-nodes", want: "Unconsolidatable: Can't remove without creating several candidates"},
+		{name: "two replacements needed", rule: "more-nodes", subject: "2", want: "Unconsolidatable: Can't remove without creating 2 candidates"},
+		{name: "several replacements needed", rule: "more-nodes", want: "Unconsolidatable: Can't remove without creating several candidates"},
 		{name: "minValues", rule: "min-values", subject: "node.kubernetes.io/instance-type",
 			want: "Unconsolidatable: Filtering by price: minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"},
-		{name: "spot is off", rule: "spot-to-spot", want: "Unconsolidatable: SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"},
-		{name: "spot has few", rule: "spot-to-spot", subject: "7",
+		{name: "spot-to-spot consolidation disabled", rule: "spot-to-spot", want: "Unconsolidatable: SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"},
+		{name: "too few spot instance types", rule: "spot-to-spot", subject: "7",
 			want: "Unconsolidatable: SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to consolidate, got 7"},
-		{name: "Joist's own", rule: "min-saving", detail: "$0.01 would be saved", want: "Unconsolidatable: Consolidation saves less than the NodePool asks for: $0.01 would be saved"},
-		{name: "hostile details", rule: "balanced", detail: hostile, want: "Unconsolidatable: Consolidation saves too little for the pods that it moves: no [31m place  now"},
-		{name: "hostile subjects", rule: "pod-do-not-disrupt", subject: hostile, want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation`},
-		{name: "not quiet", rule: "not-quiet", want: ""},
-		{name: "of a later version", rule: "moon", detail: "full", want: ""},
+		{name: "Joist's own", rule: "min-saving", detail: "$0.01 would be saved", want: "Unconsolidatable: Consolidation saves less than the NodePool requires: $0.01 would be saved"},
+		{name: "details with control characters", rule: "balanced", detail: hostile, want: "Unconsolidatable: Consolidation saves too little for the pods that it moves: no [31m place  now"},
+		{name: "subjects with control characters", rule: "pod-do-not-disrupt", subject: hostile, want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation`},
+		{name: "rule without a text", rule: "not-quiet", want: ""},
+		{name: "rule of a later version", rule: "moon", detail: "full", want: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := kept("a", c.rule, c.subject, c.detail)
@@ -120,33 +120,33 @@ func TestEachRuleHasText(t *testing.T) {
 		}
 	}
 	if len(rules) < 30 {
-		t.Fatalf("the README has the rules %q", rules)
+		t.Fatalf("the README lists the rules %q", rules)
 	}
 	for _, rule := range rules {
 		var memory events.Publisher
 		if got := len(memory.ReportKept([]events.Kept{kept("a", rule, "", "")}, noon)) > 0; got == silent[rule] {
-			t.Errorf("%s: has words %v", rule, got)
+			t.Errorf("%s: publishes an Event: %v", rule, got)
 		}
 	}
 }
 
-func TestDetailsAreCut(t *testing.T) {
+func TestLongDetailsAreTruncated(t *testing.T) {
 	var memory events.Publisher
 	event := memory.ReportKept([]events.Kept{kept("a", "balanced", "", strings.Repeat("é", 5000))}, noon)[0].(effect.Report).Event
 	if len(event.Message) > 400 || !utf8.ValidString(event.Message) {
-		t.Errorf("%d bytes, valid %v", len(event.Message), utf8.ValidString(event.Message))
+		t.Errorf("the message has %d bytes, valid UTF-8: %v", len(event.Message), utf8.ValidString(event.Message))
 	}
 }
 
 // An Event about a node is not repeated sooner than Karpenter's recorder allows.
-func TestRepetitionAboutNodesThatStay(t *testing.T) {
+func TestKeptNodeEventsAreNotRepeatedSoon(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		first, second events.Kept
 		after         time.Duration
 	}{
 		{"blocked again", kept("a", "going", "", ""), kept("a", "going", "", ""), 5 * time.Minute},
-		{"blocked by another", kept("a", "nominated", "", ""), kept("a", "do-not-disrupt", "", ""), 2 * time.Minute},
+		{"blocked for another reason", kept("a", "nominated", "", ""), kept("a", "do-not-disrupt", "", ""), 2 * time.Minute},
 		{"unconsolidatable again", kept("a", "never", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
 		{"unconsolidatable for another reason", kept("a", "no-saving", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
 		{"blocked after unconsolidatable", kept("a", "never", "", ""), kept("a", "going", "", ""), 0},
@@ -157,11 +157,11 @@ func TestRepetitionAboutNodesThatStay(t *testing.T) {
 			memory.ReportKept([]events.Kept{c.first}, noon)
 			if c.after > 0 {
 				if got := eventMessages(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after-1))); len(got) != 0 {
-					t.Errorf("before that it says %q", got)
+					t.Errorf("published too early: %q", got)
 				}
 			}
 			if got := eventMessages(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after))); len(got) != 2 {
-				t.Errorf("it says %q", got)
+				t.Errorf("published %q", got)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestRepetitionAboutNodesThatStay(t *testing.T) {
 
 // A report about many nodes publishes Events about some of them, the next report about others, and
 // a forged report publishes no more.
-func TestManyNodesThatStay(t *testing.T) {
+func TestEventsAboutManyKeptNodes(t *testing.T) {
 	var memory events.Publisher
 	var report []events.Kept
 	for i := range 4000 {
@@ -179,14 +179,14 @@ func TestManyNodesThatStay(t *testing.T) {
 	for round := range 5 {
 		events := memory.ReportKept(report, noon.Add(time.Duration(round)*2*time.Minute))
 		if len(events) > 2000 {
-			t.Fatalf("%d Events at once", len(events))
+			t.Fatalf("published %d Events at once", len(events))
 		}
 		for _, e := range events {
 			about[e.(effect.Report).Event.About.GetName()]++
 		}
 	}
 	if len(about) != 8000 {
-		t.Errorf("Events about %d objects", len(about))
+		t.Errorf("published Events about %d objects", len(about))
 	}
 	memory = events.Publisher{}
 	var forged []events.Kept
@@ -194,6 +194,6 @@ func TestManyNodesThatStay(t *testing.T) {
 		forged = append(forged, kept("a", "balanced", "", fmt.Sprint("forged ", i)))
 	}
 	if got := eventMessages(memory.ReportKept(forged, noon)); len(got) != 2 {
-		t.Errorf("a forged report leads to %d Events", len(got))
+		t.Errorf("a forged report published %d Events", len(got))
 	}
 }

@@ -43,13 +43,13 @@ func TestFailedScheduling(t *testing.T) {
 	plan := planning.Plan{Unplaced: []planning.UnplacedPods{
 		{Namespace: "shop", Pods: pods("web", 2), Rejections: small},
 		{Namespace: "shop", Pods: pods("late", 2), Rejections: later},
-		{Namespace: "shop", Pods: pods("bad", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: "its volume is gone"}}},
+		{Namespace: "shop", Pods: pods("bad", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: "its volume is missing"}}},
 		{Namespace: "shop", Pods: pods("half", 1), Rejections: append(later, small[1])},
 		{Namespace: "shop", Pods: []planning.PodRef{{Name: "spare", UID: "spare", Buffer: "spare"}}, Rejections: small},
 	}}
 	want := []string{
 		"Warning FailedScheduling Pod shop/web-001: Failed to schedule pod, a: too small; b: tainted",
-		"Warning FailedScheduling Pod shop/bad-000: Failed to schedule pod, its volume is gone",
+		"Warning FailedScheduling Pod shop/bad-000: Failed to schedule pod, its volume is missing",
 		"Warning FailedScheduling Pod shop/half-000: Failed to schedule pod, b: tainted",
 		"Warning FailedScheduling Pod shop/web-000: Failed to schedule pod, a: too small; b: tainted",
 	}
@@ -57,7 +57,7 @@ func TestFailedScheduling(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := eventMessages(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute-1))); len(got) != 0 {
-		t.Errorf("within five minutes it says %q", got)
+		t.Errorf("repeated within five minutes: %q", got)
 	}
 	if diff := cmp.Diff(want, eventMessages(memory.ReportPods(plan, everywhere, noon.Add(5*time.Minute)))); diff != "" {
 		t.Errorf("after five minutes:\n%s", diff)
@@ -65,7 +65,7 @@ func TestFailedScheduling(t *testing.T) {
 }
 
 // Ten thousand pods get Events, a hundred at a time, small classes first, and none twice.
-func TestManyPodsHaveEvents(t *testing.T) {
+func TestManyPodsGetEvents(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
 	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
 	var memory events.Publisher
@@ -73,26 +73,26 @@ func TestManyPodsHaveEvents(t *testing.T) {
 	for round := range 10 {
 		effects := memory.ReportPods(plan, everywhere, noon.Add(time.Duration(round)*time.Second))
 		if len(effects) > 100 {
-			t.Fatalf("%d Events at once", len(effects))
+			t.Fatalf("published %d Events at once", len(effects))
 		}
 		for _, e := range effects {
 			told[e.(effect.Report).Event.About.GetName()]++
 		}
 		if round == 0 && told["few-000"]+told["few-001"]+told["few-002"] != 3 {
-			t.Error("a small class waits for a large one")
+			t.Error("the Events of a small class wait for those of a large class")
 		}
 	}
 	if len(told) != 953 {
-		t.Errorf("%d of 953 pods have Events", len(told))
+		t.Errorf("%d of 953 pods got Events", len(told))
 	}
 	for name, n := range told {
 		if n != 1 {
-			t.Errorf("%s has %d Events", name, n)
+			t.Errorf("%s got %d Events", name, n)
 		}
 	}
 }
 
-func TestNominated(t *testing.T) {
+func TestNominatedEvents(t *testing.T) {
 	one := func(name, claim, node string) planning.Nomination {
 		return planning.Nomination{Namespace: "shop", Pod: planning.PodRef{Name: name, UID: name}, Claim: claim, Node: node}
 	}
@@ -112,21 +112,21 @@ func TestNominated(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(2*time.Minute-1)); len(got) != 0 {
-		t.Errorf("within two minutes it says %q", eventMessages(got))
+		t.Errorf("repeated within two minutes: %q", eventMessages(got))
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(2*time.Minute)); len(got) != 3 {
-		t.Errorf("after two minutes it says %q", eventMessages(got))
+		t.Errorf("after two minutes published %q", eventMessages(got))
 	}
 	for i := range 25 {
 		plan.Nominations = append(plan.Nominations, one(fmt.Sprint("more-", i), "c", ""))
 	}
 	if got := memory.ReportPods(plan, exists, noon.Add(time.Hour)); len(got) != 10 {
-		t.Errorf("%d pods have Nominated Events", len(got))
+		t.Errorf("%d pods got Nominated Events", len(got))
 	}
 }
 
 // A long text is truncated, but not within a character.
-func TestLongReasons(t *testing.T) {
+func TestLongReasonsAreTruncated(t *testing.T) {
 	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("p", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
 	var memory events.Publisher
 	text := memory.ReportPods(plan, everywhere, noon)[0].(effect.Report).Event.Message

@@ -119,7 +119,7 @@ func names(f garbagecollection.Findings) findingNames {
 	return out
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareInventory(t *testing.T) {
 	one := []string{"a"}
 	horizon := noon.Add(-garbagecollection.LaunchHorizon - garbagecollection.SettleTime)
 	for _, test := range []struct {
@@ -130,57 +130,57 @@ func TestCompare(t *testing.T) {
 		want  findingNames
 	}{
 		{"running", claim("a"), []event.Listed{instance("a", "running")}, false, findingNames{}},
-		{"stopped is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, findingNames{}},
-		{"shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
-		{"shown terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, findingNames{Gone: one}},
+		{"a stopped instance is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, findingNames{}},
+		{"an instance that is shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
+		{"reported as terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, findingNames{Gone: one}},
 
 		{"absent for the first time", claim("a"), nil, false, findingNames{Absent: one}},
 		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
-		{"absent twice within one lag of EC2's", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap+1))), nil, false, findingNames{}},
+		{"absent twice, too close together", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap+1))), nil, false, findingNames{}},
 		{"absent twice, just far enough apart", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap))), nil, false, findingNames{Gone: one}},
-		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, findingNames{}},
-		{"absent, by a mark that cannot be read", claim("a", annotated(garbagecollection.AbsentAnnotation, "x")), nil, false, findingNames{Absent: one}},
+		{"absent twice in the same inventory", claim("a", absentSince(noon)), nil, false, findingNames{}},
+		{"absent, with an invalid mark", claim("a", annotated(garbagecollection.AbsentAnnotation, "x")), nil, false, findingNames{Absent: one}},
 		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, findingNames{}},
-		{"absent, and known to be gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(garbagecollection.GoneAnnotation, "x")), nil, false, findingNames{}},
+		{"absent, already marked as gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(garbagecollection.GoneAnnotation, "x")), nil, false, findingNames{}},
 		{"absent, too soon after its launch", claim("a", func(c *karpenter.NodeClaim) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime + 1))
 		}), nil, false, findingNames{}},
-		{"absent, just long enough after it", claim("a", func(c *karpenter.NodeClaim) {
+		{"absent, long enough after its launch", claim("a", func(c *karpenter.NodeClaim) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime))
 		}), nil, false, findingNames{Absent: one}},
 		{"absent, with an unknown launch time", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, findingNames{}},
-		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Returned: one}},
+		{"present again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Returned: one}},
 
 		{"not launched yet", claim("a", unlaunched), nil, false, findingNames{}},
 		{"not launched in hours", claim("a", unlaunched, created(noon.Add(-9*time.Hour))), nil, false, findingNames{}},
-		{"going, and may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, findingNames{}},
-		{"going, and cannot be launched any more", claim("a", unlaunched, going, created(horizon)), nil, false, findingNames{Absent: one}},
-		{"going, and twice not there", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
-		{"going, and launched after all", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Bind: []string{"i-a"}}},
+		{"being deleted, but may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, findingNames{}},
+		{"being deleted, and can no longer be launched", claim("a", unlaunched, going, created(horizon)), nil, false, findingNames{Absent: one}},
+		{"being deleted, absent for the second time", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
+		{"being deleted, but launched", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, findingNames{Bind: []string{"i-a"}}},
 
-		{"launched without an answer", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, findingNames{Bind: []string{"i-a"}}},
-		{"launched and lost already", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, findingNames{}},
+		{"launched without a launch result", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, findingNames{Bind: []string{"i-a"}}},
+		{"launched and already terminated", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, findingNames{}},
 		{"launched and shutting down", claim("a", unlaunched), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
 		{"more instances than claims", claim("a", unlaunched), []event.Listed{instance("a", "running"), {InstanceID: "i-b", State: "running", Intent: "intent-a"}}, false, findingNames{Bind: []string{"i-a"}, Orphans: []string{"i-b"}}},
 
 		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, findingNames{Orphans: []string{"i-a"}}},
 		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, findingNames{Orphans: []string{"i-a"}}},
-		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, findingNames{}},
+		{"no claim, but already terminating", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, findingNames{}},
 		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, findingNames{Orphans: []string{"i-x"}}},
 		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, findingNames{}},
 
-		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, findingNames{Unlabelled: one}},
-		{"of another owner, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
-		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, findingNames{Tagged: one}},
-		{"in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, findingNames{Parted: one}},
-		{"in an unknown partition", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
-		{"in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, findingNames{}},
-		{"in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, findingNames{}},
+		{"bound, without labels", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, findingNames{Unlabelled: one}},
+		{"of another owner, without labels", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
+		{"tagged in EC2, but not on the claim", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, findingNames{Tagged: one}},
+		{"partition missing on the claim", claim("a", parted("")), []event.Listed{in("a", 3)}, false, findingNames{Parted: one}},
+		{"partition unknown in EC2", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
+		{"partition already on the claim", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, findingNames{}},
+		{"not in a placement group", claim("a"), []event.Listed{in("a", 3)}, false, findingNames{}},
 		{"its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, findingNames{Demoted: one}},
-		{"its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, findingNames{}},
-		{"on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
-		{"its reservation ended while it goes", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
-		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, findingNames{}},
+		{"its reservation is still used", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, findingNames{}},
+		{"always on demand", claim("a"), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
+		{"its reservation ended while it is being deleted", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, findingNames{}},
+		{"not tagged yet in EC2", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, findingNames{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inventory := event.Inventory{Started: noon, Instances: test.shown}
@@ -189,14 +189,14 @@ func TestCompare(t *testing.T) {
 				t.Error(diff)
 			}
 			if !f.Started.Equal(noon) {
-				t.Errorf("it began at %s", f.Started)
+				t.Errorf("got start time %s", f.Started)
 			}
 		})
 	}
 }
 
 // An inventory that begins in the future comes from another clock and does not prove an absence.
-func TestInventoryOfTheFuture(t *testing.T) {
+func TestInventoryFromTheFutureProvesNoAbsence(t *testing.T) {
 	f := garbagecollection.CompareInventory(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
 	if diff := cmp.Diff(findingNames{}, names(f)); diff != "" {
 		t.Error(diff)
@@ -224,14 +224,14 @@ func TestLimitRemovals(t *testing.T) {
 		safe                         bool
 	}{
 		{"nothing", 0, 0, 0, 50, true},
-		{"three of few", 3, 0, 0, 2, true},
-		{"four of few", 4, 0, 0, 2, false},
-		{"three lost of few", 0, 3, 0, 2, true},
-		{"both count", 2, 2, 0, 20, false},
-		{"a tenth of many", 5, 5, 0, 95, true},
-		{"more than a tenth of many", 6, 5, 0, 95, false},
-		{"what EC2 shows terminated does not count", 0, 0, 40, 2, true},
-		{"what EC2 shows terminated goes all the same", 3, 2, 7, 2, false},
+		{"three orphans in a small cluster", 3, 0, 0, 2, true},
+		{"four orphans in a small cluster", 4, 0, 0, 2, false},
+		{"three absent instances in a small cluster", 0, 3, 0, 2, true},
+		{"orphans and absent instances are added", 2, 2, 0, 20, false},
+		{"a tenth of a large cluster", 5, 5, 0, 95, true},
+		{"more than a tenth of a large cluster", 6, 5, 0, 95, false},
+		{"terminated instances do not count", 0, 0, 40, 2, true},
+		{"terminated instances are removed beyond the limit", 3, 2, 7, 2, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var claims []*karpenter.NodeClaim
@@ -258,19 +258,19 @@ func TestLimitRemovals(t *testing.T) {
 			}
 			rest, err := f.LimitRemovals()
 			if (err == nil) != test.safe {
-				t.Fatalf("got %v", err)
+				t.Fatalf("LimitRemovals returned %v", err)
 			}
 			if test.safe {
 				if diff := cmp.Diff(names(f), names(rest)); diff != "" {
-					t.Errorf("it is safe, and not all of it may be done: %s", diff)
+					t.Errorf("a safe removal was reduced: %s", diff)
 				}
 				return
 			}
 			if len(rest.Orphans) != 0 || len(rest.Gone) != test.shown || len(f.Gone) != test.lost+test.shown {
-				t.Errorf("it is not safe, and %d orphans and %d claims may go all the same, of %d", len(rest.Orphans), len(rest.Gone), len(f.Gone))
+				t.Errorf("an unsafe removal still removes %d orphans and %d claims, of %d", len(rest.Orphans), len(rest.Gone), len(f.Gone))
 			}
 			if !fault.Is(err, fault.Denied) || fault.FindHint(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
-				t.Errorf("the error does not help: %v", err)
+				t.Errorf("the error has the wrong kind, no hint or no orphan's name: %v", err)
 			}
 		})
 	}
@@ -279,14 +279,14 @@ func TestLimitRemovals(t *testing.T) {
 // A claim is removed only when its last request can no longer launch anything: the request is sent
 // at the end of the launch timeout, and the launcher starts just before its expiry and uses all of
 // its time.
-func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
+func TestLaunchHorizonOutlastsTheLastLaunch(t *testing.T) {
 	sent := lifeclaim.LaunchTimeout
 	expires := sent + event.LaunchRequestedType.TTL()
 	launched := expires + cloud.LaunchTimeout
 	if event.LaunchRequestedType.TTL() <= 0 || garbagecollection.LaunchHorizon < launched+garbagecollection.MaxClockSkew {
-		t.Errorf("claims are removed %s after their creation, and launched until %s after it", garbagecollection.LaunchHorizon, launched)
+		t.Errorf("claims are removed %s after their creation, but may be launched until %s after it", garbagecollection.LaunchHorizon, launched)
 	}
 	if garbagecollection.InventoryGap < 30*time.Second {
-		t.Errorf("two inventories %s apart may show one lag of EC2's descriptions", garbagecollection.InventoryGap)
+		t.Errorf("two inventories %s apart may both lag behind EC2's state", garbagecollection.InventoryGap)
 	}
 }

@@ -50,15 +50,15 @@ func TestFindOrphanNodes(t *testing.T) {
 		want   bool
 	}{
 		{"no claims", node("n"), nil, true},
-		{"the claims of others", node("n"), []*karpenter.NodeClaim{of("claim-m", "aws:///eu-west-1a/i-m"), of("claim-l", "")}, true},
-		{"a claim of its instance", node("n"), []*karpenter.NodeClaim{of("x", "aws:///eu-west-1a/i-n")}, false},
-		{"its owner", node("n"), []*karpenter.NodeClaim{of("claim-n", "")}, false},
+		{"claims of other nodes", node("n"), []*karpenter.NodeClaim{of("claim-m", "aws:///eu-west-1a/i-m"), of("claim-l", "")}, true},
+		{"a claim with its provider ID", node("n"), []*karpenter.NodeClaim{of("x", "aws:///eu-west-1a/i-n")}, false},
+		{"a claim with its node name", node("n"), []*karpenter.NodeClaim{of("claim-n", "")}, false},
 		{"it is not being deleted", node("n", running), nil, false},
-		{"not held by us", node("n", released), nil, false},
-		{"of no NodePool", node("n", unmanaged), nil, false},
+		{"no finalizer of Joist", node("n", released), nil, false},
+		{"no NodePool", node("n", unmanaged), nil, false},
 	} {
 		if got := len(garbagecollection.FindOrphanNodes([]*corev1.Node{test.node}, test.claims)) == 1; got != test.want {
-			t.Errorf("%s: an orphan node: %t", test.name, got)
+			t.Errorf("%s: got orphan node %t", test.name, got)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestCheckOrphanNodes(t *testing.T) {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestReleaseOrphanNode(t *testing.T) {
 	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	web.Status.Phase = corev1.PodRunning
 	tainted, _ := nodeclaim.TaintNode(node("n"), false)
@@ -100,11 +100,11 @@ func TestNext(t *testing.T) {
 		may  func(*corev1.Pod) bool
 		want string
 	}{
-		{"first the taint", node("n"), []*corev1.Pod{web}, yes, "update [other karpenter.sh/termination] 1"},
-		{"then its pods", tainted, []*corev1.Pod{web}, yes, "evict web"},
-		{"which were asked lately", tainted, []*corev1.Pod{web}, no, ""},
-		{"then it may go", tainted, nil, yes, "update [other] 1"},
-		{"but not at once", young, nil, yes, ""},
+		{"taint first", node("n"), []*corev1.Pod{web}, yes, "update [other karpenter.sh/termination] 1"},
+		{"evict its pods next", tainted, []*corev1.Pod{web}, yes, "evict web"},
+		{"its pods were evicted recently", tainted, []*corev1.Pod{web}, no, ""},
+		{"release the node when it has no pods", tainted, nil, yes, "update [other] 1"},
+		{"a new node is not released yet", young, nil, yes, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := test.node.DeepCopy()
@@ -119,10 +119,10 @@ func TestNext(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 			if diff := cmp.Diff(before, test.node); diff != "" {
-				t.Errorf("the node, which belongs to the cache, was changed:\n%s", diff)
+				t.Errorf("the node of the cache was changed:\n%s", diff)
 			}
 		})
 	}

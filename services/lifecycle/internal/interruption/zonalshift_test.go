@@ -41,27 +41,27 @@ func TestShiftedAway(t *testing.T) {
 		now   time.Duration
 		want  bool
 	}{
-		"disabled":                           {zone: zone},
-		"disabled, but reported":             {hears: hears{heard(0, 0, open)}, zone: zone, want: true},
-		"no word yet":                        {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace - 1, want: true},
-		"no word for long":                   {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace},
-		"no word yet, of no known zone":      {from: interruption.NewShiftState(noon)},
-		"the report contains no shift":       {from: interruption.NewShiftState(noon), hears: hears{heard(0, 0)}, zone: zone, now: time.Second},
-		"in force":                           {hears: hears{heard(0, 0, hour)}, zone: zone, now: time.Minute, want: true},
-		"another zone":                       {hears: hears{heard(0, 0, hour)}, zone: "euw1-az2", now: time.Minute},
-		"no known zone":                      {hears: hears{heard(0, 0, hour)}, now: time.Minute},
-		"at its end":                         {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5 * time.Minute},
-		"just before its end":                {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5*time.Minute - 1, want: true},
-		"no longer reported":                 {hears: hears{heard(0, 0, hour), heard(time.Minute, time.Minute)}, zone: zone, now: time.Minute},
-		"could not be read meanwhile":        {hears: hears{heard(0, 0, hour), unread}, zone: zone, now: time.Minute, want: true},
-		"not reported for long":              {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge},
-		"nearly so":                          {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge - 1, want: true},
-		"an older inventory comes later":     {hears: hears{heard(time.Minute, time.Minute), heard(0, 2*time.Minute, hour)}, zone: zone, now: 2 * time.Minute},
-		"read by a clock that is ahead":      {hears: hears{heard(time.Hour, 0, open)}, zone: zone, now: interruption.MaxInventoryAge},
-		"by a person and by AWS, open":       {hears: hears{heard(0, 0, open, soon)}, zone: zone, now: 6 * time.Minute, want: true},
-		"the same, in the other order":       {hears: hears{heard(0, 0, soon, open)}, zone: zone, now: 6 * time.Minute, want: true},
-		"twice, the longer counts":           {hears: hears{heard(0, 0, hour, soon)}, zone: zone, now: 6 * time.Minute, want: true},
-		"twice, the longer counts, reversed": {hears: hears{heard(0, 0, soon, hour)}, zone: zone, now: 6 * time.Minute, want: true},
+		"disabled":                                        {zone: zone},
+		"disabled, but a shift is reported":               {hears: hears{heard(0, 0, open)}, zone: zone, want: true},
+		"no report yet, in the startup grace period":      {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace - 1, want: true},
+		"no report after the startup grace period":        {from: interruption.NewShiftState(noon), zone: zone, now: interruption.StartupGrace},
+		"no report yet, unknown zone":                     {from: interruption.NewShiftState(noon)},
+		"reported no shift, in the startup grace period":  {from: interruption.NewShiftState(noon), hears: hears{heard(0, 0)}, zone: zone, now: time.Second},
+		"shift in force":                                  {hears: hears{heard(0, 0, hour)}, zone: zone, now: time.Minute, want: true},
+		"another zone":                                    {hears: hears{heard(0, 0, hour)}, zone: "euw1-az2", now: time.Minute},
+		"unknown zone":                                    {hears: hears{heard(0, 0, hour)}, now: time.Minute},
+		"at the end of the shift":                         {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5 * time.Minute},
+		"just before the end of the shift":                {hears: hears{heard(0, 0, soon)}, zone: zone, now: 5*time.Minute - 1, want: true},
+		"no longer reported":                              {hears: hears{heard(0, 0, hour), heard(time.Minute, time.Minute)}, zone: zone, now: time.Minute},
+		"a later report could not be read":                {hears: hears{heard(0, 0, hour), unread}, zone: zone, now: time.Minute, want: true},
+		"not reported for MaxInventoryAge":                {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge},
+		"not reported for just less than MaxInventoryAge": {hears: hears{heard(0, 0, hour)}, zone: zone, now: interruption.MaxInventoryAge - 1, want: true},
+		"an older inventory arrives late":                 {hears: hears{heard(time.Minute, time.Minute), heard(0, 2*time.Minute, hour)}, zone: zone, now: 2 * time.Minute},
+		"reported with a clock that is ahead":             {hears: hears{heard(time.Hour, 0, open)}, zone: zone, now: interruption.MaxInventoryAge},
+		"two shifts, the first without an end":            {hears: hears{heard(0, 0, open, soon)}, zone: zone, now: 6 * time.Minute, want: true},
+		"two shifts, the second without an end":           {hears: hears{heard(0, 0, soon, open)}, zone: zone, now: 6 * time.Minute, want: true},
+		"two shifts, the first is longer":                 {hears: hears{heard(0, 0, hour, soon)}, zone: zone, now: 6 * time.Minute, want: true},
+		"two shifts, the second is longer":                {hears: hears{heard(0, 0, soon, hour)}, zone: zone, now: 6 * time.Minute, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := c.from
@@ -77,7 +77,7 @@ func TestShiftedAway(t *testing.T) {
 
 // In any order of inventories, the newest one limits the wait: until the end of the shift, and
 // MaxInventoryAge at most.
-func TestWaitIsLimited(t *testing.T) {
+func TestZonalShiftWaitIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		minute := func(name string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 90).Draw(t, name)) * time.Minute
@@ -106,7 +106,7 @@ func TestWaitIsLimited(t *testing.T) {
 		waits := m.ShiftedAway("1", now)
 		if read.IsZero() {
 			if waits && now.Sub(noon) >= interruption.StartupGrace {
-				t.Fatal("it waits for its first word for ever")
+				t.Fatal("waits longer than the startup grace period without a report")
 			}
 			return
 		}
@@ -114,7 +114,7 @@ func TestWaitIsLimited(t *testing.T) {
 			return z.ZoneID == "1" && (z.Until.IsZero() || now.Before(z.Until))
 		})
 		if waits != (told && now.Sub(read) < interruption.MaxInventoryAge) {
-			t.Fatalf("waits: %t, at %s, of %+v as read at %s", waits, now, known, read)
+			t.Fatalf("got waiting %t at %s, of zones %+v reported at %s", waits, now, known, read)
 		}
 	})
 }
@@ -130,13 +130,13 @@ func TestShiftsAreReportedOnce(t *testing.T) {
 		want   news
 	}{
 		{"nothing", 0, away(), news{}},
-		{"two begin", 1, away(two, one), news{Begun: []string{"1", "2"}}},
-		{"the same again", 2, away(one, two), news{}},
-		{"one runs out", 3, away(one), news{Ended: []string{"2"}}},
+		{"two shifts begin", 1, away(two, one), news{Begun: []string{"1", "2"}}},
+		{"the same shifts", 2, away(one, two), news{}},
+		{"one shift expires", 3, away(one), news{Ended: []string{"2"}}},
 		{"unread", 4, nil, news{}},
-		{"one ends, another begins", 5, away(event.ShiftedZone{ZoneID: "2"}), news{Begun: []string{"2"}, Ended: []string{"1"}}},
-		{"not believed any more", 40, nil, news{Ended: []string{"2"}}},
-		{"not reported a second time", 41, nil, news{}},
+		{"one shift ends, another begins", 5, away(event.ShiftedZone{ZoneID: "2"}), news{Begun: []string{"2"}, Ended: []string{"1"}}},
+		{"the report is too old", 40, nil, news{Ended: []string{"2"}}},
+		{"an end is reported once", 41, nil, news{}},
 	} {
 		now := at(time.Duration(step.minute) * time.Minute)
 		m = m.WithInventory(now, step.hears, now)
@@ -153,7 +153,7 @@ func TestShiftsAreReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAffects(t *testing.T) {
+func TestAffectedZone(t *testing.T) {
 	in := func(key string, values ...string) karpenter.NodeSelectorRequirementWithMinValues {
 		return karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	}
@@ -164,12 +164,12 @@ func TestAffects(t *testing.T) {
 		zone        string
 		want        string
 	}{
-		"says nothing of zones":       {zone: "euw1-az1", want: "eu-west-1a"},
-		"where the class has nothing": {zone: "euw1-az3"},
-		"wants the zone":              {requirement: new(in(corev1.LabelTopologyZone, "eu-west-1a")), zone: "euw1-az1", want: "eu-west-1a"},
-		"wants another zone":          {requirement: new(in(corev1.LabelTopologyZone, "eu-west-1b")), zone: "euw1-az1"},
-		"wants the id":                {requirement: new(in(karpenter.LabelTopologyZoneID, "euw1-az2")), zone: "euw1-az2", want: "eu-west-1b"},
-		"wants another id":            {requirement: new(in(karpenter.LabelTopologyZoneID, "euw1-az2")), zone: "euw1-az1"},
+		"no zone requirement":                {zone: "euw1-az1", want: "eu-west-1a"},
+		"no subnet of the class in the zone": {zone: "euw1-az3"},
+		"requires the zone":                  {requirement: new(in(corev1.LabelTopologyZone, "eu-west-1a")), zone: "euw1-az1", want: "eu-west-1a"},
+		"requires another zone":              {requirement: new(in(corev1.LabelTopologyZone, "eu-west-1b")), zone: "euw1-az1"},
+		"requires the zone ID":               {requirement: new(in(karpenter.LabelTopologyZoneID, "euw1-az2")), zone: "euw1-az2", want: "eu-west-1b"},
+		"requires another zone ID":           {requirement: new(in(karpenter.LabelTopologyZoneID, "euw1-az2")), zone: "euw1-az1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := &karpenter.NodePool{}
@@ -178,7 +178,7 @@ func TestAffects(t *testing.T) {
 			}
 			zone, affected := interruption.AffectedZone(pool, class, c.zone)
 			if affected != (c.want != "") || affected && zone != c.want {
-				t.Errorf("got %q, %t", zone, affected)
+				t.Errorf("got zone %q, affected %t", zone, affected)
 			}
 		})
 	}

@@ -70,28 +70,28 @@ func TestCountChanges(t *testing.T) {
 		want        []string
 	}{
 		{"nothing", &ready, &ready, "", nil},
-		{"a new one", nil, &young, "", []string{"karpenter_nodeclaims_created_total [provisioned default false] 1"}},
-		{"one that gave up minValues", nil, &metrics.ClaimAndNode{Claim: claim(func(c *karpenter.NodeClaim) {
+		{"new claim", nil, &young, "", []string{"karpenter_nodeclaims_created_total [provisioned default false] 1"}},
+		{"new claim that relaxed minValues", nil, &metrics.ClaimAndNode{Claim: claim(func(c *karpenter.NodeClaim) {
 			c.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 		})}, "", []string{"karpenter_nodeclaims_created_total [provisioned default true] 1"}},
-		{"one that is ready at once", nil, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, time.Minute))}, "",
+		{"new claim that is initialized already", nil, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, time.Minute))}, "",
 			[]string{"joist_nodeclaim_initialized_seconds [default] 60", "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default a] 1"}},
-		{"one that registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"karpenter_nodes_created_total [default a] 1"}},
-		{"one that goes on", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
-		{"one that we delete", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"karpenter_nodeclaims_disrupted_total [underutilized default spot] 1"}},
-		{"one that another client deletes", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
-		{"a node that is gone", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
+		{"claim registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"karpenter_nodes_created_total [default a] 1"}},
+		{"unchanged claim", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
+		{"claim deleted by Joist", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"karpenter_nodeclaims_disrupted_total [underutilized default spot] 1"}},
+		{"claim deleted by another client", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
+		{"node removed", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
 			[]string{"karpenter_nodes_terminated_total [default a] 1", "karpenter_nodes_termination_duration_seconds [default] 3600"}},
-		{"a claim that is gone", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600"}},
-		{"both in one look", &ready, nil, "expired", []string{
+		{"claim removed", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600"}},
+		{"claim and node removed together", &ready, nil, "expired", []string{
 			"karpenter_nodeclaims_disrupted_total [expired default spot] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodes_terminated_total [default a] 1"}},
-		{"drained in time", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute),
+		{"drained before the deadline", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute),
 			is(drained, 61*time.Minute)), Node: node()}, "spot-interruption", nil},
-		{"the warning's time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
+		{"interruption deadline passed", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
 			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "spot-interruption", []string{"joist_drains_overdue_total [default] 1"}},
-		{"a pool's own time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
+		{"termination grace period passed", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
 			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "Drifted", nil},
-		{"the machine went with its pods", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, nil, "spot-interruption", []string{
+		{"instance terminated with pods", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, nil, "spot-interruption", []string{
 			"joist_drains_overdue_total [default] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600",
 			"karpenter_nodes_terminated_total [default a] 1", "karpenter_nodes_termination_duration_seconds [default] 3600"}},
 	} {
@@ -116,14 +116,14 @@ func TestCountChanges(t *testing.T) {
 }
 
 // Every reason has one of few labels.
-func TestReason(t *testing.T) {
+func TestReasonLabels(t *testing.T) {
 	for why, want := range map[string]string{
 		"Empty": "empty", "spot-interruption": "spot_interrupted", metrics.Unhealthy + "Ready is False": "unhealthy", "expired": "expired",
 		"its launch took too long": "launch_timeout", "its registration took too long": "registration_timeout", "": metrics.OtherReason,
 		"NodePool default asks for no more than 3 nodes": metrics.OtherReason, `EC2NodeClass "x" is not ready: no subnets`: "nodeclass_not_ready",
 	} {
 		if got := metrics.ReasonLabel(why); got != want {
-			t.Errorf("%q is %s, want %s", why, got, want)
+			t.Errorf("the label of %q is %s, want %s", why, got, want)
 		}
 	}
 }

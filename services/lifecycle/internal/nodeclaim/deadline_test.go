@@ -17,13 +17,13 @@ func TestWithEarlierDeadline(t *testing.T) {
 		at         time.Time
 		want       string
 	}{
-		{"none yet", "", hour, "2026-11-20T13:00:00Z"},
-		{"a later one", "2026-11-20T14:00:00Z", hour, "2026-11-20T13:00:00Z"},
-		{"the same", "2026-11-20T13:00:00Z", hour, ""},
-		{"a sooner one", "2026-11-20T12:30:00Z", hour, ""},
-		{"one in another zone", "2026-11-20T13:30:00+01:00", hour, ""},
-		{"no time at all", "tomorrow", hour, "2026-11-20T13:00:00Z"},
-		{"nothing to set", "2026-11-20T14:00:00Z", time.Time{}, ""},
+		{"no deadline yet", "", hour, "2026-11-20T13:00:00Z"},
+		{"a later deadline", "2026-11-20T14:00:00Z", hour, "2026-11-20T13:00:00Z"},
+		{"the same deadline", "2026-11-20T13:00:00Z", hour, ""},
+		{"an earlier deadline", "2026-11-20T12:30:00Z", hour, ""},
+		{"an earlier deadline in another time zone", "2026-11-20T13:30:00+01:00", hour, ""},
+		{"an invalid deadline", "tomorrow", hour, "2026-11-20T13:00:00Z"},
+		{"no new deadline", "2026-11-20T14:00:00Z", time.Time{}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := &karpenter.NodeClaim{}
@@ -35,13 +35,13 @@ func TestWithEarlierDeadline(t *testing.T) {
 				t.Fatalf("changed: %t", changed)
 			}
 			if !changed && got != c {
-				t.Error("an unchanged claim is another")
+				t.Error("returned a copy of an unchanged claim")
 			}
 			if changed && got.Annotations[key] != test.want {
-				t.Errorf("the deadline is %s, want %s", got.Annotations[key], test.want)
+				t.Errorf("got deadline %s, want %s", got.Annotations[key], test.want)
 			}
 			if c.Annotations[key] != test.have {
-				t.Error("the claim, which belongs to the cache, was changed")
+				t.Error("the claim of the cache was changed")
 			}
 		})
 	}

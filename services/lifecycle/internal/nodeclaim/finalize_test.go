@@ -20,7 +20,7 @@ func object[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 	t.Helper()
 	effects := nodeclaim.Next(v)
 	if len(effects) != 1 {
-		t.Fatalf("the effects are %v", formatEffects(effects))
+		t.Fatalf("got effects %v", formatEffects(effects))
 	}
 	var out cluster.Object
 	switch e := effects[0].(type) {
@@ -31,21 +31,21 @@ func object[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 	}
 	typed, ok := out.(T)
 	if !ok {
-		t.Fatalf("the effects are %v", formatEffects(effects))
+		t.Fatalf("got effects %v", formatEffects(effects))
 	}
 	return typed
 }
 
 // A claim without an instance is removed when no launch is possible any more.
-func TestGoingUnlaunched(t *testing.T) {
+func TestUnlaunchedClaimIsFinalized(t *testing.T) {
 	leaves := beingDeleted(time.Hour)
 	run(t, []row{
 		{"never launched", view(leaves, unadmitted), []string{"update c"}},
-		{"refused for good", view(leaves, refused(nodeclaim.SpentMark)), []string{"update c"}},
-		{"refused, and may be launched by a copy", view(leaves, refused("unspent")), nil},
-		{"its launch may be under way", view(leaves), nil},
-		{"nothing came of it", view(leaves, gone), []string{"update c"}},
-		{"not ours to finish", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
+		{"refused, token spent", view(leaves, refused(nodeclaim.SpentMark)), []string{"update c"}},
+		{"refused, token unspent", view(leaves, refused("unspent")), nil},
+		{"a launch may be in flight", view(leaves), nil},
+		{"absent from inventories", view(leaves, gone), []string{"update c"}},
+		{"without Joist's finalizer", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
 	})
 	released := object[*karpenter.NodeClaim](t, view(leaves, unadmitted, func(v *nodeclaim.View) {
 		v.Claim.Finalizers = []string{"other", karpenter.TerminationFinalizer}
@@ -56,25 +56,25 @@ func TestGoingUnlaunched(t *testing.T) {
 }
 
 // Once EC2 reports the instance as terminated, the node is removed, and then the claim.
-func TestGone(t *testing.T) {
+func TestTerminatedInstanceIsFinalized(t *testing.T) {
 	leaves := change(initialized).and(beingDeleted(time.Minute), gone)
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
 	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
 	run(t, []row{
-		{"the node is deleted", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
-		{"then the finalizer is removed", view(leaves, deleted), []string{"update n"}},
+		{"the node is deleted first", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
+		{"the node's finalizer is removed", view(leaves, deleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
-		{"then the claim", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
-		{"marked gone, and not deleted after a crash", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
-		{"marked gone before it registered", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
+		{"the claim's finalizer is removed last", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
+		{"marked as gone before a crash", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
+		{"marked as gone before registration", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
 	})
 	node := object[*corev1.Node](t, view(leaves, deleted))
 	if len(node.Finalizers) != 0 {
-		t.Errorf("the node keeps %v", node.Finalizers)
+		t.Errorf("the node still has the finalizers %v", node.Finalizers)
 	}
 }
 
-func TestTags(t *testing.T) {
+func TestTagRequest(t *testing.T) {
 	v := view(initialized, annotated(karpenter.InstanceTaggedAnnotationKey, ""))
 	send := nodeclaim.Next(v)[0].(effect.Send)
 	want := event.TagRequested{
@@ -87,7 +87,7 @@ func TestTags(t *testing.T) {
 	v.Claim.Status.ProviderID = "kwok://n"
 	for _, e := range nodeclaim.Next(v) {
 		if _, sends := e.(effect.Send); sends {
-			t.Error("an instance that is not of EC2 was to be tagged")
+			t.Error("requested tags for an instance that is not in EC2")
 		}
 	}
 }

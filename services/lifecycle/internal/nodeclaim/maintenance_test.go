@@ -27,35 +27,35 @@ func last(ago time.Duration) change {
 	return func(v *nodeclaim.View) { v.Claim.Status.LastPodEventTime = metav1.NewTime(noon.Add(-ago)) }
 }
 
-func TestTagged(t *testing.T) {
+func TestTagsAreRequested(t *testing.T) {
 	untagged := annotated(karpenter.InstanceTaggedAnnotationKey, "")
 	send := []string{"send tag.requested.v1"}
 	run(t, []row{
 		{"tagged", view(initialized), nil},
 		{"not tagged", view(initialized, untagged), send},
-		{"not tagged, and not initialized", view(registered, untagged), send},
-		{"not tagged, and not registered", view(launched, untagged), nil},
-		{"not tagged, and asked lately", view(initialized, untagged, asked), nil},
-		{"not tagged, and its node is not there", view(initialized, untagged, nodeless), send},
-		{"not tagged, where its zone is shifted away from", view(initialized, untagged, withZonalShift), nil},
-		{"not tagged and pods came", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
+		{"not tagged, registered", view(registered, untagged), send},
+		{"not tagged, launched", view(launched, untagged), nil},
+		{"not tagged, requested recently", view(initialized, untagged, asked), nil},
+		{"not tagged, without a node", view(initialized, untagged, nodeless), send},
+		{"not tagged, zonal shift", view(initialized, untagged, withZonalShift), nil},
+		{"not tagged, pods changed", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
 	})
 }
 
-func TestPodEvents(t *testing.T) {
+func TestLastPodEventTime(t *testing.T) {
 	run(t, []row{
 		{"quiet", view(initialized), nil},
-		{"pods came or went", view(initialized, moved(0)), []string{"status c"}},
-		{"and it says so", view(initialized, moved(0), last(0)), nil},
-		{"pods came or went again", view(initialized, moved(0), last(10*time.Second-1)), nil},
-		{"and ten seconds later", view(initialized, moved(0), last(10*time.Second)), []string{"status c"}},
-		{"before it is initialized", view(registered, moved(0)), []string{"status c"}},
-		{"before it is registered", view(joined, moved(0)), []string{"update n", "status c"}},
-		{"while it goes", view(initialized, moved(0), beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}},
+		{"pods changed", view(initialized, moved(0)), []string{"status c"}},
+		{"pods changed, already recorded", view(initialized, moved(0), last(0)), nil},
+		{"pods changed again within ten seconds", view(initialized, moved(0), last(10*time.Second-1)), nil},
+		{"pods changed again after ten seconds", view(initialized, moved(0), last(10*time.Second)), []string{"status c"}},
+		{"pods changed before initialization", view(registered, moved(0)), []string{"status c"}},
+		{"pods changed before registration", view(joined, moved(0)), []string{"update n", "status c"}},
+		{"pods changed while being deleted", view(initialized, moved(0), beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, moved(3*time.Second)))
 	if got := c.Status.LastPodEventTime.Time; !got.Equal(noon.Add(-3 * time.Second)) {
-		t.Errorf("it happened at %s", got)
+		t.Errorf("got LastPodEventTime %s", got)
 	}
 }
 
@@ -68,17 +68,17 @@ func TestConsolidatable(t *testing.T) {
 		was, is  bool
 		isSilent bool
 	}{
-		{"quiet for not long enough", []change{after(karpenter.DurationOf(time.Minute + 1))}, false, false, true},
-		{"quiet for as long as its pool wants", []change{after(karpenter.DurationOf(time.Minute))}, false, true, false},
-		{"and said so", []change{after(karpenter.DurationOf(time.Minute))}, true, true, true},
-		{"its pool wants more by now", []change{after(karpenter.DurationOf(time.Hour))}, true, false, false},
-		{"its pool never consolidates", []change{after(karpenter.NillableDuration{})}, true, false, false},
-		{"and never did", []change{after(karpenter.NillableDuration{})}, false, false, true},
-		{"its pool is gone", nil, true, true, true},
-		{"pods came", []change{after(karpenter.DurationOf(time.Second)), moved(0)}, true, false, false},
-		{"pods came, and its pool waits for nothing", []change{after(karpenter.DurationOf(0)), moved(0)}, true, true, false},
-		{"quiet since the last pod", []change{after(karpenter.DurationOf(30 * time.Second)), last(30 * time.Second)}, false, true, false},
-		{"not quiet since the last pod", []change{after(karpenter.DurationOf(30 * time.Second)), last(29 * time.Second)}, false, false, true},
+		{"without pod events, not long enough", []change{after(karpenter.DurationOf(time.Minute + 1))}, false, false, true},
+		{"without pod events for consolidateAfter", []change{after(karpenter.DurationOf(time.Minute))}, false, true, false},
+		{"already Consolidatable", []change{after(karpenter.DurationOf(time.Minute))}, true, true, true},
+		{"the pool's consolidateAfter was increased", []change{after(karpenter.DurationOf(time.Hour))}, true, false, false},
+		{"the pool no longer consolidates", []change{after(karpenter.NillableDuration{})}, true, false, false},
+		{"the pool never consolidates", []change{after(karpenter.NillableDuration{})}, false, false, true},
+		{"the pool was deleted", nil, true, true, true},
+		{"a pod event", []change{after(karpenter.DurationOf(time.Second)), moved(0)}, true, false, false},
+		{"a pod event, consolidateAfter is 0", []change{after(karpenter.DurationOf(0)), moved(0)}, true, true, false},
+		{"long enough since the last pod event", []change{after(karpenter.DurationOf(30 * time.Second)), last(30 * time.Second)}, false, true, false},
+		{"not long enough since the last pod event", []change{after(karpenter.DurationOf(30 * time.Second)), last(29 * time.Second)}, false, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			at := change(initialized)
@@ -88,7 +88,7 @@ func TestConsolidatable(t *testing.T) {
 			v := view(at.and(test.changes...))
 			if test.isSilent {
 				if got := formatEffects(nodeclaim.Next(v)); got != nil {
-					t.Errorf("the effects are %v", got)
+					t.Errorf("got effects %v", got)
 				}
 				return
 			}
@@ -97,13 +97,13 @@ func TestConsolidatable(t *testing.T) {
 				t.Errorf("consolidatable: %t", got)
 			}
 			if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-				t.Error("it is not ready any more")
+				t.Error("the node is no longer Ready")
 			}
 		})
 	}
 	unready := view(change(registered).and(condition(karpenter.ConditionTypeConsolidatable), after(karpenter.DurationOf(0))))
 	if c := object[*karpenter.NodeClaim](t, unready); c.Status.Conditions.IsTrue(karpenter.ConditionTypeConsolidatable) {
-		t.Error("a node that was never initialized may be consolidated")
+		t.Error("a node that was never initialized is Consolidatable")
 	}
 }
 
@@ -115,16 +115,16 @@ func TestConsistencyCheck(t *testing.T) {
 	}
 	short := requests("cpu", "1").and(func(v *nodeclaim.View) { v.Claim.Status.Capacity = v.Claim.Spec.Resources.Requests })
 	run(t, []row{
-		{"as promised", view(initialized, due), nil},
-		{"never looked at", view(initialized, unknown), []string{"status c"}},
+		{"as expected", view(initialized, due), nil},
+		{"never checked", view(initialized, unknown), []string{"status c"}},
 		{"smaller", view(initialized, short, due), []string{"report FailedConsistencyCheck", "status c"}},
-		{"smaller, and looked at lately", view(initialized, short), nil},
-		{"smaller, and not initialized", view(registered, nodeReady("True"), short, allocatable("cpu", "1"), due), []string{"update n"}},
-		{"smaller, and its node is gone", view(initialized, short, due, nodeless), nil},
+		{"smaller, but checked recently", view(initialized, short), nil},
+		{"smaller, but not initialized", view(registered, nodeReady("True"), short, allocatable("cpu", "1"), due), []string{"update n"}},
+		{"smaller, but its node is gone", view(initialized, short, due, nodeless), nil},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, unknown))
 	if !c.Status.Conditions.IsTrue(karpenter.ConditionTypeConsistentStateFound) {
-		t.Errorf("as promised: %+v", c.Status.Conditions)
+		t.Errorf("the condition of a consistent node is %+v", c.Status.Conditions)
 	}
 	c = written[*karpenter.NodeClaim](t, view(initialized, short, due))
 	if !c.Status.Conditions.IsFalse(karpenter.ConditionTypeConsistentStateFound) || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
@@ -147,6 +147,6 @@ func written[T cluster.Object](t *testing.T, v nodeclaim.View) T {
 			return typed
 		}
 	}
-	t.Fatalf("none was written: %v", formatEffects(nodeclaim.Next(v)))
+	t.Fatalf("no status was written: %v", formatEffects(nodeclaim.Next(v)))
 	panic("unreachable")
 }

@@ -160,7 +160,7 @@ func (v View) checkAdmission() []effect.Effect {
 	abandoned := uid != v.Outbox.UID() || seq <= v.Outbox.Seq
 	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.ListsClaim(v.Claim.Name) {
 		// Another client may be admitting it.
-		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was given up", Read: v.Claim}}
+		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was abandoned", Read: v.Claim}}
 	}
 	return nil
 }

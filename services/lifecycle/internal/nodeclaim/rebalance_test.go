@@ -59,20 +59,20 @@ func TestPodsWaitForReplacement(t *testing.T) {
 	lost := replacement("a", false)
 	lost.DeletionTimestamp = &metav1.Time{Time: noon}
 	run(t, []row{
-		{"no rebalance", view(drains, pods("web")), leave},
+		{"no rebalance recommendation", view(drains, pods("web")), leave},
 		{"no plan yet", view(rebalanced(nodeclaim.PlanTimeout-1), pods("web")), held},
-		{"no plan for long", view(rebalanced(nodeclaim.PlanTimeout), pods("web")), leave},
-		{"planned, and it comes up", view(rebalanced(time.Minute), replacedBy("a,b", replacement("a", true), replacement("b", false)), pods("web")), held},
-		{"all of it is ready", view(rebalanced(time.Second), replacedBy("a,b", replacement("a", true), replacement("b", true)), pods("web")), leave},
-		{"planned for nodes that run already", view(rebalanced(time.Second), replacedBy(""), pods("web")), leave},
-		{"planned, and not seen yet", view(rebalanced(time.Second), replacedBy("a"), pods("web")), held},
-		{"planned, and gone", view(rebalanced(nodeclaim.PlanTimeout), replacedBy("a"), pods("web")), leave},
-		{"planned, and going", view(rebalanced(time.Second), replacedBy("a", lost), pods("web")), leave},
-		{"it takes too long", view(rebalanced(nodeclaim.ReplaceTimeout), replacedBy("a", replacement("a", false)), pods("web")), leave},
-		{"the warning comes", view(rebalanced(time.Second), due(2*time.Minute), asked, pods("web")), leave},
-		{"its own time is far", view(rebalanced(time.Second), due(time.Hour), asked, pods("web")), nil},
-		{"its own time is near", view(rebalanced(time.Second), due(3*time.Minute), asked, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
-		{"nothing is left to hold", view(rebalanced(time.Second)), []string{"status c"}},
+		{"no plan within PlanTimeout", view(rebalanced(nodeclaim.PlanTimeout), pods("web")), leave},
+		{"one of two replacements is ready", view(rebalanced(time.Minute), replacedBy("a,b", replacement("a", true), replacement("b", false)), pods("web")), held},
+		{"all replacements are ready", view(rebalanced(time.Second), replacedBy("a,b", replacement("a", true), replacement("b", true)), pods("web")), leave},
+		{"planned on existing nodes", view(rebalanced(time.Second), replacedBy(""), pods("web")), leave},
+		{"replacement not yet in the cache", view(rebalanced(time.Second), replacedBy("a"), pods("web")), held},
+		{"replacement not created", view(rebalanced(nodeclaim.PlanTimeout), replacedBy("a"), pods("web")), leave},
+		{"replacement being deleted", view(rebalanced(time.Second), replacedBy("a", lost), pods("web")), leave},
+		{"replacement not ready within ReplaceTimeout", view(rebalanced(nodeclaim.ReplaceTimeout), replacedBy("a", replacement("a", false)), pods("web")), leave},
+		{"interruption warning", view(rebalanced(time.Second), due(2*time.Minute), asked, pods("web")), leave},
+		{"termination grace period, deadline far away", view(rebalanced(time.Second), due(time.Hour), asked, pods("web")), nil},
+		{"termination grace period, deadline near", view(rebalanced(time.Second), due(3*time.Minute), asked, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
+		{"no pods remain", view(rebalanced(time.Second)), []string{"status c"}},
 	})
 	says := func(changes ...change) string {
 		status := nodeclaim.Next(view(changes...))[0].(effect.UpdateStatus)
@@ -80,10 +80,10 @@ func TestPodsWaitForReplacement(t *testing.T) {
 		return string(c.Status) + " " + c.Message
 	}
 	if got := says(rebalanced(time.Second), pods("web")); got != "Unknown Waiting to drain: capacity for its pods is being planned" {
-		t.Errorf("it says %q", got)
+		t.Errorf("got condition %q", got)
 	}
 	if got := says(rebalanced(time.Second), replacedBy("a", lost, replacement("b", false)), replacedBy("b", replacement("b", false)), pods("web")); got != "Unknown Waiting to drain: NodeClaim b, the destination of its pods, is not initialized" {
-		t.Errorf("it says %q", got)
+		t.Errorf("got condition %q", got)
 	}
 }
 
@@ -109,34 +109,34 @@ func TestRebalanceWaitIsLimited(t *testing.T) {
 			}
 		}
 		if !leaves && (since >= nodeclaim.ReplaceTimeout || left <= 2*time.Minute) {
-			t.Fatalf("its pods are held %s after, with %s left", since, left)
+			t.Fatalf("%s after the recommendation, %s before the deadline, its pods still wait", since, left)
 		}
 	})
 }
 
-func TestNotes(t *testing.T) {
+func TestRebalanceAnnotations(t *testing.T) {
 	c := view(launched).Claim
 	marked, changed := nodeclaim.WithRebalance(c, noon)
 	if !changed || marked.Annotations[nodeclaim.RebalanceAnnotation] != "2026-11-20T12:00:00Z" || c.Annotations[nodeclaim.RebalanceAnnotation] != "" {
-		t.Errorf("marked %v, and before %v", marked.Annotations, c.Annotations)
+		t.Errorf("the new claim has annotations %v, the given one %v", marked.Annotations, c.Annotations)
 	}
 	if _, again := nodeclaim.WithRebalance(marked, noon.Add(time.Minute)); again {
-		t.Error("it is marked twice")
+		t.Error("an annotated claim was annotated again")
 	}
 	if _, late := nodeclaim.WithRebalance(view(launched, beingDeleted(time.Second)).Claim, noon); late {
-		t.Error("one that goes for another reason is marked")
+		t.Error("annotated a claim that is being deleted for another reason")
 	}
 	if _, foreign := nodeclaim.WithReplacements(c, []string{"a"}); foreign {
-		t.Error("a claim that goes for another reason is noted on")
+		t.Error("recorded replacements on a claim that is deleted for another reason")
 	}
 	noted, changed := nodeclaim.WithReplacements(marked, []string{"b", "", "a", "b"})
 	if !changed || noted.Annotations[nodeclaim.ReplacementsAnnotation] != "a,b" {
-		t.Errorf("noted %v", noted.Annotations)
+		t.Errorf("got annotations %v", noted.Annotations)
 	}
 	if _, again := nodeclaim.WithReplacements(noted, []string{"a", "b"}); again {
-		t.Error("the same is noted twice")
+		t.Error("the same replacements were recorded again")
 	}
 	if none, changed := nodeclaim.WithReplacements(marked, []string{""}); !changed || none.Annotations[nodeclaim.ReplacementsAnnotation] != "" {
-		t.Errorf("pods planned on other nodes: %v, %t", none.Annotations, changed)
+		t.Errorf("for pods planned on existing nodes got annotations %v, changed %t", none.Annotations, changed)
 	}
 }

@@ -20,33 +20,33 @@ func synced(t *testing.T) change {
 
 func inited(v *nodeclaim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true" }
 
-func TestUnregistered(t *testing.T) {
+func TestUnregisteredClaim(t *testing.T) {
 	unlabelled := func(v *nodeclaim.View) { delete(v.Claim.Labels, karpenter.CapacityTypeLabelKey) }
 	timeout := []string{"update c"}
 	said := []string{"status c"}
 	two := func(v *nodeclaim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
 	run(t, []row{
 		{"no node yet", view(launched), nil},
-		{"no node nearly too long", view(launched, withAge(nodeclaim.RegistrationTimeout-1)), nil},
-		{"no node for too long", view(launched, withAge(nodeclaim.RegistrationTimeout)), timeout},
-		{"no node for too long, and marked", view(launched, annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedRegistration)), []string{"delete c claim-uid: its registration took too long"}},
-		{"a node, and no labels to give it", view(joined, unlabelled), nil},
-		{"a node, and no labels for too long", view(joined, unlabelled, withAge(nodeclaim.RegistrationTimeout)), timeout},
+		{"no node, before the registration timeout", view(launched, withAge(nodeclaim.RegistrationTimeout-1)), nil},
+		{"no node, after the registration timeout", view(launched, withAge(nodeclaim.RegistrationTimeout)), timeout},
+		{"no node, after the registration timeout, marked", view(launched, annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedRegistration)), []string{"delete c claim-uid: its registration took too long"}},
+		{"a node, but no labels on the claim", view(joined, unlabelled), nil},
+		{"no labels after the registration timeout", view(joined, unlabelled, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"a node", view(joined), []string{"update n"}},
-		{"a node that is labelled", view(synced(t)), said},
-		{"a node that comes late is registered all the same", view(joined, withAge(time.Hour)), []string{"update n"}},
+		{"a labelled node", view(synced(t)), said},
+		{"a node after the registration timeout is registered", view(joined, withAge(time.Hour)), []string{"update n"}},
 		{"two nodes", view(joined, two), said},
-		{"two nodes for too long", view(joined, two, withAge(nodeclaim.RegistrationTimeout)), timeout},
-		{"one of the two is left", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
-		{"it came without the taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
-		{"with the taint of another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n"}},
-		{"its taint is gone because it is registered", view(synced(t), func(v *nodeclaim.View) { v.Claim.Labels["new"] = "label" }), []string{"update n", "status c"}},
+		{"two nodes, after the registration timeout", view(joined, two, withAge(nodeclaim.RegistrationTimeout)), timeout},
+		{"one of two nodes remains", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
+		{"without the unregistered taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
+		{"with the unregistered taint, but another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n"}},
+		{"registered, so without the taint", view(synced(t), func(v *nodeclaim.View) { v.Claim.Labels["new"] = "label" }), []string{"update n", "status c"}},
 	})
 }
 
 // While a hook waits, the node gets everything but stays tainted, at most until the registration
 // timeout.
-func TestHooks(t *testing.T) {
+func TestRegistrationHooks(t *testing.T) {
 	waits := func(v *nodeclaim.View) {
 		v.Claim.Labels[karpenter.LabelPlacementGroupID], v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
 	}
@@ -54,31 +54,31 @@ func TestHooks(t *testing.T) {
 	v := view(joined, waits)
 	node := written[*corev1.Node](t, v)
 	if !karpenter.HasTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || node.Labels[karpenter.NodeRegisteredLabelKey] != "" {
-		t.Errorf("pods may come: %v, %v", node.Spec.Taints, node.Labels)
+		t.Errorf("the node accepts pods while a hook is pending: %v, %v", node.Spec.Taints, node.Labels)
 	}
 	if len(node.Finalizers) == 0 || node.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
-		t.Errorf("the node was not synced: %v", node.ObjectMeta)
+		t.Errorf("the node was not synced while a hook is pending: %v", node.ObjectMeta)
 	}
 	says, _ := written[*karpenter.NodeClaim](t, v).Status.Conditions.Get(karpenter.ConditionTypeRegistered)
 	if says.Reason != "RegistrationHookPending" || says.Message != "PlacementGroupRegistrationHook" {
-		t.Errorf("Registered is %+v", says)
+		t.Errorf("got condition %+v", says)
 	}
 	nodes(&v, node)
 	said := func(v *nodeclaim.View) { v.Claim.Status = written[*karpenter.NodeClaim](t, *v).Status }
 	synced := func(w *nodeclaim.View) { nodes(w, node) }
 	run(t, []row{
-		{"synced, and said so", view(joined, waits, said, synced), nil},
-		{"for too long", view(joined, waits, said, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
+		{"synced, and the condition is set", view(joined, waits, said, synced), nil},
+		{"pending after the registration timeout", view(joined, waits, said, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
 		{"the partition is known", view(joined, waits, said, synced, knows), []string{"update n"}},
 	})
 	node = written[*corev1.Node](t, view(joined, waits, said, synced, knows))
 	if node.Labels[karpenter.LabelPlacementGroupPartition] != "3" || node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
-		t.Errorf("the labels are %v", node.Labels)
+		t.Errorf("got labels %v", node.Labels)
 	}
 }
 
 // Registration writes labels, annotations, taints and finalizer in one write.
-func TestRegistration(t *testing.T) {
+func TestRegistrationWritesNodeOnce(t *testing.T) {
 	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	cilium := corev1.Taint{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoExecute}
 	v := view(joined, startup(cilium), func(v *nodeclaim.View) {
@@ -108,19 +108,19 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("finalizers:\n%s", diff)
 	}
 	if len(node.OwnerReferences) != 2 || node.OwnerReferences[0].Name != "theirs" {
-		t.Fatalf("another owner was taken off: %+v", node.OwnerReferences)
+		t.Fatalf("the existing owner reference was removed: %+v", node.OwnerReferences)
 	}
 	owner := node.OwnerReferences[1]
 	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.UID != "claim-uid" || !*owner.BlockOwnerDeletion {
-		t.Errorf("the owner is %+v", owner)
+		t.Errorf("got owner %+v", owner)
 	}
 	if len(v.Node.Finalizers) != 0 || len(v.Node.Spec.Taints) != 3 {
-		t.Error("the node, which belongs to the cache, was changed")
+		t.Error("the node of the cache was changed")
 	}
 
 	v.Node.OwnerReferences = node.OwnerReferences
 	if again := object[*corev1.Node](t, v); len(again.OwnerReferences) != 2 {
-		t.Errorf("owned twice: %+v", again.OwnerReferences)
+		t.Errorf("a second registration added an owner reference: %+v", again.OwnerReferences)
 	}
 
 	v.Node.Labels[karpenter.NodeDoNotSyncTaintsLabelKey] = "true"
@@ -132,31 +132,31 @@ func TestRegistration(t *testing.T) {
 	v = view(synced(t))
 	done := object[*karpenter.NodeClaim](t, v)
 	if done.Status.NodeName != "n" || !done.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
-		t.Errorf("the status is %+v", done.Status)
+		t.Errorf("got status %+v", done.Status)
 	}
 }
 
 // Initialization waits for everything that the planned pods need.
-func TestUninitialized(t *testing.T) {
+func TestUninitializedClaim(t *testing.T) {
 	ready := nodeReady(corev1.ConditionTrue)
 	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
 	label, waits := []string{"update n"}, []string{"status c"}
 	run(t, []row{
-		{"not ready, and it has said so", view(registered), nil},
-		{"says that it is not", view(registered, nodeReady(corev1.ConditionFalse)), nil},
+		{"not ready, condition already set", view(registered), nil},
+		{"NotReady reported by the kubelet", view(registered, nodeReady(corev1.ConditionFalse)), nil},
 		{"the node is gone", view(registered, ready, nodeless), waits},
 		{"ready", view(registered, ready), label},
 		{"ready and labelled", view(registered, ready, inited), []string{"status c"}},
 		{"a startup taint", view(registered, ready, startup(slow), tainted(slow)), waits},
-		{"a startup taint of another effect", view(registered, ready, startup(slow), tainted(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoExecute})), label},
+		{"a startup taint with another effect", view(registered, ready, startup(slow), tainted(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoExecute})), label},
 		{"another taint", view(registered, ready, tainted(slow)), label},
-		{"tainted not ready", view(registered, ready, tainted(corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute})), waits},
-		{"a device that is late", view(registered, ready, requests("nvidia.com/gpu", "1")), waits},
-		{"a device that is there", view(registered, ready, requests("nvidia.com/gpu", "4"), allocatable("nvidia.com/gpu", "1")), label},
+		{"a not-ready taint", view(registered, ready, tainted(corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute})), waits},
+		{"a device that is not registered", view(registered, ready, requests("nvidia.com/gpu", "1")), waits},
+		{"a registered device", view(registered, ready, requests("nvidia.com/gpu", "4"), allocatable("nvidia.com/gpu", "1")), label},
 		{"not tagged yet", view(registered, annotated(karpenter.InstanceTaggedAnnotationKey, "")), []string{"send tag.requested.v1"}},
 	})
 	done := object[*karpenter.NodeClaim](t, view(registered, ready, inited))
 	if !done.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || !done.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-		t.Errorf("the conditions are %+v", done.Status.Conditions)
+		t.Errorf("got conditions %+v", done.Status.Conditions)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestPartition(t *testing.T) {
+func TestPartitionHook(t *testing.T) {
 	const group, partition = karpenter.LabelPlacementGroupID, karpenter.LabelPlacementGroupPartition
 	waits := []string{"PlacementGroupRegistrationHook"}
 	for _, test := range []struct {
@@ -17,11 +17,11 @@ func TestPartition(t *testing.T) {
 		labels map[string]string
 		want   []string
 	}{
-		{"in no group", nil, nil},
-		{"in a group without partitions", map[string]string{group: "pg-1"}, nil},
+		{"not in a placement group", nil, nil},
+		{"in a placement group without partitions", map[string]string{group: "pg-1"}, nil},
 		{"in an unknown partition", map[string]string{group: "pg-1", partition: ""}, waits},
-		{"in a partition", map[string]string{group: "pg-1", partition: "3"}, nil},
-		{"an empty label of no group", map[string]string{partition: ""}, nil},
+		{"in a known partition", map[string]string{group: "pg-1", partition: "3"}, nil},
+		{"an empty partition label, but no placement group", map[string]string{partition: ""}, nil},
 	} {
 		c := &karpenter.NodeClaim{}
 		c.Labels = test.labels
@@ -32,7 +32,7 @@ func TestPartition(t *testing.T) {
 }
 
 // The condition names all waiting hooks.
-func TestPending(t *testing.T) {
+func TestPendingHooks(t *testing.T) {
 	says := func(name string, waits bool) nodeclaim.RegistrationHook {
 		return nodeclaim.RegistrationHook{Name: name, Waits: func(*karpenter.NodeClaim) bool { return waits }}
 	}

@@ -29,13 +29,13 @@ func reserved(v *nodeclaim.View) {
 func demoted(v *nodeclaim.View) { v.Claim = nodeclaim.WithOnDemandLabels(v.Claim) }
 
 // After the end of a reservation, claim and node are labelled as on-demand.
-func TestDemotion(t *testing.T) {
+func TestEndedReservationIsRelabelled(t *testing.T) {
 	run(t, []row{
 		{"reserved", view(initialized, reserved), nil},
-		{"demoted, and the node does not say so", view(initialized, reserved, demoted), []string{"update n"}},
-		{"demoted before it registers", view(launched, reserved, demoted), nil},
+		{"demoted, node not relabelled yet", view(initialized, reserved, demoted), []string{"update n"}},
+		{"demoted before registration", view(launched, reserved, demoted), nil},
 		{"never reserved", view(initialized), nil},
-		{"reserved again by a person's hand", view(initialized, func(v *nodeclaim.View) {
+		{"labelled as reserved by a user", view(initialized, func(v *nodeclaim.View) {
 			v.Node.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeReserved
 		}), nil},
 	})
@@ -43,18 +43,18 @@ func TestDemotion(t *testing.T) {
 	kept := v.Claim.DeepCopy()
 	after := nodeclaim.WithOnDemandLabels(v.Claim)
 	if diff := cmp.Diff(kept, v.Claim); diff != "" {
-		t.Errorf("the claim, which belongs to the cache, was changed:\n%s", diff)
+		t.Errorf("the claim of the cache was changed:\n%s", diff)
 	}
 	v.Claim = after
 	node := object[*corev1.Node](t, v)
 	for name, labels := range map[string]map[string]string{"claim": after.Labels, "node": node.Labels} {
 		for key := range labels {
 			if len(key) > len(karpenter.AWSGroup) && key[:len(karpenter.AWSGroup)] == karpenter.AWSGroup {
-				t.Errorf("the %s keeps %s", name, key)
+				t.Errorf("the %s still has the label %s", name, key)
 			}
 		}
 		if labels[karpenter.CapacityTypeLabelKey] != "on-demand" {
-			t.Errorf("the %s is %s", name, labels[karpenter.CapacityTypeLabelKey])
+			t.Errorf("the capacity type of the %s is %s", name, labels[karpenter.CapacityTypeLabelKey])
 		}
 	}
 }
@@ -68,12 +68,12 @@ func TestCapacityBlocks(t *testing.T) {
 		r    karpenter.CapacityReservation
 		want bool
 	}{
-		{"it goes on", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40*time.Minute + time.Second)}, false},
-		{"it ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40 * time.Minute)}, true},
-		{"AWS says that it ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, State: karpenter.CapacityReservationStateExpiring}, true},
-		{"another one ends", karpenter.CapacityReservation{ID: "cr-2", ReservationType: block, EndTime: ends(0)}, false},
+		{"the block does not end soon", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40*time.Minute + time.Second)}, false},
+		{"the block ends soon", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40 * time.Minute)}, true},
+		{"the block is in state expiring", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, State: karpenter.CapacityReservationStateExpiring}, true},
+		{"another block ends soon", karpenter.CapacityReservation{ID: "cr-2", ReservationType: block, EndTime: ends(0)}, false},
 		{"an ordinary reservation ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: "default", EndTime: ends(0)}, false},
-		{"it has no end", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block}, false},
+		{"the block has no end", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block}, false},
 	} {
 		class := &karpenter.EC2NodeClass{}
 		class.Status.CapacityReservations = []karpenter.CapacityReservation{test.r}
@@ -83,11 +83,11 @@ func TestCapacityBlocks(t *testing.T) {
 		}
 	}
 	if nodeclaim.IsExpiring(view(initialized, reserved).Claim, nil, noon) || nodeclaim.IsExpiring(view(initialized).Claim, &karpenter.EC2NodeClass{}, noon) {
-		t.Error("without a class, or without a reservation")
+		t.Error("a claim without a class or a reservation expires")
 	}
 	ending := func(v *nodeclaim.View) { v.Expiring = true }
 	run(t, []row{
-		{"it ends while it runs", view(initialized, ending), []string{"delete c claim-uid: its capacity block ends"}},
-		{"it ends before it joins", view(launched, ending), []string{"delete c claim-uid: its capacity block ends"}},
+		{"the block ends while the node runs", view(initialized, ending), []string{"delete c claim-uid: its capacity block ends"}},
+		{"the block ends before registration", view(launched, ending), []string{"delete c claim-uid: its capacity block ends"}},
 	})
 }

@@ -65,36 +65,36 @@ var (
 
 // The order of a drain: taint, deadline, start of the drain, deletion of the Node, pods, volumes,
 // instance.
-func TestOrder(t *testing.T) {
+func TestDrainOrder(t *testing.T) {
 	terminating := condition(karpenter.ConditionTypeInstanceTerminating)
 	drained := condition(karpenter.ConditionTypeDrained)
 	run(t, []row{
-		{"first the taint", view(leaves, pods("web")), []string{"update n", "status c"}},
-		{"and the time by which it must be over", view(leaves, period(time.Hour), pods("web")), []string{"update n", "update c"}},
-		{"which is written before it begins", view(marked, period(time.Hour), pods("web")), []string{"update c"}},
-		{"then its beginning is written", view(marked, period(time.Hour), due(time.Hour), pods("web")), []string{"status c"}},
-		{"then the Node is deleted and pods go", view(marked, draining(0), pods("web", "api")), []string{"delete n node-uid: its NodeClaim is being deleted", "evict web", "evict api"}},
-		{"and not again at once", view(drains, pods("web"), noEviction), nil},
-		{"past their budget when it is time", view(drains, pods("web"), due(20*time.Second), asked), []string{"delete pod web in 20 s"}},
-		{"but not twice a second", view(drains, pods("web"), due(20*time.Second), asked, func(v *nodeclaim.View) { v.MayDelete = func(*corev1.Pod) bool { return false } }), nil},
+		{"taint first", view(leaves, pods("web")), []string{"update n", "status c"}},
+		{"then the deadline of terminationGracePeriod", view(leaves, period(time.Hour), pods("web")), []string{"update n", "update c"}},
+		{"deadline before the start of the drain", view(marked, period(time.Hour), pods("web")), []string{"update c"}},
+		{"start of the drain", view(marked, period(time.Hour), due(time.Hour), pods("web")), []string{"status c"}},
+		{"deletion of the Node and evictions", view(marked, draining(0), pods("web", "api")), []string{"delete n node-uid: its NodeClaim is being deleted", "evict web", "evict api"}},
+		{"evictions are limited", view(drains, pods("web"), noEviction), nil},
+		{"deletion past the budgets near the deadline", view(drains, pods("web"), due(20*time.Second), asked), []string{"delete pod web in 20 s"}},
+		{"pod deletions are limited", view(drains, pods("web"), due(20*time.Second), asked, func(v *nodeclaim.View) { v.MayDelete = func(*corev1.Pod) bool { return false } }), nil},
 		{"drained", view(drains), []string{"status c"}},
-		{"its volumes are attached", view(drains, attached("a"), asked), []string{"status c"}},
+		{"volumes are attached", view(drains, attached("a"), asked), []string{"status c"}},
 		{"still", view(drains, drained, attached("a"), condition(karpenter.ConditionTypeVolumesDetached), waitsForVolumes, asked), nil},
-		{"and no more", view(drains, drained, waitsForVolumes), []string{"status c"}},
-		{"a pod came after all", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
-		{"out of time, where AWS takes the machine", view(drains, pods("web"), due(0), asked), []string{"delete pod web in 1 s", "status c"}},
-		{"out of its own time", view(drains, period(time.Minute), pods("web"), due(0), asked), []string{"delete pod web in 1 s"}},
-		{"and a minute later", view(drains, beingDeleted(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
-		{"no node ever joined", view(launched, beingDeleted(time.Second)), []string{"status c"}},
-		{"a node that is not registered", view(joined, beingDeleted(time.Minute)), []string{"update n", "status c"}},
-		{"is not deleted, for its finalizer is not there", view(joined, beingDeleted(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
-		{"then its instance ends", view(drains, terminating), []string{"send terminate.requested.v1"}},
-		{"which was asked lately", view(drains, terminating, asked), nil},
-		{"but not where its zone is shifted away from", view(drains, terminating, withZonalShift), nil},
-		{"not even past its deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
-		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, withZonalShift), []string{"delete pod web in 20 s"}},
-		{"and goes when it is gone by itself", view(drains, terminating, withZonalShift, gone), []string{"update n"}},
-		{"with pods remaining", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
+		{"volumes were detached", view(drains, drained, waitsForVolumes), []string{"status c"}},
+		{"a pod was bound after the drain", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
+		{"interruption deadline passed", view(drains, pods("web"), due(0), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"termination grace period passed", view(drains, period(time.Minute), pods("web"), due(0), asked), []string{"delete pod web in 1 s"}},
+		{"termination grace period passed a minute ago", view(drains, beingDeleted(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"without a node", view(launched, beingDeleted(time.Second)), []string{"status c"}},
+		{"node that is not registered", view(joined, beingDeleted(time.Minute)), []string{"update n", "status c"}},
+		{"a node without the finalizer is not deleted", view(joined, beingDeleted(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
+		{"termination request", view(drains, terminating), []string{"send terminate.requested.v1"}},
+		{"termination requested recently", view(drains, terminating, asked), nil},
+		{"no termination during a zonal shift", view(drains, terminating, withZonalShift), nil},
+		{"no termination during a zonal shift after the deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
+		{"the drain continues during a zonal shift", view(drains, pods("web"), due(20*time.Second), asked, withZonalShift), []string{"delete pod web in 20 s"}},
+		{"instance terminated during a zonal shift", view(drains, terminating, withZonalShift, gone), []string{"update n"}},
+		{"termination although pods remain", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
 	})
 	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
 	want := event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "claim-uid", Reason: "its NodeClaim is being deleted"}
@@ -125,18 +125,18 @@ func updated[T any](t *testing.T, v nodeclaim.View) T {
 			}
 		}
 	}
-	t.Fatalf("the effects are %v", formatEffects(effects))
+	t.Fatalf("got effects %v", formatEffects(effects))
 	panic("unreachable")
 }
 
-func TestTaint(t *testing.T) {
+func TestTaintAndLabelBeforeDrain(t *testing.T) {
 	other := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
 	executes := karpenter.DisruptedTaint()
 	executes.Effect = corev1.TaintEffectNoExecute
 	for name, spoil := range map[string]change{
 		"neither":                            func(*nodeclaim.View) {},
 		"the same taint with another effect": tainted(executes),
-		"a label of the user's own":          change(disrupted).and(func(v *nodeclaim.View) { v.Node.Labels[excluded] = "mine" }),
+		"an exclusion label of the user":     change(disrupted).and(func(v *nodeclaim.View) { v.Node.Labels[excluded] = "mine" }),
 		"no finalizer":                       change(disrupted).and(func(v *nodeclaim.View) { v.Node.Finalizers = []string{"other"} }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestTaint(t *testing.T) {
 				t.Errorf("finalizers: %v", node.Finalizers)
 			}
 			if diff := cmp.Diff(before, v.Node); diff != "" {
-				t.Errorf("the node, which belongs to the cache, was changed:\n%s", diff)
+				t.Errorf("the node of the cache was changed:\n%s", diff)
 			}
 		})
 	}
@@ -165,12 +165,12 @@ func TestTaint(t *testing.T) {
 }
 
 // MinDrainTime counts from the beginning of the drain, not from the claim's deletion.
-func TestBegan(t *testing.T) {
+func TestMinDrainTime(t *testing.T) {
 	old := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted)
 	run(t, []row{
-		{"just begun", view(old, draining(0)), nil},
-		{"not long enough ago", view(old, draining(5*time.Second-1)), nil},
-		{"long enough ago", view(old, draining(5*time.Second)), []string{"status c"}},
+		{"the drain just started", view(old, draining(0)), nil},
+		{"before MinDrainTime", view(old, draining(5*time.Second-1)), nil},
+		{"after MinDrainTime", view(old, draining(5*time.Second)), []string{"status c"}},
 	})
 }
 
@@ -187,23 +187,23 @@ func TestEmptyNodeIsReadAgain(t *testing.T) {
 	}
 	empty := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
 	run(t, []row{
-		{"it is empty", view(empty, shows(true)), []string{"status c"}},
-		{"it is not", view(empty, shows(true, "web")), []string{"evict web"}},
-		{"nobody knows", view(empty, shows(false)), nil},
-		{"nobody knows in time", view(empty, due(time.Second), shows(false)), nil},
-		{"its time is over", view(empty, due(0), shows(false)), []string{"status c"}},
+		{"the live node is empty", view(empty, shows(true)), []string{"status c"}},
+		{"the live node has a pod", view(empty, shows(true, "web")), []string{"evict web"}},
+		{"the read failed", view(empty, shows(false)), nil},
+		{"the read failed before the deadline", view(empty, due(time.Second), shows(false)), nil},
+		{"the read failed at the deadline", view(empty, due(0), shows(false)), []string{"status c"}},
 	})
 }
 
 // The deadline of a notice is not replaced by the pool's own.
-func TestDeadlineIsKept(t *testing.T) {
+func TestNoticeDeadlineIsKept(t *testing.T) {
 	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), asked)
 	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, formatEffects(nodeclaim.Next(v))); diff != "" {
 		t.Error(diff)
 	}
 	timed := updated[*karpenter.NodeClaim](t, view(marked, period(time.Hour)))
 	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
-		t.Errorf("it must be over at %s, want %s: an hour after the deletion", got, want)
+		t.Errorf("got deadline %s, want %s: an hour after the deletion", got, want)
 	}
 	said := formatEffects(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
 	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, said); diff != "" {
@@ -212,7 +212,7 @@ func TestDeadlineIsKept(t *testing.T) {
 }
 
 // The conditions at the end of a drain, with Karpenter's texts.
-func TestConditions(t *testing.T) {
+func TestDrainConditions(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change change
@@ -220,8 +220,8 @@ func TestConditions(t *testing.T) {
 	}{
 		{"no volumes", func(*nodeclaim.View) {}, [4]string{"True", "True", "VolumesDetached", "True"}},
 		{"volumes", attached("a", "b"), [4]string{"True", "Unknown", "AwaitingVolumeDetachment", ""}},
-		{"volumes, and out of time", attached("a").and(due(0)), [4]string{"True", "False", "TerminationGracePeriodElapsed", "True"}},
-		{"out of time", due(0), [4]string{"True", "True", "VolumesDetached", "True"}},
+		{"volumes remain at the deadline", attached("a").and(due(0)), [4]string{"True", "False", "TerminationGracePeriodElapsed", "True"}},
+		{"no volumes at the deadline", due(0), [4]string{"True", "True", "VolumesDetached", "True"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conditions := updated[*karpenter.NodeClaim](t, view(drains, test.change)).Status.Conditions
@@ -232,13 +232,13 @@ func TestConditions(t *testing.T) {
 				string(of(karpenter.ConditionTypeInstanceTerminating).Status),
 			}
 			if got != test.want {
-				t.Errorf("%v, want %v", got, test.want)
+				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
 	v := view(drains, attached("a", "b", "c", "d", "e", "f", "g"))
 	if report, ok := nodeclaim.Next(v)[0].(effect.Report); !ok || report.Event.Message != "Awaiting deletion of bound volumeattachments (a, b, c, d, e and 2 other(s))" {
-		t.Errorf("it says %+v", nodeclaim.Next(v)[0])
+		t.Errorf("got Event %+v", nodeclaim.Next(v)[0])
 	}
 }
 
@@ -259,18 +259,18 @@ func TestStuckDrainIsReported(t *testing.T) {
 	written := updated[*karpenter.NodeClaim](t, v)
 	c, _ := written.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 	if c.Status != metav1.ConditionUnknown || c.Reason != "Draining" || c.Message != message || !c.LastTransitionTime.Time.Equal(noon.Add(-time.Minute)) {
-		t.Errorf("the condition is %+v", c)
+		t.Errorf("got condition %+v", c)
 	}
 	again := func(v *nodeclaim.View) { v.Claim = written }
 	run(t, []row{
-		{"said already", view(stuck, again), []string{"report FailedDraining", "report FailedDraining"}},
-		{"said lately", view(stuck, asked), nil},
-		{"no more", view(drains.and(pods("web"), noEviction), again), []string{"status c"}},
+		{"the condition has the message already", view(stuck, again), []string{"report FailedDraining", "report FailedDraining"}},
+		{"reported recently", view(stuck, asked), nil},
+		{"no longer blocked", view(drains.and(pods("web"), noEviction), again), []string{"status c"}},
 	})
 }
 
 // An Event on the pod explains its annotation, unless it is a plain "true".
-func TestProtections(t *testing.T) {
+func TestDoNotDisruptEvents(t *testing.T) {
 	protected := func(value string, age time.Duration) change {
 		return pods("web").and(func(v *nodeclaim.View) {
 			started := metav1.NewTime(noon.Add(-age))
@@ -280,11 +280,11 @@ func TestProtections(t *testing.T) {
 	}
 	calm := marked.and(draining(time.Second), nodeDeleted)
 	run(t, []row{
-		{"for ever", view(calm, protected("true", time.Hour)), nil},
-		{"for a while", view(calm, protected("5m", time.Minute)), []string{"report DoNotDisruptUntil"}},
-		{"no more", view(calm, protected("5m", time.Hour)), []string{"evict web", "report DoNotDisruptGracePeriodElapsed"}},
-		{"by nothing that is a time", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
-		{"said lately", view(calm, protected("5m", time.Minute), asked), nil},
+		{"without an end", view(calm, protected("true", time.Hour)), nil},
+		{"for five minutes, not over", view(calm, protected("5m", time.Minute)), []string{"report DoNotDisruptUntil"}},
+		{"for five minutes, over", view(calm, protected("5m", time.Hour)), []string{"evict web", "report DoNotDisruptGracePeriodElapsed"}},
+		{"invalid duration", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
+		{"reported recently", view(calm, protected("5m", time.Minute), asked), nil},
 	})
 	v := view(calm, protected("soon", time.Hour))
 	for _, e := range nodeclaim.Next(v) {
@@ -294,7 +294,7 @@ func TestProtections(t *testing.T) {
 		}
 		told := report.Event
 		if told.About != cluster.Object(v.Pods[0]) || told.Kind != cluster.Pods || told.Type != "Warning" || !strings.Contains(told.Message, "karpenter.sh/do-not-disrupt") || !strings.Contains(told.Message, "soon") {
-			t.Errorf("a %s on %s: %s", told.Type, told.About.GetName(), told.Message)
+			t.Errorf("got type %s on %s: %s", told.Type, told.About.GetName(), told.Message)
 		}
 	}
 }

@@ -80,11 +80,11 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestBadRequirements(t *testing.T) {
+func TestInvalidRequirementsAreRejected(t *testing.T) {
 	b := found()
 	b.Images[0].Requirements = []byte(`{}`)
 	if _, err := ApplyResolved(fresh(), b, everything, noon); err == nil {
-		t.Error("it was read")
+		t.Error("ApplyResolved returned no error")
 	}
 }
 
@@ -136,42 +136,42 @@ func TestConditions(t *testing.T) {
 		// want has the differences from a class that is ready.
 		want map[string]string
 	}{
-		{"all is well", good, nil},
-		{"the profile first", steps(ensured(func(b *event.NodeClassEnsured) { b.Validated = false }), answered(found()), ensured(nil)), nil},
-		{"before the dry runs", steps(answered(found()), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })),
+		{"everything is ready", good, nil},
+		{"profile before selectors", steps(ensured(func(b *event.NodeClassEnsured) { b.Validated = false }), answered(found()), ensured(nil)), nil},
+		{"selectors before dry runs", steps(answered(found()), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })),
 			map[string]string{"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
-		{"before the profile", steps(answered(found())), map[string]string{
+		{"selectors before the profile", steps(answered(found())), map[string]string{
 			"InstanceProfileReady": "", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
-		{"a dry run is refused", steps(answered(found()), ensured(refused)), map[string]string{
+		{"a dry run is denied", steps(answered(found()), ensured(refused)), map[string]string{
 			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
-		{"and stays so when the selectors are asked again", steps(answered(found()), ensured(refused), answered(found())), map[string]string{
+		{"a denied dry run stays denied after the selectors are resolved again", steps(answered(found()), ensured(refused), answered(found())), map[string]string{
 			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
-		{"until it is not", steps(answered(found()), ensured(refused), ensured(nil)), nil},
-		{"a dry run that was not made says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })), nil},
-		{"a dry run of another spec says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { refused(b); b.Generation = 2 })), nil},
-		{"a dependency that fails", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound")))), map[string]string{
+		{"a dry run is denied, then allowed", steps(answered(found()), ensured(refused), ensured(nil)), nil},
+		{"an ensured message without dry runs changes nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })), nil},
+		{"a dry run of another generation changes nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { refused(b); b.Generation = 2 })), nil},
+		{"a dependency fails", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound")))), map[string]string{
 			"SubnetsReady": "False SubnetsNotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
-		{"and is back", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound"))), answered(found())), map[string]string{
+		{"a dependency fails and recovers", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound"))), answered(found())), map[string]string{
 			"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
-		{"the catalog objects", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
+		{"the catalog rejects the spec", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
-		{"and no longer does", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
+		{"the catalog rejects the spec, then accepts it", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
 		{"a warning", steps(answered(found()), ensured(nil), answered(found(warning("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "True UserDataSizeLimitExceeded"}},
-		{"unread, and never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{
+		{"not readable, never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{
 			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
-		{"unread, and read before", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("AMIsReady"), unread("ValidationSucceeded")))), map[string]string{
+		{"not readable, read before", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("AMIsReady"), unread("ValidationSucceeded")))), map[string]string{
 			"SubnetsReady": "True AWSAccessDenied", "AMIsReady": "True AWSAccessDenied", "ValidationSucceeded": "True AWSAccessDenied"}},
-		{"unread, and read again", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("ValidationSucceeded"))), answered(found())), nil},
-		{"unread, and not there before", steps(answered(found(problem("AMIsReady", "AMINotFound"))), ensured(nil), answered(found(unread("AMIsReady")))), map[string]string{
+		{"not readable, then readable again", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("ValidationSucceeded"))), answered(found())), nil},
+		{"not readable, missing before", steps(answered(found(problem("AMIsReady", "AMINotFound"))), ensured(nil), answered(found(unread("AMIsReady")))), map[string]string{
 			"AMIsReady": "False AMINotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
-		{"unread of a new spec", steps(answered(found()), ensured(nil), newSpec, answered(next)), map[string]string{
+		{"not readable after a change of the spec", steps(answered(found()), ensured(nil), newSpec, answered(next)), map[string]string{
 			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
-		{"no reservation found", steps(answered(found()), ensured(nil), answered(found(warning("CapacityReservationsReady", "CapacityReservationsNotFound")))), map[string]string{
+		{"reservations not found", steps(answered(found()), ensured(nil), answered(found(warning("CapacityReservationsReady", "CapacityReservationsNotFound")))), map[string]string{
 			"CapacityReservationsReady": "True CapacityReservationsNotFound"}},
-		{"no placement group found", steps(answered(found()), ensured(nil), answered(found(problem("PlacementGroupReady", "PlacementGroupNotFound")))), map[string]string{
+		{"placement group not found", steps(answered(found()), ensured(nil), answered(found(problem("PlacementGroupReady", "PlacementGroupNotFound")))), map[string]string{
 			"PlacementGroupReady": "False PlacementGroupNotFound", "Ready": "False UnhealthyDependents"}},
-		{"the profile is refused", steps(answered(found()), ensured(badProfile)), map[string]string{
+		{"the profile is denied", steps(answered(found()), ensured(badProfile)), map[string]string{
 			"InstanceProfileReady": "False InstanceProfileRefused", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,12 +196,12 @@ func TestConditions(t *testing.T) {
 }
 
 // Resources that could not be read are kept; missing ones are removed.
-func TestListsOfWhatFails(t *testing.T) {
+func TestUnreadableListsAreKept(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	b := event.NodeClassResolved{Generation: 3, Problems: []event.Problem{
 		{Condition: "SubnetsReady", Reason: "AWSThrottled", Message: "rate", Unread: true},
 		{Condition: "AMIsReady", Reason: "AWSThrottled", Message: "rate", Unread: true},
-		{Condition: "CapacityReservationsReady", Reason: "AWSAccessDenied", Message: "allow it", Unread: true},
+		{Condition: "CapacityReservationsReady", Reason: "AWSAccessDenied", Message: "denied", Unread: true},
 		{Condition: "SecurityGroupsReady", Reason: "SecurityGroupsNotFound", Message: "none"},
 	}}
 	got := resolve(t, c, b, everything).Status
@@ -211,20 +211,20 @@ func TestListsOfWhatFails(t *testing.T) {
 	again := resolve(t, resolve(t, c, b, everything), b, everything)
 	for _, x := range again.Status.Conditions {
 		if x.Type == "SubnetsReady" && (strings.Count(x.Message, "kept") != 1 || !strings.Contains(x.Message, "rate")) {
-			t.Errorf("message %q", x.Message)
+			t.Errorf("got message %q", x.Message)
 		}
 	}
 }
 
-func TestGates(t *testing.T) {
+func TestFeatureGates(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	off := resolve(t, c, found(), Policy{})
 	if _, there := off.Status.Conditions.Get("CapacityReservationsReady"); there || off.Status.CapacityReservations != nil {
-		t.Error("reservations are there without the gate")
+		t.Error("CapacityReservations are in the status without the feature gate")
 	}
 	off = ApplyEnsured(off, event.NodeClassEnsured{Role: "node", Profile: "p"}, Policy{}, noon)
 	if !off.Status.Conditions.IsTrue("Ready") {
-		t.Errorf("without dry runs it waits for them: %v", shown(off))
+		t.Errorf("without dry runs the class is not Ready: %v", shown(off))
 	}
 }
 
@@ -233,11 +233,11 @@ func TestGates(t *testing.T) {
 func TestDryRunInput(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	if CanDryRun(c) {
-		t.Fatal("without a profile")
+		t.Fatal("a class without a profile has dry runs")
 	}
 	c = ApplyEnsured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, everything, noon)
 	if !CanDryRun(c) {
-		t.Fatalf("with everything: %v", shown(c))
+		t.Fatalf("a complete class has no dry runs: %v", shown(c))
 	}
 	first, err := DryRunInput(c)
 	if err != nil {
@@ -253,13 +253,13 @@ func TestDryRunInput(t *testing.T) {
 	}
 	c.Generation++
 	if CanDryRun(c) || IsValidated(c) {
-		t.Error("results for another generation are used in dry runs")
+		t.Error("results for another generation are used")
 	}
 }
 
-// TestUnreadWhileWaiting checks that a validation which cannot be read while it waits continues
+// TestUnreadableValidationKeepsWaiting checks that a validation which cannot be read while it waits continues
 // to wait for the dry runs, with the same message.
-func TestUnreadWhileWaiting(t *testing.T) {
+func TestUnreadableValidationKeepsWaiting(t *testing.T) {
 	policy := Policy{DryRuns: true}
 	resolved := func(c *karpenter.EC2NodeClass, problem event.Problem) *karpenter.EC2NodeClass {
 		t.Helper()
@@ -275,14 +275,14 @@ func TestUnreadWhileWaiting(t *testing.T) {
 	for range 2 {
 		c = resolved(c, unread)
 		if have, _ := c.Status.Conditions.Get(conditionValidated); have.Reason != karpenter.ReasonAwaitingReconciliation {
-			t.Errorf("validation says %s: %s", have.Reason, have.Message)
+			t.Errorf("got reason %s: %s", have.Reason, have.Message)
 		}
 	}
 }
 
 // Results may arrive twice and in any order: the input never changes, Ready is consistent with the
 // other conditions, and a repeated result changes nothing.
-func TestAnswersInAnyOrder(t *testing.T) {
+func TestResultsInAnyOrder(t *testing.T) {
 	kinds := append(karpenter.EC2NodeClassReady(true), "Other")
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{Reservations: rapid.Bool().Draw(t, "gate"), DryRuns: rapid.Bool().Draw(t, "dry runs")}
@@ -321,7 +321,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 		if c.Status.Conditions.IsTrue("Ready") {
 			for _, kind := range karpenter.EC2NodeClassReady(policy.Reservations) {
 				if !c.Status.Conditions.IsTrue(kind) {
-					t.Fatalf("Ready without %s", kind)
+					t.Fatalf("Ready is True without %s", kind)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 // A budget that cannot be parsed is reported until it is corrected, and has no other effect than
 // that it allows nothing.
-func TestBudgetsReadable(t *testing.T) {
+func TestBudgetsReadableCondition(t *testing.T) {
 	every := func(schedule string) []karpenter.Budget {
 		return []karpenter.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}, Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty}}}
 	}
@@ -27,9 +27,9 @@ func TestBudgetsReadable(t *testing.T) {
 		told    string
 	}{
 		{"no budget", nil, "", ""},
-		{"one that can be read", every("0 9 * * 1-5"), "", ""},
-		{"an hour that there is not", every("0 25 * * *"), "", `spec.disruption.budgets[1]: reading schedule "0 25 * * *"`},
-		{"a zone that there is not", every("0 9 * * *"), "Mars/Olympus", policy.BudgetTimeZone},
+		{"valid budget", every("0 9 * * 1-5"), "", ""},
+		{"invalid hour", every("0 25 * * *"), "", `spec.disruption.budgets[1]: reading schedule "0 25 * * *"`},
+		{"unknown time zone", every("0 9 * * *"), "Mars/Olympus", policy.BudgetTimeZone},
 		{"mended", every("0 9 * * *"), "", ""},
 	} {
 		p.Spec.Disruption.Budgets, p.Annotations = step.budgets, nil
@@ -42,7 +42,7 @@ func TestBudgetsReadable(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, got)
 		}
 		if !p.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-			t.Errorf("%s: not ready", step.name)
+			t.Errorf("%s: the pool is not Ready", step.name)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func goingNode(n *corev1.Node) *corev1.Node {
 }
 
 // The numbers come from Karpenter's own tests if these exist.
-func TestUsage(t *testing.T) {
+func TestPoolUsage(t *testing.T) {
 	small := list("cpu", "100m", "pods", "256", "memory", "1Gi")
 	large := list("cpu", "500m", "pods", "1000", "memory", "5Gi")
 	real := list("cpu", "1", "pods", "512", "memory", "2Gi")
@@ -77,13 +77,13 @@ func TestUsage(t *testing.T) {
 		{"not launched", []nodepool.Member{{Claim: claim(small, unlaunched)}}, none},
 		{"going", []nodepool.Member{{Claim: claim(small, going), Node: node(true, real)}}, none},
 		{"its instance is being terminated", []nodepool.Member{{Claim: claim(small, terminating), Node: node(true, real)}}, none},
-		{"a node that says nothing yet", []nodepool.Member{{Claim: claim(small), Node: node(false, nil)}}, of("1", "cpu", "100m", "pods", "256", "memory", "1Gi")},
-		{"a node that says some", []nodepool.Member{{Claim: claim(list("cpu", "1", "nvidia.com/gpu", "4")), Node: node(false, list("cpu", "2", "nvidia.com/gpu", "0", "pods", "0"))}},
+		{"a node without resources yet", []nodepool.Member{{Claim: claim(small), Node: node(false, nil)}}, of("1", "cpu", "100m", "pods", "256", "memory", "1Gi")},
+		{"a node with some resources", []nodepool.Member{{Claim: claim(list("cpu", "1", "nvidia.com/gpu", "4")), Node: node(false, list("cpu", "2", "nvidia.com/gpu", "0", "pods", "0"))}},
 			of("1", "cpu", "2", "memory", "0", "pods", "0", "nvidia.com/gpu", "4")},
 		{"an initialized node", []nodepool.Member{{Claim: claim(small), Node: node(true, real)}}, of("1", "cpu", "1", "pods", "512", "memory", "2Gi")},
 		{"an initialized node that lacks a device", []nodepool.Member{{Claim: claim(list("nvidia.com/gpu", "4")), Node: node(true, real)}}, of("1", "cpu", "1", "pods", "512", "memory", "2Gi")},
-		{"a node whose claim was taken away", []nodepool.Member{{Node: node(true, real)}}, of("1", "cpu", "1", "pods", "512", "memory", "2Gi")},
-		{"a going node whose claim was taken away", []nodepool.Member{{Node: goingNode(node(true, real))}}, none},
+		{"a node whose claim was deleted", []nodepool.Member{{Node: node(true, real)}}, of("1", "cpu", "1", "pods", "512", "memory", "2Gi")},
+		{"a node being deleted whose claim was deleted", []nodepool.Member{{Node: goingNode(node(true, real))}}, none},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, nodepool.Usage(test.members)); diff != "" {
@@ -144,10 +144,10 @@ func TestConditions(t *testing.T) {
 		want  []string
 	}{
 		{"no class", nodePool(), nil, []string{valid, notFound, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
-		{"a class that is going", nodePool(), goingClass(nodeClass(good)), []string{valid, "NodeClassReady=False NodeClassTerminating: NodeClass is Terminating", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
+		{"a class being deleted", nodePool(), goingClass(nodeClass(good)), []string{valid, "NodeClassReady=False NodeClassTerminating: NodeClass is Terminating", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
 		{"a class without conditions", nodePool(), nodeClass(), []string{valid, "NodeClassReady=False NodeClassReadinessUnknown: Node Class Readiness Unknown", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
 		{"a class that is not ready", nodePool(), nodeClass(bad), []string{valid, "NodeClassReady=False UnhealthyDependents: SubnetsReady=False", healthUnknown, "Ready=False UnhealthyDependents: NodeClassReady=False"}},
-		{"all is well", nodePool(), nodeClass(good), []string{valid, ready, healthUnknown, "Ready=True Ready: "}},
+		{"everything is ready", nodePool(), nodeClass(good), []string{valid, ready, healthUnknown, "Ready=True Ready: "}},
 		{"invalid", nodePool(invalid), nodeClass(good), []string{
 			"ValidationSucceeded=False NodePoolValidationFailed: spec.template.metadata.labels[a b]: the key is wrong: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') (and 1 more)",
 			ready, healthUnknown, "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
@@ -162,23 +162,23 @@ func TestConditions(t *testing.T) {
 			for _, c := range got.Conditions {
 				conditions = append(conditions, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 				if c.ObservedGeneration != 2 || !c.LastTransitionTime.Time.Equal(noon) {
-					t.Errorf("%s is of generation %d and of %s", c.Type, c.ObservedGeneration, c.LastTransitionTime)
+					t.Errorf("%s has generation %d and transition time %s", c.Type, c.ObservedGeneration, c.LastTransitionTime)
 				}
 			}
 			if diff := cmp.Diff(test.want, conditions); diff != "" {
 				t.Error(diff)
 			}
 			if test.class != nil && got.NodeClassObservedGeneration != 5 {
-				t.Errorf("the class's observed generation is %d", got.NodeClassObservedGeneration)
+				t.Errorf("got observed generation of the class %d", got.NodeClassObservedGeneration)
 			}
 			if got.Nodes == nil || *got.Nodes != 0 {
-				t.Errorf("there are %v nodes", got.Nodes)
+				t.Errorf("got node count %v, want 0", got.Nodes)
 			}
 		})
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestForeignPoolIsIgnored(t *testing.T) {
 	for _, test := range []struct {
 		ref  *karpenter.NodeClassReference
 		want bool
@@ -197,7 +197,7 @@ func TestForeign(t *testing.T) {
 
 // A hash of an older version is replaced by the pool's, except on a claim with the condition
 // Drifted.
-func TestRehashed(t *testing.T) {
+func TestClaimsAreRehashed(t *testing.T) {
 	const hashKey, versionKey = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
 	hashed := func(hash, version string, conditions ...string) *karpenter.NodeClaim {
 		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hashKey: hash, versionKey: version, "keep": "this"}}}
@@ -227,10 +227,10 @@ func TestRehashed(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(before, claims[0]); diff != "" {
-		t.Errorf("the claim itself changed: %s", diff)
+		t.Errorf("the given claim was changed: %s", diff)
 	}
 	p.Annotations[versionKey] = version
 	if got := nodepool.RehashClaims(p, want, claims); len(got) != 0 {
-		t.Errorf("of a pool whose hash is of this version %d claims are hashed again", len(got))
+		t.Errorf("rehashed %d claims of a pool with the current hash version", len(got))
 	}
 }

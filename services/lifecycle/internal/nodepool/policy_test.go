@@ -12,7 +12,7 @@ import (
 )
 
 // The condition exists only with a policy, keeps its transition time and does not affect Ready.
-func TestPolicyReadable(t *testing.T) {
+func TestPolicyReadableCondition(t *testing.T) {
 	const cooldown = "annotation " + policy.Cooldown + ` is "soon": write a duration such as "30m" or "2h", or take it off`
 	const saving = "annotation " + policy.MinSaving + ` is "": write US dollars such as "0.05", or take it off`
 	p := nodePool()
@@ -26,10 +26,10 @@ func TestPolicyReadable(t *testing.T) {
 		turns       bool
 	}{
 		{"no policy", map[string]string{"joist.sh/gate": "x"}, "", "", false},
-		{"one that cannot be read", map[string]string{policy.Cooldown: "soon"}, metav1.ConditionFalse, cooldown, true},
+		{"invalid policy", map[string]string{policy.Cooldown: "soon"}, metav1.ConditionFalse, cooldown, true},
 		{"two", map[string]string{policy.Cooldown: "soon", policy.MinSaving: ""}, metav1.ConditionFalse, saving + "; " + cooldown, false},
-		{"one that can", map[string]string{policy.Cooldown: "1h"}, metav1.ConditionTrue, "", true},
-		{"none any more", nil, "", "", false},
+		{"valid policy", map[string]string{policy.Cooldown: "1h"}, metav1.ConditionTrue, "", true},
+		{"policy removed", nil, "", "", false},
 	} {
 		now := noon.Add(time.Duration(i) * time.Minute)
 		if p.Annotations = step.annotations; step.turns {
@@ -41,7 +41,7 @@ func TestPolicyReadable(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, got)
 		}
 		if !p.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-			t.Errorf("%s: not ready", step.name)
+			t.Errorf("%s: the pool is not Ready", step.name)
 		}
 	}
 }

@@ -54,24 +54,24 @@ func TestDriftRolledOutCondition(t *testing.T) {
 		// want is the condition with its reason, or "". says is part of its message.
 		want, says string
 	}{
-		{"without waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
-		{"nothing has drifted", waves, []nodepool.Member{joined("new", time.Hour, unready)}, "True DriftRolledOut", ""},
-		{"it has begun", waves, []nodepool.Member{old}, "Unknown RollingOut", "each of which has to be ready for 30m0s"},
-		{"a good one has come", waves, []nodepool.Member{old, joined("new", time.Minute)}, "Unknown RollingOut", ""},
-		{"a bad one has come", waves, []nodepool.Member{old, joined("new", time.Minute, unready)}, "False Halted",
+		{"without drift waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
+		{"no drifted node", waves, []nodepool.Member{joined("new", time.Hour, unready)}, "True DriftRolledOut", ""},
+		{"rollout begins", waves, []nodepool.Member{old}, "Unknown RollingOut", "each of which has to be ready for 30m0s"},
+		{"a ready replacement", waves, []nodepool.Member{old, joined("new", time.Minute)}, "Unknown RollingOut", ""},
+		{"a replacement that is not ready", waves, []nodepool.Member{old, joined("new", time.Minute, unready)}, "False Halted",
 			"node node-new, created since then, is not ready. Drift resumes when the NodePool or its node class changes, when a ready node replaces the failed one, or when you set joist.sh/drift-resume"},
-		{"a bad one was there before", waves, []nodepool.Member{old, joined("new", 2*time.Hour, unready)}, "Unknown RollingOut", ""},
-		{"the bad one goes", waves, []nodepool.Member{old, joined("new", time.Minute, unready, beingDrained)}, "Unknown RollingOut", ""},
-		{"four bad ones have come", waves, []nodepool.Member{
+		{"a node from before the rollout is not ready", waves, []nodepool.Member{old, joined("new", 2*time.Hour, unready)}, "Unknown RollingOut", ""},
+		{"the replacement that is not ready is being deleted", waves, []nodepool.Member{old, joined("new", time.Minute, unready, beingDrained)}, "Unknown RollingOut", ""},
+		{"four replacements are not ready", waves, []nodepool.Member{
 			old, joined("d", time.Minute, unready), joined("c", time.Minute, unready), joined("b", time.Minute, unready), joined("a", time.Minute, unready)},
 			"False Halted", "each of the nodes node-a, node-b, node-c and 1 more, created since then, is not ready. "},
-		{"one does not come", waves, []nodepool.Member{old, lonely}, "False Halted", "node coming, created since then, is not initialized after 10m0s. "},
-		{"the last drifted one goes", waves, []nodepool.Member{joined("old", time.Hour, driftedFor(time.Minute), beingDrained), joined("new", time.Second, unready)}, "True DriftRolledOut", ""},
-		{"after a correction", map[string]string{policy.DriftCanary: "1", policy.DriftResume: noon.Format(time.RFC3339)},
+		{"a replacement is not initialized", waves, []nodepool.Member{old, lonely}, "False Halted", "node coming, created since then, is not initialized after 10m0s. "},
+		{"the last drifted node is being deleted", waves, []nodepool.Member{joined("old", time.Hour, driftedFor(time.Minute), beingDrained), joined("new", time.Second, unready)}, "True DriftRolledOut", ""},
+		{"after drift-resume", map[string]string{policy.DriftCanary: "1", policy.DriftResume: noon.Format(time.RFC3339)},
 			[]nodepool.Member{old, joined("new", time.Minute, unready)}, "Unknown RollingOut", ""},
-		{"the annotation cannot be read", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
+		{"invalid annotation", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
 			"Unknown AnnotationsUnreadable", `joist.sh/drift-canary is "one"`},
-		{"a name is misspelt", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "joist.sh/drift-canaries is not known"},
+		{"misspelt annotation", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "joist.sh/drift-canaries is not known"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := nodePool()
@@ -85,18 +85,18 @@ func TestDriftRolledOutCondition(t *testing.T) {
 				said = string(got.Status) + " " + got.Reason
 			}
 			if said != tt.want || !strings.Contains(got.Message, tt.says) {
-				t.Errorf("%q: %s; want %q: %s", said, got.Message, tt.want, tt.says)
+				t.Errorf("got %q: %s; want %q: %s", said, got.Message, tt.want, tt.says)
 			}
 			if halted := nodepool.DriftHalted(view); (halted != "") != strings.HasPrefix(tt.want, "False") {
 				t.Errorf("halted: %q", halted)
 			}
 			if !status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
-				t.Error("the pool is not ready")
+				t.Error("the pool is not Ready")
 			}
 			// A pool without the annotation has no such condition.
 			p.Status, p.Annotations = status, nil
 			if _, there := nodepool.ComputeStatus(view).Conditions.Get(nodepool.DriftRolledOut); there {
-				t.Error("the condition outlives the annotations")
+				t.Error("the condition remains after the annotations were removed")
 			}
 		})
 	}

@@ -84,7 +84,7 @@ func formatPlan(plan termination.Plan) step {
 }
 
 // The groups are evicted one after the other.
-func TestGroups(t *testing.T) {
+func TestEvictionGroups(t *testing.T) {
 	groups := []*corev1.Pod{
 		pod("web"), pod("logs", owner("DaemonSet")), pod("dns", class("system-cluster-critical")),
 		pod("cni", owner("DaemonSet"), class("system-node-critical")),
@@ -105,19 +105,19 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-func TestMinimum(t *testing.T) {
+func TestMinDrainTime(t *testing.T) {
 	for _, test := range []struct {
 		since time.Duration
 		want  bool
 	}{{0, false}, {termination.MinDrainTime - 1, false}, {termination.MinDrainTime, true}, {time.Hour, true}} {
 		if got := next(nil, noon.Add(-test.since), time.Time{}).Drained; got != test.want {
-			t.Errorf("an empty node is drained after %s: %t", test.since, got)
+			t.Errorf("after %s an empty node is drained: %t", test.since, got)
 		}
 	}
 }
 
 // Every pod is deleted early enough to have its grace period, and never sooner.
-func TestDeadline(t *testing.T) {
+func TestPodsAreDeletedBeforeDeadline(t *testing.T) {
 	minute := noon.Add(time.Minute)
 	for _, test := range []struct {
 		name     string
@@ -125,29 +125,29 @@ func TestDeadline(t *testing.T) {
 		deadline time.Time
 		want     step
 	}{
-		{"time enough", pod("p", grace(59)), minute, step{Evict: []string{"p"}, Waiting: 1}},
-		{"its grace begins now", pod("p", grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
-		{"less than its grace is left", pod("p", grace(600)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
-		{"the default grace", pod("p"), noon.Add(31 * time.Second), step{Evict: []string{"p"}, Waiting: 1}},
-		{"the default grace begins now", pod("p"), noon.Add(30 * time.Second), step{Delete: map[string]int64{"p": 30}, Waiting: 1}},
-		{"a fraction of a second is left", pod("p"), noon.Add(time.Second / 2), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
-		{"no grace at all", pod("p", grace(0)), noon.Add(time.Second), step{Evict: []string{"p"}, Waiting: 1}},
-		{"the deadline", pod("p", grace(600)), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
-		{"just after it", pod("p"), noon.Add(-time.Minute + 1), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
-		{"long after it", pod("p"), noon.Add(-time.Minute), step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}},
-		{"the deadline, and nothing is left", pod("p", phase(corev1.PodSucceeded)), noon, step{Drained: true}},
-		{"deleted at the deadline", pod("p", ends(noon.Add(time.Second))), noon, step{Waiting: 1}},
-		{"at the deadline it would take longer", pod("p", ends(noon.Add(2*time.Second))), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
-		{"deleted at the deadline, and stuck", pod("p", ends(noon.Add(-time.Minute-1))), noon.Add(-time.Minute / 2), step{Drained: true}},
-		{"deleted by hand for longer than its grace", pod("p", grace(10), ends(noon.Add(2*time.Minute))), minute, step{Waiting: 1}},
-		{"leaving in time", pod("p", grace(600), ends(minute)), minute, step{Waiting: 1}},
-		{"leaving too late", pod("p", grace(600), ends(minute.Add(time.Second))), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
-		{"must not be disrupted, and need not yet", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), minute, step{Waiting: 1}},
-		{"must not be disrupted, but now must", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true"), grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
-		{"protected for a while", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute+1))), time.Time{}, step{Waiting: 1}},
-		{"protected for long enough", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute))), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
-		{"with an invalid annotation value", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
-		{"must not be disrupted, and no deadline", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), time.Time{}, step{Waiting: 1}},
+		{"enough time", pod("p", grace(59)), minute, step{Evict: []string{"p"}, Waiting: 1}},
+		{"exactly its grace period remains", pod("p", grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"less than its grace period remains", pod("p", grace(600)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"more than the default grace period remains", pod("p"), noon.Add(31 * time.Second), step{Evict: []string{"p"}, Waiting: 1}},
+		{"exactly the default grace period remains", pod("p"), noon.Add(30 * time.Second), step{Delete: map[string]int64{"p": 30}, Waiting: 1}},
+		{"less than a second remains", pod("p"), noon.Add(time.Second / 2), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"grace period of zero", pod("p", grace(0)), noon.Add(time.Second), step{Evict: []string{"p"}, Waiting: 1}},
+		{"at the deadline", pod("p", grace(600)), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"just after the deadline", pod("p"), noon.Add(-time.Minute + 1), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"a minute after the deadline", pod("p"), noon.Add(-time.Minute), step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}},
+		{"at the deadline without pods", pod("p", phase(corev1.PodSucceeded)), noon, step{Drained: true}},
+		{"terminating, ends within a second of the deadline", pod("p", ends(noon.Add(time.Second))), noon, step{Waiting: 1}},
+		{"terminating, ends later after the deadline", pod("p", ends(noon.Add(2*time.Second))), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"terminating, stuck for longer than a minute", pod("p", ends(noon.Add(-time.Minute-1))), noon.Add(-time.Minute / 2), step{Drained: true}},
+		{"terminating with a longer grace period", pod("p", grace(10), ends(noon.Add(2*time.Minute))), minute, step{Waiting: 1}},
+		{"terminating, ends in time", pod("p", grace(600), ends(minute)), minute, step{Waiting: 1}},
+		{"terminating, ends after the deadline", pod("p", grace(600), ends(minute.Add(time.Second))), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"do-not-disrupt, its grace period is shorter than the remaining time", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), minute, step{Waiting: 1}},
+		{"do-not-disrupt, exactly its grace period remains", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true"), grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"do-not-disrupt for five minutes, not over", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute+1))), time.Time{}, step{Waiting: 1}},
+		{"do-not-disrupt for five minutes, over", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute))), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"do-not-disrupt with an invalid value", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"do-not-disrupt, no deadline", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), time.Time{}, step{Waiting: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, next([]*corev1.Pod{test.pod}, noon.Add(-time.Hour), test.deadline)); diff != "" {
@@ -159,7 +159,7 @@ func TestDeadline(t *testing.T) {
 
 // A daemon with a long grace period is deleted while the first group is blocked, because after that
 // group it would be too late.
-func TestLaterGroup(t *testing.T) {
+func TestLaterGroupIsDeletedInTime(t *testing.T) {
 	stuck := pod("web", annotated(karpenter.DoNotDisruptAnnotationKey, "true"))
 	daemon, dns := pod("logs", owner("DaemonSet"), grace(60)), pod("dns", class("system-cluster-critical"), grace(59))
 	want := step{Delete: map[string]int64{"logs": 60}, Waiting: 3}
@@ -169,7 +169,7 @@ func TestLaterGroup(t *testing.T) {
 }
 
 // After a deadline of AWS the drain waits for nothing.
-func TestNoPatience(t *testing.T) {
+func TestInterruptionDeadlineEndsDrain(t *testing.T) {
 	plan := termination.PlanDrain(termination.DrainingNode{Pods: []*corev1.Pod{pod("p")}, Deadline: noon}, noon)
 	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, formatPlan(plan)); diff != "" {
 		t.Error(diff)
@@ -177,7 +177,7 @@ func TestNoPatience(t *testing.T) {
 }
 
 // Pods that a drain does not wait for, and similar ones.
-func TestDrainable(t *testing.T) {
+func TestDrainablePods(t *testing.T) {
 	disrupted := func(o corev1.TolerationOperator, value string, effect corev1.TaintEffect) change {
 		return tolerates(corev1.Toleration{Key: karpenter.DisruptedTaintKey, Operator: o, Value: value, Effect: effect})
 	}
@@ -189,28 +189,28 @@ func TestDrainable(t *testing.T) {
 		{"ordinary", pod("p"), true},
 		{"a daemon", pod("p", owner("DaemonSet")), true},
 		{"pending", pod("p", phase(corev1.PodPending)), true},
-		{"must not be disrupted", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), true},
+		{"do-not-disrupt", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), true},
 		{"succeeded", pod("p", phase(corev1.PodSucceeded)), false},
 		{"failed", pod("p", phase(corev1.PodFailed)), false},
 		{"a mirror", pod("p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
 		{"static", pod("p", owner("Node")), false},
 		{"leaving", pod("p", ends(noon.Add(time.Minute))), true},
-		{"a minute past its grace", pod("p", ends(noon.Add(-time.Minute))), true},
+		{"a minute past its grace period", pod("p", ends(noon.Add(-time.Minute))), true},
 		{"stuck", pod("p", ends(noon.Add(-time.Minute-time.Second))), false},
 		{"tolerates everything", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists})), false},
-		{"tolerates the taint", pod("p", disrupted(corev1.TolerationOpExists, "", "")), false},
-		{"tolerates its value", pod("p", disrupted(corev1.TolerationOpEqual, "", corev1.TaintEffectNoSchedule)), false},
-		{"tolerates its value, by default", pod("p", disrupted("", "", corev1.TaintEffectNoSchedule)), false},
+		{"tolerates the disruption taint", pod("p", disrupted(corev1.TolerationOpExists, "", "")), false},
+		{"tolerates the disruption taint's value", pod("p", disrupted(corev1.TolerationOpEqual, "", corev1.TaintEffectNoSchedule)), false},
+		{"tolerates the disruption taint's value, default operator", pod("p", disrupted("", "", corev1.TaintEffectNoSchedule)), false},
 		{"tolerates another value", pod("p", disrupted(corev1.TolerationOpEqual, "x", "")), true},
 		{"tolerates another effect", pod("p", disrupted(corev1.TolerationOpExists, "", corev1.TaintEffectNoExecute)), true},
 		{"tolerates another taint", pod("p", tolerates(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists})), true},
-		{"tolerates nothing in particular", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpEqual})), true},
+		{"toleration without a key and value", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpEqual})), true},
 	} {
 		if got := termination.IsDrainable(test.pod, noon); got != test.want {
 			t.Errorf("%s: drainable %t, want %t", test.name, got, test.want)
 		}
 		if got := next([]*corev1.Pod{test.pod}, noon.Add(-time.Hour), time.Time{}).Drained; got == test.want {
-			t.Errorf("%s: the node is drained: %t", test.name, got)
+			t.Errorf("%s: got drained node %t", test.name, got)
 		}
 	}
 }

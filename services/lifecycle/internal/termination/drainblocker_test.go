@@ -85,15 +85,15 @@ func TestBlockersNamePodAndOwner(t *testing.T) {
 			"pod shop/web-1 cannot be evicted: evicting: too many requests"},
 		{"a hanging API server", blockedPod("web-1"), fault.F("evicting", fault.Unknown, "context deadline exceeded"), []*policyv1.PodDisruptionBudget{budget("web", "web")},
 			"pod shop/web-1 cannot be evicted: evicting: context deadline exceeded"},
-		{"its annotation", blockedPod("web-1", doNotDisrupt("true")), nil, nil,
+		{"do-not-disrupt annotation", blockedPod("web-1", doNotDisrupt("true")), nil, nil,
 			"pod shop/web-1 must not be disrupted: it has the annotation karpenter.sh/do-not-disrupt"},
 		{"a finalizer", blockedPod("web-1", ends(noon.Add(-time.Minute)), held), nil, nil,
 			"pod shop/web-1 is past its grace period and has the finalizer example.com/slow"},
-		{"a slow end", blockedPod("web-1", ends(noon.Add(-time.Minute))), nil, nil,
+		{"terminating, past its grace period", blockedPod("web-1", ends(noon.Add(-time.Minute))), nil, nil,
 			"pod shop/web-1 has not ended within its grace period"},
-		{"it is leaving", blockedPod("web-1", ends(noon.Add(time.Minute)), held), nil, nil, ""},
-		{"not refused", blockedPod("web-1"), nil, nil, ""},
-		{"a word that protects nothing", blockedPod("web-1", doNotDisrupt("yes")), nil, nil, ""},
+		{"terminating, within its grace period", blockedPod("web-1", ends(noon.Add(time.Minute)), held), nil, nil, ""},
+		{"no refused eviction", blockedPod("web-1"), nil, nil, ""},
+		{"invalid do-not-disrupt value", blockedPod("web-1", doNotDisrupt("yes")), nil, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := refusals{of: map[string]error{"web-1": test.refusal}, since: noon.Add(-termination.BlockerPatience)}
@@ -109,11 +109,11 @@ func TestBlockersAreReportedAfterPatience(t *testing.T) {
 	no := map[string]error{"p": fault.F("evicting", fault.Throttled, "no")}
 	for since, want := range map[time.Duration]int{0: 0, termination.BlockerPatience - 1: 0, termination.BlockerPatience: 1, time.Hour: 1} {
 		if got := len(of([]*corev1.Pod{blockedPod("p")}, refusals{no, noon.Add(-since)})); got != want {
-			t.Errorf("refused for %s, %d are in the way", since, got)
+			t.Errorf("evictions refused for %s: reported %d blockers", since, got)
 		}
 	}
 	if termination.BlockerPatience > 20*time.Second {
-		t.Errorf("with a reconcile each second and a hanging call, %s of patience reports no pod within 30 s", termination.BlockerPatience)
+		t.Errorf("with a reconcile each second and an unanswered call, a BlockerPatience of %s reports no pod within 30 s", termination.BlockerPatience)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestBlockersAreSorted(t *testing.T) {
 	}
 }
 
-func TestOwner(t *testing.T) {
+func TestPodOwner(t *testing.T) {
 	for want, p := range map[string]*corev1.Pod{
 		"":                  blockedPod("p"),
 		"DaemonSet logs":    blockedPod("p", owned("DaemonSet", "logs")),
@@ -141,7 +141,7 @@ func TestOwner(t *testing.T) {
 		"StatefulSet web-1": blockedPod("p", owned("StatefulSet", "web-1"), labelled("pod-template-hash", "1")),
 	} {
 		if got := termination.PodOwner(p); got != want {
-			t.Errorf("the owner is %q, want %q", got, want)
+			t.Errorf("got owner %q, want %q", got, want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 		if rapid.Bool().Draw(t, "critical") {
 			class("system-node-critical")(p)
 		}
-		switch rapid.IntRange(0, 2).Draw(t, "kept by nothing, a budget, its annotation") {
+		switch rapid.IntRange(0, 2).Draw(t, "blocked by nothing, a budget, or its annotation") {
 		case 1:
 			kept[p.Name] = true
 		case 2:
@@ -58,7 +58,7 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 		}
 		for _, p := range plan.Evict {
 			if !now.Before(deadline) {
-				t.Fatalf("%s is evicted %s past the deadline", p.Name, now.Sub(deadline))
+				t.Fatalf("%s is evicted %s after the deadline", p.Name, now.Sub(deadline))
 			}
 			if !kept[p.Name] {
 				told[p.Name] = remove(t, told[p.Name], p, now, *p.Spec.TerminationGracePeriodSeconds, false)
@@ -92,7 +92,7 @@ func remove(t *rapid.T, g *podOutcome, p *corev1.Pod, now time.Time, seconds int
 }
 
 // Invariants of a drain with a deadline, for random pods.
-func TestProperty(t *testing.T) {
+func TestDrainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods, began, deadline, told := drainRandomPods(t)
 		for _, p := range pods {
@@ -106,13 +106,13 @@ func TestProperty(t *testing.T) {
 				start = g.deleted
 			}
 			if want, got := min(own, deadline.Sub(began)), g.ends.Sub(start); got < want {
-				t.Errorf("%s has %s of grace, and could have %s", p.Name, got, want)
+				t.Errorf("%s has %s to terminate, but could have %s", p.Name, got, want)
 			}
 			if !g.deleted.IsZero() && g.deleted.Before(deadline.Add(-own)) {
-				t.Errorf("%s is deleted %s before its grace demands it", p.Name, deadline.Add(-own).Sub(g.deleted))
+				t.Errorf("%s is deleted %s earlier than its grace period requires", p.Name, deadline.Add(-own).Sub(g.deleted))
 			}
 			if last := deadline.Add(time.Second); g.ends.After(last) {
-				t.Errorf("%s ends %s past the deadline", p.Name, g.ends.Sub(deadline))
+				t.Errorf("%s ends %s after the deadline", p.Name, g.ends.Sub(deadline))
 			}
 		}
 	})

@@ -55,7 +55,7 @@ func hostPath(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{Name: "logs", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 }
 
-func TestPending(t *testing.T) {
+func TestPendingVolumes(t *testing.T) {
 	// bound maps the claims of the namespace default to their volumes.
 	bound := map[string]string{"data": "pv-data", "shared": "pv-shared", "p-scratch": "pv-scratch", "unbound": ""}
 	two := []*storagev1.VolumeAttachment{attached("b", "pv-shared"), attached("a", "pv-data")}
@@ -66,18 +66,18 @@ func TestPending(t *testing.T) {
 		want        []string
 	}{
 		{"nothing is attached", nil, []*corev1.Pod{podWithVolumes([]string{"data"})}, nil},
-		{"what pods that are gone had", two, nil, []string{"a", "b"}},
-		{"of a pod that goes", two, []*corev1.Pod{podWithVolumes([]string{"data"})}, []string{"a", "b"}},
-		{"of a pod that has ended", two, []*corev1.Pod{podWithVolumes([]string{"data"}, ended)}, []string{"a", "b"}},
-		{"of a pod that stays", two, []*corev1.Pod{podWithVolumes([]string{"data"}, stays)}, []string{"b"}},
-		{"of a pod that is stuck", two, []*corev1.Pod{podWithVolumes([]string{"data"}, stuck)}, []string{"b"}},
-		{"shared by one that stays and one that goes", two, []*corev1.Pod{podWithVolumes([]string{"shared"}, stays), podWithVolumes([]string{"shared"})}, []string{"a"}},
-		{"its claim is not there", two, []*corev1.Pod{podWithVolumes([]string{"missing"}, stays)}, []string{"a", "b"}},
-		{"its claim is not bound", two, []*corev1.Pod{podWithVolumes([]string{"unbound"}, stays)}, []string{"a", "b"}},
+		{"volumes of removed pods", two, nil, []string{"a", "b"}},
+		{"volumes of a pod that is evicted", two, []*corev1.Pod{podWithVolumes([]string{"data"})}, []string{"a", "b"}},
+		{"volumes of an ended pod", two, []*corev1.Pod{podWithVolumes([]string{"data"}, ended)}, []string{"a", "b"}},
+		{"volumes of a pod that is not evicted", two, []*corev1.Pod{podWithVolumes([]string{"data"}, stays)}, []string{"b"}},
+		{"volumes of a stuck pod", two, []*corev1.Pod{podWithVolumes([]string{"data"}, stuck)}, []string{"b"}},
+		{"volume shared by a pod that is evicted and one that is not", two, []*corev1.Pod{podWithVolumes([]string{"shared"}, stays), podWithVolumes([]string{"shared"})}, []string{"a"}},
+		{"its PersistentVolumeClaim is missing", two, []*corev1.Pod{podWithVolumes([]string{"missing"}, stays)}, []string{"a", "b"}},
+		{"its PersistentVolumeClaim is not bound", two, []*corev1.Pod{podWithVolumes([]string{"unbound"}, stays)}, []string{"a", "b"}},
 		{"inline", []*storagev1.VolumeAttachment{attached("a", "")}, nil, nil},
-		{"ephemeral, of a pod that stays", []*storagev1.VolumeAttachment{attached("a", "pv-scratch")}, []*corev1.Pod{podWithVolumes(nil, ephemeral, stays)}, nil},
-		{"ephemeral, of a pod that goes", []*storagev1.VolumeAttachment{attached("a", "pv-scratch")}, []*corev1.Pod{podWithVolumes(nil, ephemeral)}, []string{"a"}},
-		{"volumes without a claim", two, []*corev1.Pod{podWithVolumes(nil, hostPath, stays)}, []string{"a", "b"}},
+		{"ephemeral volume of a pod that is not evicted", []*storagev1.VolumeAttachment{attached("a", "pv-scratch")}, []*corev1.Pod{podWithVolumes(nil, ephemeral, stays)}, nil},
+		{"ephemeral volume of a pod that is evicted", []*storagev1.VolumeAttachment{attached("a", "pv-scratch")}, []*corev1.Pod{podWithVolumes(nil, ephemeral)}, []string{"a"}},
+		{"volumes without a PersistentVolumeClaim", two, []*corev1.Pod{podWithVolumes(nil, hostPath, stays)}, []string{"a", "b"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := termination.PendingVolumes(termination.DrainedNode{Attachments: test.attachments, Pods: test.pods, Claim: func(key cluster.Key) *corev1.PersistentVolumeClaim {

@@ -54,14 +54,14 @@ func TestFindUnhealthy(t *testing.T) {
 		want       string
 	}{
 		{"well", []corev1.NodeCondition{condition("Ready=True", time.Hour), condition("StorageReady=True", time.Hour)}, ""},
-		{"no condition at all", nil, ""},
+		{"no conditions", nil, ""},
 		{"not ready", []corev1.NodeCondition{condition("Ready=False", time.Minute)}, "Ready=False:30m0s in 29m0s"},
 		{"silent", []corev1.NodeCondition{condition("Ready=Unknown", time.Hour)}, "Ready=Unknown:30m0s in -30m0s"},
-		{"a disk is full, which is no sickness", []corev1.NodeCondition{condition("DiskPressure=True", time.Hour)}, ""},
-		{"hardware of unknown state", []corev1.NodeCondition{condition("AcceleratedHardwareReady=Unknown", time.Hour)}, ""},
-		{"the later condition has the shorter time", []corev1.NodeCondition{condition("Ready=False", 5*time.Minute), condition("AcceleratedHardwareReady=False", time.Minute)},
+		{"disk pressure is not unhealthy", []corev1.NodeCondition{condition("DiskPressure=True", time.Hour)}, ""},
+		{"unknown state of accelerated hardware", []corev1.NodeCondition{condition("AcceleratedHardwareReady=Unknown", time.Hour)}, ""},
+		{"the condition that became false later has the shorter toleration", []corev1.NodeCondition{condition("Ready=False", 5*time.Minute), condition("AcceleratedHardwareReady=False", time.Minute)},
 			"AcceleratedHardwareReady=False:10m0s in 9m0s"},
-		{"the earlier condition comes first all the same", []corev1.NodeCondition{condition("AcceleratedHardwareReady=False", time.Minute), condition("KernelReady=False", 25*time.Minute)},
+		{"the condition that became false earlier expires first", []corev1.NodeCondition{condition("AcceleratedHardwareReady=False", time.Minute), condition("KernelReady=False", 25*time.Minute)},
 			"KernelReady=False:30m0s in 5m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestFindUnhealthy(t *testing.T) {
 				got = fmt.Sprintf("%s in %s", rule, since.Add(rule.After).Sub(noon))
 			}
 			if got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func (h *unhealthyCluster) next(policy nodehealth.Policy) (repaired, blocked int
 	return repaired, blocked, why
 }
 
-func TestBreaker(t *testing.T) {
+func TestRepairBreaker(t *testing.T) {
 	const old, fresh = time.Hour, time.Minute
 	for _, test := range []struct {
 		name              string
@@ -121,18 +121,18 @@ func TestBreaker(t *testing.T) {
 		repaired, blocked int
 		why               string
 	}{
-		{"one of one, for a fifth rounds up", new(unhealthyCluster).add("a", "", 1, 1, old), 1, 0, ""},
+		{"one of one; 20% is rounded up", new(unhealthyCluster).add("a", "", 1, 1, old), 1, 0, ""},
 		{"one of three", new(unhealthyCluster).add("a", "", 3, 1, old), 1, 0, ""},
 		{"two of three", new(unhealthyCluster).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3; nodes are repaired only while at most 1 are"},
 		{"two of ten", new(unhealthyCluster).add("a", "", 10, 2, old), 2, 0, ""},
 		{"three of eleven", new(unhealthyCluster).add("a", "", 11, 3, old), 3, 0, ""},
 		{"three of ten", new(unhealthyCluster).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
-		{"those whose time has not come count", new(unhealthyCluster).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
-		{"not before their time", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
-		{"at their time", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
-		{"pools do not answer for each other", new(unhealthyCluster).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10; nodes are repaired only while at most 2 are"},
-		{"without a pool the cluster counts", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
-		{"without a pool, in a sick cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4; nodes are repaired only while at most 1 are"},
+		{"nodes within their toleration count", new(unhealthyCluster).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
+		{"before the toleration ends", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
+		{"when the toleration ends", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
+		{"each pool has its own breaker", new(unhealthyCluster).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10; nodes are repaired only while at most 2 are"},
+		{"a node without a pool is counted in the cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
+		{"a node without a pool, in an unhealthy cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4; nodes are repaired only while at most 1 are"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			repaired, blocked, why := test.hospital.next(nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")})
@@ -158,14 +158,14 @@ func TestRepairPolicySettings(t *testing.T) {
 		policy            nodehealth.Policy
 		repaired, blocked int
 	}{
-		{"no rules: off", nodehealth.Policy{Unhealthy: half}, 0, 0},
-		{"another rule", nodehealth.Policy{Rules: hours, Unhealthy: half}, 0, 0},
-		{"a smaller share", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
+		{"no rules", nodehealth.Policy{Unhealthy: half}, 0, 0},
+		{"rule with a longer toleration", nodehealth.Policy{Rules: hours, Unhealthy: half}, 0, 0},
+		{"smaller threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
 		{"a number", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromInt32(1)}, 1, 2},
-		{"0%: no node may be unhealthy", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
-		{"a failed zone without a limit per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
-		{"a zone is out", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
-		{"an invalid threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
+		{"threshold 0%", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
+		{"failing zone, no threshold per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
+		{"failing zone, threshold per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
+		{"invalid threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			repaired, blocked, why := outage().next(test.policy)
@@ -177,7 +177,7 @@ func TestRepairPolicySettings(t *testing.T) {
 }
 
 // A node whose repair the breaker blocked is not considered again for a while.
-func TestPause(t *testing.T) {
+func TestBlockedRepairIsPaused(t *testing.T) {
 	h := new(unhealthyCluster).add("a", "", 10, 2, time.Hour)
 	first := h.nodes[0]
 	cases := nodehealth.PlanRepairs(nodehealth.View{

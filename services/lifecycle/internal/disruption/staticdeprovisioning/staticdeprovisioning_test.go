@@ -71,32 +71,32 @@ func ended(p *corev1.Pod)   { p.Status.Phase = corev1.PodSucceeded }
 func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
 func dear(p *corev1.Pod)    { p.Spec.Priority = new(int32(1 << 27)) }
 
-func TestOrder(t *testing.T) {
+func TestSelectionOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		replicas int64
 		members  []staticdeprovisioning.Member
 		want     string
 	}{
-		{"as many as asked for", 2, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
+		{"as many nodes as replicas", 2, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
 		{"fewer", 3, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
-		{"claims without an instance first", 1, []staticdeprovisioning.Member{member("a"), member("b", tierUnlaunched)}, "b"},
-		{"then empty nodes", 1, []staticdeprovisioning.Member{member("a", pods(1)), member("b", pods(3, daemon), pods(1, ended), pods(1, leaving))}, "b"},
-		{"then what costs least", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, dear))}, "b a"},
-		{"or has least of its life left", 1, []staticdeprovisioning.Member{member("a", pods(2)), member("b", pods(3), old)}, "b"},
-		{"protected nodes last", 1, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b"},
-		{"though by a daemon", 1, []staticdeprovisioning.Member{member("a", pods(1, daemon, protects)), member("b", pods(9))}, "b"},
-		{"or by the node", 1, []staticdeprovisioning.Member{member("a", kept), member("b", pods(9))}, "b"},
-		{"but it goes", 0, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b a"},
-		{"drifted nodes first among equals", 1, []staticdeprovisioning.Member{member("a"), member("b", drifted)}, "b"},
-		{"no other claim while enough are being deleted", 1, []staticdeprovisioning.Member{member("a"), member("b", deleted)}, ""},
-		{"no other claim while enough are being replaced", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
-		{"nor what replaces it", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched), member("c", pods(1))}, "c"},
-		{"nor if there is nothing else", 0, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
+		{"claims without an instance are first", 1, []staticdeprovisioning.Member{member("a"), member("b", tierUnlaunched)}, "b"},
+		{"empty nodes are next", 1, []staticdeprovisioning.Member{member("a", pods(1)), member("b", pods(3, daemon), pods(1, ended), pods(1, leaving))}, "b"},
+		{"lowest disruption cost", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, dear))}, "b a"},
+		{"shortest remaining lifetime", 1, []staticdeprovisioning.Member{member("a", pods(2)), member("b", pods(3), old)}, "b"},
+		{"nodes with protected pods are last", 1, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b"},
+		{"a protected DaemonSet pod counts", 1, []staticdeprovisioning.Member{member("a", pods(1, daemon, protects)), member("b", pods(9))}, "b"},
+		{"the annotation on the node counts", 1, []staticdeprovisioning.Member{member("a", kept), member("b", pods(9))}, "b"},
+		{"protected nodes are removed if necessary", 0, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b a"},
+		{"of equal nodes, drifted ones are first", 1, []staticdeprovisioning.Member{member("a"), member("b", drifted)}, "b"},
+		{"nodes that are being deleted count", 1, []staticdeprovisioning.Member{member("a"), member("b", deleted)}, ""},
+		{"nodes that are being replaced count", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
+		{"a replacement is not removed", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched), member("c", pods(1))}, "c"},
+		{"a replacement is not removed for zero replicas", 0, []staticdeprovisioning.Member{member("a", acting("b")), member("b", tierUnlaunched)}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := next(tt.replicas, tt.members); got != tt.want {
-				t.Errorf("%q go, want %q", got, tt.want)
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -112,20 +112,20 @@ func next(replicas int64, members []staticdeprovisioning.Member) string {
 	return strings.Join(names, " ")
 }
 
-func TestOtherPools(t *testing.T) {
+func TestOtherPoolsHaveNoSurplus(t *testing.T) {
 	pool := &karpenter.NodePool{}
 	if got := staticdeprovisioning.SelectSurplus(staticdeprovisioning.View{Pool: pool, Members: []staticdeprovisioning.Member{member("a")}, Now: noon}); got != nil {
-		t.Errorf("of a pool that is not static %v go", got)
+		t.Errorf("selected %v of a pool that is not static", got)
 	}
 	pool.Spec.Replicas, pool.DeletionTimestamp = new(int64(0)), &metav1.Time{Time: noon}
 	if got := staticdeprovisioning.SelectSurplus(staticdeprovisioning.View{Pool: pool, Members: []staticdeprovisioning.Member{member("a")}, Now: noon}); got != nil {
-		t.Errorf("of a pool that is being deleted %v go", got)
+		t.Errorf("selected %v of a pool that is being deleted", got)
 	}
 }
 
 // At least as many nodes remain as there are replicas, and exactly as many if none is being
 // replaced.
-func TestNeverTooFew(t *testing.T) {
+func TestEnoughNodesRemain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var members []staticdeprovisioning.Member
 		staying, replaced := 0, false
@@ -141,7 +141,7 @@ func TestNeverTooFew(t *testing.T) {
 		replicas := rapid.IntRange(0, 8).Draw(t, "replicas")
 		left := staying - len(strings.Fields(next(int64(replicas), members)))
 		if left < min(staying, replicas) || !replaced && left > replicas {
-			t.Fatalf("%d of %d stay, and %d are asked for", left, staying, replicas)
+			t.Fatalf("%d of %d nodes remain, want %d", left, staying, replicas)
 		}
 	})
 }

@@ -117,7 +117,7 @@ func TestConditions(t *testing.T) {
 		seen conditions.Observed
 		want []string
 	}{
-		{"at birth", seen(), []string{
+		{"new claim", seen(), []string{
 			"Launched Unknown " + awaits, "Registered Unknown NodeNotFound: Node not registered with cluster", "Initialized Unknown " + awaits,
 			"Ready Unknown ReconcilingDependents: Launched=Unknown, Registered=Unknown, Initialized=Unknown",
 		}},
@@ -129,11 +129,11 @@ func TestConditions(t *testing.T) {
 			"Launched True Launched", "Registered Unknown NodeNotFound: Node not registered with cluster", "Initialized Unknown " + awaits,
 			"Ready Unknown ReconcilingDependents: Registered=Unknown, Initialized=Unknown",
 		}},
-		{"two machines of one instance", seen(launched, nodes(2)), []string{
+		{"two nodes with one provider ID", seen(launched, nodes(2)), []string{
 			"Launched True Launched", "Registered False MultipleNodesFound: Invariant violated, matched multiple nodes", "Initialized Unknown " + awaits,
 			"Ready False UnhealthyDependents: Registered=False, Initialized=Unknown",
 		}},
-		{"a hook is late", seen(joined, func(s *conditions.Observed) { s.Pending = []string{"A", "B"} }), []string{
+		{"a registration hook is pending", seen(joined, func(s *conditions.Observed) { s.Pending = []string{"A", "B"} }), []string{
 			"Launched True Launched", "Registered Unknown RegistrationHookPending: A, B", "Initialized Unknown " + awaits,
 			"Ready Unknown ReconcilingDependents: Registered=Unknown, Initialized=Unknown",
 		}},
@@ -144,7 +144,7 @@ func TestConditions(t *testing.T) {
 		{"initialized", seen(initialized), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
-		{"True conditions stay True", seen(initialized, nodes(0)), []string{
+		{"conditions that are True stay True", seen(initialized, nodes(0)), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
 	} {
@@ -157,24 +157,24 @@ func TestConditions(t *testing.T) {
 }
 
 // The reasons why a registered node waits, in the order of the checks.
-func TestReasons(t *testing.T) {
+func TestInitializedReasons(t *testing.T) {
 	const taint = corev1.TaintEffectNoSchedule
 	for _, test := range []struct {
 		name string
 		seen conditions.Observed
 		want string
 	}{
-		{"its node went", seen(ready, nodes(0)), "Unknown NodeNotFound: Node not registered with cluster"},
+		{"its node was removed", seen(ready, nodes(0)), "Unknown NodeNotFound: Node not registered with cluster"},
 		{"two nodes", seen(ready, nodes(2)), "Unknown NodeNotFound: Node not registered with cluster"},
 		{"not ready", seen(registered, startup("slow"), tainted("slow", "", taint)), "Unknown NodeNotReady: Node status is NotReady"},
 		{"a startup taint", seen(ready, startup("slow"), tainted("slow", "", taint)), `Unknown StartupTaintsExist: StartupTaint "slow:NoSchedule" still exists`},
-		{"a startup taint of another value", seen(ready, startup("slow"), tainted("slow", "other", taint)), `Unknown StartupTaintsExist: StartupTaint "slow=other:NoSchedule" still exists`},
-		{"a startup taint of another effect", seen(ready, startup("slow"), tainted("slow", "", corev1.TaintEffectNoExecute)), "Unknown " + awaits},
+		{"a startup taint with another value", seen(ready, startup("slow"), tainted("slow", "other", taint)), `Unknown StartupTaintsExist: StartupTaint "slow=other:NoSchedule" still exists`},
+		{"a startup taint with another effect", seen(ready, startup("slow"), tainted("slow", "", corev1.TaintEffectNoExecute)), "Unknown " + awaits},
 		{"an ephemeral taint", seen(ready, tainted("node.cloudprovider.kubernetes.io/uninitialized", "true", taint)), `Unknown KnownEphemeralTaintsExist: KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule" still exists`},
-		{"unreachable, and its pods are evicted", seen(ready, tainted(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute)), "Unknown " + awaits},
-		{"a readiness rule", seen(ready, tainted("readiness.k8s.io/net", "", taint)), `Unknown KnownEphemeralTaintsExist: KnownEphemeralTaint "readiness.k8s.io/net:NoSchedule" still exists`},
+		{"an unreachable taint", seen(ready, tainted(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute)), "Unknown " + awaits},
+		{"a readiness rule taint", seen(ready, tainted("readiness.k8s.io/net", "", taint)), `Unknown KnownEphemeralTaintsExist: KnownEphemeralTaint "readiness.k8s.io/net:NoSchedule" still exists`},
 		{"another taint", seen(ready, tainted("dedicated", "", taint)), "Unknown " + awaits},
-		{"devices that are late", seen(ready, requests("z.com/gpu", "a.com/nic")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
+		{"devices that are not registered", seen(ready, requests("z.com/gpu", "a.com/nic")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
 		{"a device with zero allocatable", seen(ready, requests("a.com/nic"), offers("a.com/nic", "0")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
 		{"a device", seen(ready, requests("a.com/nic"), offers("a.com/nic", "1")), "Unknown " + awaits},
 	} {
@@ -199,14 +199,14 @@ func TestTransitionTimes(t *testing.T) {
 	first := conditions.Compute(seen())
 	for _, kind := range []string{"Launched", "Registered", "Initialized", "Ready"} {
 		if got := at(first, kind); !got.Equal(born) {
-			t.Errorf("%s at birth is of %s", kind, got)
+			t.Errorf("the transition time of %s on a new claim is %s", kind, got)
 		}
 	}
 	s := seen(launched)
 	s.Claim.Status.Conditions = first
 	next := conditions.Compute(s)
 	if got := at(next, "Launched"); !got.Equal(now) {
-		t.Errorf("launched at %s", got)
+		t.Errorf("the transition time of Launched is %s", got)
 	}
 	s = seen(ready, tainted("readiness.k8s.io/net", "", corev1.TaintEffectNoSchedule))
 	before := at(s.Claim.Status.Conditions, "Initialized")
@@ -217,7 +217,7 @@ func TestTransitionTimes(t *testing.T) {
 }
 
 // A second evaluation changes nothing, and the input is never changed.
-func TestStable(t *testing.T) {
+func TestSecondEvaluationChangesNothing(t *testing.T) {
 	for _, s := range []conditions.Observed{seen(), seen(launched), seen(joined), seen(registered), seen(ready), seen(initialized)} {
 		before := s.Claim.DeepCopy()
 		once := conditions.Compute(s)
@@ -233,12 +233,12 @@ func TestStable(t *testing.T) {
 }
 
 // A new generation is evaluated again. Deletion does not change Ready.
-func TestGenerations(t *testing.T) {
+func TestObservedGenerations(t *testing.T) {
 	s := seen(initialized)
 	s.Claim.Generation = 2
 	for _, c := range conditions.Compute(s) {
 		if c.ObservedGeneration != 2 || c.Status != metav1.ConditionTrue {
-			t.Errorf("an edited claim: %+v", c)
+			t.Errorf("after an edit the condition is %+v", c)
 		}
 	}
 	at := metav1.NewTime(now)
@@ -249,23 +249,23 @@ func TestGenerations(t *testing.T) {
 	}
 	for _, c := range going {
 		if c.ObservedGeneration != 2 {
-			t.Errorf("a claim that goes: %+v", c)
+			t.Errorf("after a deletion the condition is %+v", c)
 		}
 	}
 	s.Claim.DeletionTimestamp = nil
 	if stays := conditions.WithTrue(s.Claim, karpenter.ConditionTypeConsolidatable, now); stays.IsTrue(karpenter.ConditionTypeReady) {
-		t.Error("Ready has a generation that was not observed")
+		t.Error("Ready is True for a generation that was not evaluated")
 	}
 }
 
 // A long error is truncated, but not within a character.
-func TestMessage(t *testing.T) {
+func TestLongMessageIsTruncated(t *testing.T) {
 	for _, test := range []struct {
 		name, failure, want string
 	}{
 		{"short", strings.Repeat("x", 299), strings.Repeat("x", 299)},
 		{"long", strings.Repeat("x", 300), strings.Repeat("x", 300) + "..."},
-		{"a character at the edge", strings.Repeat("x", 299) + "ü" + "y", strings.Repeat("x", 299) + "..."},
+		{"a multi-byte character at the limit", strings.Repeat("x", 299) + "ü" + "y", strings.Repeat("x", 299) + "..."},
 	} {
 		got, _ := conditions.Compute(seen(func(s *conditions.Observed) { s.Failure = test.failure })).Get(karpenter.ConditionTypeLaunched)
 		if got.Message != test.want {
@@ -275,7 +275,7 @@ func TestMessage(t *testing.T) {
 }
 
 // Drifted exists while there is a reason. Its time is when the first reason began.
-func TestDrifted(t *testing.T) {
+func TestDriftedCondition(t *testing.T) {
 	claim := seen(launched).Claim
 	drift := func(reason string, at time.Time) metav1.Condition {
 		claim.Status.Conditions = conditions.WithDrifted(claim, reason, at)
@@ -289,7 +289,7 @@ func TestDrifted(t *testing.T) {
 		since  time.Time
 	}{{"", now, time.Time{}}, {"AMIDrift", now, now}, {"SubnetDrift", later, now}, {"", later, time.Time{}}, {"AMIDrift", later, later}} {
 		if got := drift(step.reason, step.at); got.Reason != step.reason || got.Message != step.reason || !got.LastTransitionTime.Time.Equal(step.since) {
-			t.Errorf("drifting for %q: %+v, want it since %s", step.reason, got, step.since)
+			t.Errorf("for drift reason %q got %+v, want transition time %s", step.reason, got, step.since)
 		}
 	}
 }

@@ -21,22 +21,22 @@ func list(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-func TestIssues(t *testing.T) {
+func TestConsistencyIssues(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
 		requested, expected, found corev1.ResourceList
 		change                     func(*karpenter.NodeClaim)
 		want                       []string
 	}{
-		{"as promised", list("cpu", "1"), list("cpu", "4"), list("cpu", "4"), nil, nil},
-		{"nine tenths are enough", list("memory", "1"), list("memory", "10Gi"), list("memory", "9Gi"), nil, nil},
+		{"as expected", list("cpu", "1"), list("cpu", "4"), list("cpu", "4"), nil, nil},
+		{"90% is enough", list("memory", "1"), list("memory", "10Gi"), list("memory", "9Gi"), nil, nil},
 		{
-			"a little less is not", list("memory", "1"), list("memory", "1000Mi"), list("memory", "899Mi"), nil,
+			"slightly less than 90%", list("memory", "1"), list("memory", "1000Mi"), list("memory", "899Mi"), nil,
 			[]string{"expected 1000Mi of resource memory, but found 899Mi (89.9% of expected)"},
 		},
-		{"more is no trouble", list("cpu", "1"), list("cpu", "4"), list("cpu", "8"), nil, nil},
+		{"more than expected", list("cpu", "1"), list("cpu", "4"), list("cpu", "8"), nil, nil},
 		{
-			"a device that is missing", list("nvidia.com/gpu", "1", "cpu", "1"), list("nvidia.com/gpu", "8", "cpu", "4"), list("cpu", "2"), nil,
+			"a missing device", list("nvidia.com/gpu", "1", "cpu", "1"), list("nvidia.com/gpu", "8", "cpu", "4"), list("cpu", "2"), nil,
 			[]string{"expected 4 of resource cpu, but found 2 (50.0% of expected)", "expected 8 of resource nvidia.com/gpu, but found 0 (0.0% of expected)"},
 		},
 		{"not requested", list("cpu", "0"), list("cpu", "4", "memory", "8Gi"), list(), nil, nil},
@@ -60,12 +60,12 @@ func TestIssues(t *testing.T) {
 	}
 }
 
-func TestCondition(t *testing.T) {
+func TestConsistencyCondition(t *testing.T) {
 	if got := consistency.ConditionOf(nil); got.Status != metav1.ConditionTrue || got.Reason != "ConsistentStateFound" {
-		t.Errorf("as promised: %+v", got)
+		t.Errorf("a consistent node has the condition %+v", got)
 	}
 	got := consistency.ConditionOf([]string{"expected 4"})
 	if got.Status != metav1.ConditionFalse || got.Reason != "ConsistencyCheckFailed" || got.Message != "Consistency Check Failed" {
-		t.Errorf("smaller than promised: %+v", got)
+		t.Errorf("a node that is too small has the condition %+v", got)
 	}
 }

@@ -62,7 +62,7 @@ func tolerating(p *corev1.Pod) {
 
 func pods(p ...*corev1.Pod) []*corev1.Pod { return p }
 
-func TestMoves(t *testing.T) {
+func TestObservedPodEvents(t *testing.T) {
 	runs, ends, goes := pod("a"), pod("a", hasEnded(noon)), pod("a", terminating(noon, 30))
 	daemon := pod("d", owned("apps/v1", "DaemonSet"))
 	for _, test := range []struct {
@@ -71,22 +71,22 @@ func TestMoves(t *testing.T) {
 		want          bool
 	}{
 		{"nothing", nil, nil, false},
-		{"it runs on", pods(runs), pods(runs), false},
-		{"it was bound", nil, pods(runs), true},
-		{"it came and ended between two looks", nil, pods(ends), true},
-		{"it ended", pods(runs), pods(ends), true},
-		{"it begins to terminate", pods(runs), pods(goes), true},
-		{"it terminates on", pods(goes), pods(goes), false},
-		{"it ended while it terminated", pods(goes), pods(pod("a", hasEnded(noon), terminating(noon, 30))), false},
-		{"it went without a word", pods(runs), nil, true},
+		{"still running", pods(runs), pods(runs), false},
+		{"bound", nil, pods(runs), true},
+		{"bound and ended between two reconciles", nil, pods(ends), true},
+		{"ended", pods(runs), pods(ends), true},
+		{"starts terminating", pods(runs), pods(goes), true},
+		{"still terminating", pods(goes), pods(goes), false},
+		{"ended while terminating", pods(goes), pods(pod("a", hasEnded(noon), terminating(noon, 30))), false},
+		{"removed without terminating", pods(runs), nil, true},
 		{"an ended pod was removed", pods(ends), nil, false},
-		{"a terminating pod is gone", pods(goes), nil, false},
-		{"another came in its place", pods(runs), pods(pod("b")), true},
+		{"a terminating pod was removed", pods(goes), nil, false},
+		{"replaced by another pod", pods(runs), pods(pod("b")), true},
 		{"a DaemonSet's came", pods(runs), pods(runs, daemon), false},
 		{"a DaemonSet's went", pods(daemon), nil, false},
-		{"a DaemonSet's of another group came", nil, pods(pod("d", owned("apps.kruise.io/v1", "DaemonSet"))), true},
-		{"one that a drain leaves alone came", nil, pods(pod("a", tolerating)), true},
-		{"a static pod came", nil, pods(pod("a", owned("v1", "Node"))), true},
+		{"a pod of another API group's DaemonSet was bound", nil, pods(pod("d", owned("apps.kruise.io/v1", "DaemonSet"))), true},
+		{"a pod that drains ignore was bound", nil, pods(pod("a", tolerating)), true},
+		{"a static pod was bound", nil, pods(pod("a", owned("v1", "Node"))), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var m podevents.Tracker
@@ -97,14 +97,14 @@ func TestMoves(t *testing.T) {
 				t.Errorf("moved: %t", moved)
 			}
 			if test.want && !m.Last.Equal(noon.Add(time.Minute)) {
-				t.Errorf("it happened at %s", m.Last)
+				t.Errorf("got last event at %s", m.Last)
 			}
 		})
 	}
 }
 
 // A new process uses the times in the pods' status.
-func TestAfterARestart(t *testing.T) {
+func TestObserveAfterRestart(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	for _, test := range []struct {
 		name string
@@ -114,24 +114,24 @@ func TestAfterARestart(t *testing.T) {
 		{"an empty node", nil, time.Time{}},
 		{"a DaemonSet's pod", pods(pod("d", owned("apps/v1", "DaemonSet"))), time.Time{}},
 		{"bound long ago", pods(pod("a"), pod("b", bound(ago(2*time.Hour)))), ago(time.Hour)},
-		{"bound meanwhile", pods(pod("a"), pod("b", bound(ago(time.Minute)))), ago(time.Minute)},
-		{"ended meanwhile", pods(pod("a", hasEnded(ago(time.Minute)))), ago(time.Minute)},
-		{"deleted meanwhile", pods(pod("a", terminating(ago(time.Minute), 3600))), ago(time.Minute)},
-		{"by a clock that is ahead", pods(pod("a", hasEnded(noon.Add(time.Hour)))), noon},
-		{"not scheduled by anybody", pods(pod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })), ago(2 * time.Hour)},
+		{"bound since", pods(pod("a"), pod("b", bound(ago(time.Minute)))), ago(time.Minute)},
+		{"ended since", pods(pod("a", hasEnded(ago(time.Minute)))), ago(time.Minute)},
+		{"deleted since", pods(pod("a", terminating(ago(time.Minute), 3600))), ago(time.Minute)},
+		{"ended, by a clock that is ahead", pods(pod("a", hasEnded(noon.Add(time.Hour)))), noon},
+		{"without a PodScheduled condition", pods(pod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })), ago(2 * time.Hour)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := (podevents.Tracker{}).Observe(test.pods, noon).Last; !got.Equal(test.want) {
-				t.Errorf("it happened at %s, want %s", got, test.want)
+				t.Errorf("got last event at %s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
 // A status has whole seconds, so a time with a fraction would always be later than its record.
-func TestWholeSeconds(t *testing.T) {
+func TestEventTimeHasWholeSeconds(t *testing.T) {
 	m := (podevents.Tracker{}).Observe(nil, noon).Observe(pods(pod("a")), noon.Add(1500*time.Millisecond))
 	if !m.Last.Equal(noon.Add(time.Second)) {
-		t.Errorf("it happened at %s", m.Last)
+		t.Errorf("got last event at %s", m.Last)
 	}
 }

@@ -46,14 +46,14 @@ func formatConditions(s karpenter.CapacityBufferStatus) []string {
 	var out []string
 	for _, c := range s.Conditions {
 		if c.ObservedGeneration != 2 || !c.LastTransitionTime.Time.Equal(noon) {
-			out = append(out, "of another time or generation:")
+			out = append(out, "other time or generation:")
 		}
 		out = append(out, c.Type+"="+string(c.Status)+" "+c.Reason)
 	}
 	return out
 }
 
-func TestRead(t *testing.T) {
+func TestResolveStatus(t *testing.T) {
 	const ready = "ReadyForProvisioning=True Resolved"
 	web := &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}
 	shape := &karpenter.LocalObjectRef{Name: "shape"}
@@ -66,15 +66,15 @@ func TestRead(t *testing.T) {
 		template string
 		want     []string
 	}{
-		"a share of a workload":      {karpenter.CapacityBufferSpec{ScalableRef: web, Percentage: new(int32(50))}, 5, "", []string{ready}},
-		"so many of a template":      {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(3))}, 3, "shape", []string{ready}},
-		"as many as a limit holds":   {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Limits: karpenter.Limits{"cpu": resource.MustParse("2")}}, 2, "shape", []string{ready}},
-		"none":                       {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(0))}, 0, "shape", []string{ready, "Provisioning=False BufferEmpty"}},
-		"no such template":           {karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}, Replicas: new(int32(3))}, -1, "", unready("PodTemplateNotFound")},
-		"no such workload":           {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "gone"}}, -1, "", unready("ScalableRefNotFound")},
-		"a workload of another kind": {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Job", Name: "web"}}, -1, "", unready("ResolutionFailed")},
-		"it names nothing":           {karpenter.CapacityBufferSpec{Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
-		"an unknown strategy":        {karpenter.CapacityBufferSpec{ProvisioningStrategy: new("later"), PodTemplateRef: shape, Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+		"percentage of a workload":        {karpenter.CapacityBufferSpec{ScalableRef: web, Percentage: new(int32(50))}, 5, "", []string{ready}},
+		"replicas of a template":          {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(3))}, 3, "shape", []string{ready}},
+		"limit of a template":             {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Limits: karpenter.Limits{"cpu": resource.MustParse("2")}}, 2, "shape", []string{ready}},
+		"none":                            {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(0))}, 0, "shape", []string{ready, "Provisioning=False BufferEmpty"}},
+		"missing template":                {karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}, Replicas: new(int32(3))}, -1, "", unready("PodTemplateNotFound")},
+		"missing workload":                {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "gone"}}, -1, "", unready("ScalableRefNotFound")},
+		"workload of an unsupported kind": {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Job", Name: "web"}}, -1, "", unready("ResolutionFailed")},
+		"neither template nor workload":   {karpenter.CapacityBufferSpec{Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+		"unknown strategy":                {karpenter.CapacityBufferSpec{ProvisioningStrategy: new("later"), PodTemplateRef: shape, Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := made(c.spec)
@@ -87,23 +87,23 @@ func TestRead(t *testing.T) {
 				replicas = *got.Replicas
 			}
 			if replicas != c.replicas || !cmp.Equal(got.ProvisioningStrategy, c.spec.ProvisioningStrategy) {
-				t.Errorf("%d replicas, strategy %v", replicas, got.ProvisioningStrategy)
+				t.Errorf("got %d replicas, strategy %v", replicas, got.ProvisioningStrategy)
 			}
 			switch ref := got.PodTemplateRef; {
 			case c.template == "" && ref == nil && got.PodTemplateGeneration == nil:
 			case c.template == "" || ref == nil || ref.Name != c.template || *got.PodTemplateGeneration != 4:
-				t.Errorf("template %+v", ref)
+				t.Errorf("got template %+v", ref)
 			}
 			b.Status = got
 			if again := capacitybuffer.ResolveStatus(b, there, noon.Add(time.Hour)); !cmp.Equal(again, got) {
-				t.Errorf("read again, it is another: %s", cmp.Diff(got, again))
+				t.Errorf("a second resolution differs: %s", cmp.Diff(got, again))
 			}
 		})
 	}
 }
 
 // The plan's result for a buffer of three replicas, and for a buffer that is not in the plan.
-func TestPlanned(t *testing.T) {
+func TestStatusAfterPlan(t *testing.T) {
 	pod := planning.PodRef{Buffer: "spare"}
 	old, fresh := planning.Nomination{Namespace: "shop", Pod: pod, Claim: "old"}, planning.Nomination{Namespace: "shop", Pod: pod, Claim: "new"}
 	node := planning.Nomination{Namespace: "shop", Pod: pod, Node: "mine"}
@@ -117,12 +117,12 @@ func TestPlanned(t *testing.T) {
 		empty       bool
 		want        string
 	}{
-		"all fit":                   {[]planning.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
-		"one is launched for":       {[]planning.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
-		"one has no place":          {[]planning.Nomination{old, node}, []planning.UnplacedPods{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
-		"some are not spoken of":    {[]planning.Nomination{old, node}, nil, false, ""},
-		"the plan does not know it": {[]planning.Nomination{elsewhere, real}, nil, false, ""},
-		"it wants none by now":      {[]planning.Nomination{old, node, fresh}, nil, true, ""},
+		"all fit":                          {[]planning.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
+		"one requires a launch":            {[]planning.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
+		"one cannot be placed":             {[]planning.Nomination{old, node}, []planning.UnplacedPods{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
+		"the plan omits some pods":         {[]planning.Nomination{old, node}, nil, false, ""},
+		"the plan omits the buffer":        {[]planning.Nomination{elsewhere, real}, nil, false, ""},
+		"the buffer has zero replicas now": {[]planning.Nomination{old, node, fresh}, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := made(karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}, Replicas: new(int32(3))})
@@ -144,6 +144,6 @@ func TestPlanned(t *testing.T) {
 	unread := made(karpenter.CapacityBufferSpec{})
 	unread.Status = capacitybuffer.ResolveStatus(unread, there, noon)
 	if got := capacitybuffer.WithPlan(unread, capacitybuffer.ReservedPods{Existing: 3}, noon); !cmp.Equal(got, unread.Status) {
-		t.Errorf("a plan speaks of a buffer that cannot be read: %v", formatConditions(got))
+		t.Errorf("a plan changed the status of an unresolved buffer: %v", formatConditions(got))
 	}
 }

@@ -72,7 +72,7 @@ func formatDecision(d deletionapproval.Decision) string {
 			case *karpenter.NodePool:
 				parts = append(parts, map[bool]string{true: "hold", false: "remove finalizer"}[slices.Contains(object.Finalizers, deletionapproval.Finalizer)])
 				if !slices.Contains(object.Finalizers, "somebody/else") {
-					parts = append(parts, "and took another's finalizer")
+					parts = append(parts, "changed another finalizer")
 				}
 			case *karpenter.NodeClaim:
 				parts = append(parts, "write "+object.Name)
@@ -100,38 +100,38 @@ func TestDeletionApprovalSteps(t *testing.T) {
 		want      string
 	}{
 		{"small", pool(stay, false, ""), claims(5, 0), 100, on, ""},
-		{"more than five", pool(stay, false, ""), claims(6, 0), 100, on, "hold"},
-		{"more than five, held", pool(hold, false, ""), claims(6, 0), 100, on, ""},
-		{"no longer large", pool(hold, false, ""), claims(5, 3), 100, on, "remove finalizer"},
+		{"more than five nodes", pool(stay, false, ""), claims(6, 0), 100, on, "hold"},
+		{"more than five nodes, with the finalizer", pool(hold, false, ""), claims(6, 0), 100, on, ""},
+		{"no longer more than five nodes", pool(hold, false, ""), claims(5, 3), 100, on, "remove finalizer"},
 		{"a fifth of the cluster", pool(stay, false, ""), claims(4, 0), 20, on, ""},
 		{"more than a fifth", pool(stay, false, ""), claims(4, 0), 19, on, "hold"},
-		{"all of the cluster, and few", pool(stay, false, ""), claims(2, 0), 2, on, ""},
+		{"all of a small cluster", pool(stay, false, ""), claims(2, 0), 2, on, ""},
 		{"off", pool(stay, false, ""), claims(600, 0), 600, deletionapproval.Threshold{}, ""},
-		{"made by hand, without an owner reference", pool(stay, false, ""), byHand(claims(6, 0)), 100, on, ""},
-		{"switched off", pool(hold, false, ""), claims(600, 0), 600, deletionapproval.Threshold{Nodes: 5}, "remove finalizer"},
+		{"claims without an owner reference", pool(stay, false, ""), byHand(claims(6, 0)), 100, on, ""},
+		{"approval disabled", pool(hold, false, ""), claims(600, 0), 600, deletionapproval.Threshold{Nodes: 5}, "remove finalizer"},
 
 		{"deleted while small", pool(stay, deleted, ""), claims(5, 0), 100, on, ""},
-		{"deleted before it was held", pool(stay, deleted, ""), claims(200, 0), 200, on, ""},
-		{"switched off", pool(hold, deleted, ""), claims(200, 0), 200, deletionapproval.Threshold{}, "remove finalizer"},
+		{"deleted without the finalizer", pool(stay, deleted, ""), claims(200, 0), 200, on, ""},
+		{"deleted, approval disabled", pool(hold, deleted, ""), claims(200, 0), 200, deletionapproval.Threshold{}, "remove finalizer"},
 		{"deleted", pool(hold, deleted, ""), claims(200, 0), 240, on, "AwaitingApproval"},
-		{"deleted, and small by now", pool(hold, deleted, ""), claims(1, 0), 240, on, "AwaitingApproval"},
-		{"deleted, and empty by now", pool(hold, deleted, ""), nil, 240, on, "remove finalizer"},
+		{"deleted, small since then", pool(hold, deleted, ""), claims(1, 0), 240, on, "AwaitingApproval"},
+		{"deleted, empty since then", pool(hold, deleted, ""), nil, 240, on, "remove finalizer"},
 		{"an invalid approval", pool(hold, deleted, "yes"), claims(200, 0), 240, on, "AwaitingApproval"},
-		{"keep what?", pool(hold, deleted, "keep 3"), claims(200, 0), 240, on, "AwaitingApproval"},
-		{"an answer before the question", pool(hold, false, "delete"), claims(200, 0), 240, on, ""},
+		{"an invalid approval of keep", pool(hold, deleted, "keep 3"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"approved before the deletion", pool(hold, false, "delete"), claims(200, 0), 240, on, ""},
 
 		{"approved", pool(hold, deleted, "delete"), claims(200, 0), 240, on, "delete 20, Removing"},
-		{"the wave is under way", pool(hold, deleted, "delete"), claims(180, 20), 240, on, "Removing"},
-		{"one of the wave is gone", pool(hold, deleted, "delete"), claims(180, 15), 240, on, "delete 5, Removing"},
-		{"few are left", pool(hold, deleted, "delete"), claims(2, 0), 240, on, "delete 1, Removing"},
-		{"others made by hand", pool(hold, deleted, "delete"), append(claims(0, 1), byHand(claims(9, 0))...), 240, on, "Removing"},
-		{"the last is going", pool(hold, deleted, "delete"), claims(0, 1), 240, on, "Removing"},
-		{"by threes", pool(hold, deleted, " delete  3 "), claims(200, 1), 240, on, "delete 2, Removing"},
+		{"a wave is in progress", pool(hold, deleted, "delete"), claims(180, 20), 240, on, "Removing"},
+		{"a node of the wave is gone", pool(hold, deleted, "delete"), claims(180, 15), 240, on, "delete 5, Removing"},
+		{"few nodes remain", pool(hold, deleted, "delete"), claims(2, 0), 240, on, "delete 1, Removing"},
+		{"claims without an owner reference remain", pool(hold, deleted, "delete"), append(claims(0, 1), byHand(claims(9, 0))...), 240, on, "Removing"},
+		{"the last node is being deleted", pool(hold, deleted, "delete"), claims(0, 1), 240, on, "Removing"},
+		{"three at a time", pool(hold, deleted, " delete  3 "), claims(200, 1), 240, on, "delete 2, Removing"},
 		{"all at once", pool(hold, deleted, "delete 100%"), claims(200, 0), 240, on, "delete 200, Removing"},
-		{"more than all at once", pool(hold, deleted, "delete 1000"), claims(2, 0), 240, on, "delete 2, Removing"},
-		{"more are going than the pace allows", pool(hold, deleted, "delete 1"), claims(2, 5), 240, on, "Removing"},
-		{"no pace", pool(hold, deleted, "delete soon"), claims(200, 0), 240, on, "AwaitingApproval"},
-		{"a pace of none", pool(hold, deleted, "delete 0"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"more at once than there are", pool(hold, deleted, "delete 1000"), claims(2, 0), 240, on, "delete 2, Removing"},
+		{"more are being deleted than the pace allows", pool(hold, deleted, "delete 1"), claims(2, 5), 240, on, "Removing"},
+		{"invalid pace", pool(hold, deleted, "delete soon"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"pace of zero", pool(hold, deleted, "delete 0"), claims(200, 0), 240, on, "AwaitingApproval"},
 
 		{"kept", pool(hold, deleted, "keep"), claims(2, 1), 240, on, "write c0, write c1, write c2, Keeping"},
 	} {
@@ -163,7 +163,7 @@ func TestDeletionApprovalMessages(t *testing.T) {
 
 // Kept claims lose only their owner reference. The pool is deleted after that, and the next pool
 // of that name adopts them.
-func TestKeepAnswerKeepsNodes(t *testing.T) {
+func TestKeptClaimsLoseOwnerReference(t *testing.T) {
 	old := claims(2, 0)
 	before := old[0].DeepCopy()
 	view := deletionapproval.View{Pool: pool(true, true, "keep"), Claims: old, Cluster: 40, Threshold: on}
@@ -172,24 +172,24 @@ func TestKeepAnswerKeepsNodes(t *testing.T) {
 		kept = append(kept, e.(effect.Update).Object.(*karpenter.NodeClaim))
 	}
 	if diff := cmp.Diff(before, old[0]); diff != "" {
-		t.Fatalf("the claim itself changed: %s", diff)
+		t.Fatalf("the given claim was changed: %s", diff)
 	}
 	if len(kept) != 2 || len(kept[0].OwnerReferences) != 1 || kept[0].OwnerReferences[0].Kind != "Other" || kept[0].Annotations[deletionapproval.KeptAnnotation] != "pool" {
 		t.Fatalf("%+v", kept)
 	}
 	view.Claims = []*karpenter.NodeClaim{kept[0], old[1]}
 	if got := formatDecision(deletionapproval.Decide(view)); got != "write c1, Keeping" {
-		t.Fatalf("with one claim still its own: %s", got)
+		t.Fatalf("with one owned claim got %s", got)
 	}
 	view.Claims = kept
 	if got := formatDecision(deletionapproval.Decide(view)); got != "remove finalizer" {
-		t.Fatalf("with no claim its own: %s", got)
+		t.Fatalf("without owned claims got %s", got)
 	}
 	next := pool(false, false, "")
 	next.UID = "next"
 	d := deletionapproval.Decide(deletionapproval.View{Pool: next, Claims: append(kept, claims(0, 1)...), Cluster: 40, Threshold: on})
 	if got := formatDecision(d); got != "write c0, write c1" {
-		t.Fatalf("the next pool: %s", got)
+		t.Fatalf("the next pool got %s", got)
 	}
 	adopted := d.Effects[0].(effect.Update).Object.(*karpenter.NodeClaim)
 	want := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "web", UID: "next", BlockOwnerDeletion: new(true)}

@@ -13,9 +13,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-func TestJudged(t *testing.T) {
+func TestOverlayConditions(t *testing.T) {
 	noon := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-	conflict := planning.OverlayStatus{Name: "o", Generation: 2, Reason: instancetypes.OverlayConflict, Message: "another says otherwise"}
+	conflict := planning.OverlayStatus{Name: "o", Generation: 2, Reason: instancetypes.OverlayConflict, Message: "another overlay has the same weight"}
 	fine := planning.OverlayStatus{Name: "o", Generation: 2}
 	o := &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 2}}
 	for _, c := range []struct {
@@ -25,15 +25,15 @@ func TestJudged(t *testing.T) {
 		want    []string
 	}{
 		{"of an older generation", planning.OverlayStatus{Name: "o", Generation: 1}, false, nil},
-		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another says otherwise", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
-		{"no more", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
+		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another overlay has the same weight", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
+		{"no longer in conflict", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
 	} {
 		got, known := nodeoverlay.ComputeStatus(o, c.verdict, noon)
 		var said []string
 		for _, condition := range got.Conditions {
 			said = append(said, condition.Type+"="+string(condition.Status)+" "+condition.Reason+": "+condition.Message)
 			if condition.ObservedGeneration != 2 {
-				t.Errorf("%s: %s speaks of generation %d", c.name, condition.Type, condition.ObservedGeneration)
+				t.Errorf("%s: %s has the observed generation %d", c.name, condition.Type, condition.ObservedGeneration)
 			}
 		}
 		if diff := cmp.Diff(c.want, said); known != c.known || diff != "" {

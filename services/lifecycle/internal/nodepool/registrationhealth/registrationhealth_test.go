@@ -59,7 +59,7 @@ func formatCondition(c metav1.Condition) string {
 
 // The condition after launches that ended one by one. The divisor is always four, so two failures
 // are too many.
-func TestCondition(t *testing.T) {
+func TestConditionAfterLaunches(t *testing.T) {
 	const (
 		unknown    = "Unknown AwaitingReconciliation: object is awaiting reconciliation"
 		healthy    = "True NodeRegistrationHealthy"
@@ -97,14 +97,14 @@ func TestCondition(t *testing.T) {
 				p.Annotations = map[string]string{registrationhealth.HistoryAnnotation: ring.Encode()}
 				condition = ring.Condition(condition)
 				if again := registrationhealth.ReadHistory(p, class(), noon.Add(time.Hour)).WithOutcomes(p, claims); again.Encode() != ring.Encode() {
-					t.Fatalf("looking again gives %s, before it was %s", again.Encode(), ring.Encode())
+					t.Fatalf("a second reconcile gives %s, want %s", again.Encode(), ring.Encode())
 				}
 			}
 			if got := formatCondition(condition); got != want || condition.ObservedGeneration != 3 || condition.Type != kind {
-				t.Errorf("%q of generation %d, want %q", got, condition.ObservedGeneration, want)
+				t.Errorf("got %q of generation %d, want %q", got, condition.ObservedGeneration, want)
 			}
 			if len(ring.Records) > registrationhealth.HistorySize {
-				t.Errorf("it remembers %d launches", len(ring.Records))
+				t.Errorf("the history has %d launches", len(ring.Records))
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestCondition(t *testing.T) {
 
 // Another generation of the pool or its class resets the history, and earlier results do not
 // count, although their claims exist.
-func TestResets(t *testing.T) {
+func TestChangeResetsHistory(t *testing.T) {
 	past := []*karpenter.NodeClaim{launch('R', 1), launch('R', 2)}
 	for name, change := range map[string]func(*karpenter.NodePool, *karpenter.EC2NodeClass){
 		"pool":  func(p *karpenter.NodePool, _ *karpenter.EC2NodeClass) { p.Generation++ },
@@ -127,22 +127,22 @@ func TestResets(t *testing.T) {
 			p.Annotations = map[string]string{registrationhealth.HistoryAnnotation: ring.Encode()}
 			before := ring.Condition(metav1.Condition{})
 			if before.Status != metav1.ConditionFalse {
-				t.Fatal("two failures did not make it unhealthy")
+				t.Fatal("the pool is healthy after two failures")
 			}
 			change(p, c)
 			ring = registrationhealth.ReadHistory(p, c, noon.Add(time.Hour)).WithOutcomes(p, past)
 			if got := ring.Condition(before); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != p.Generation {
-				t.Errorf("after the change: %s of %d", formatCondition(got), got.ObservedGeneration)
+				t.Errorf("after the change got %s of generation %d", formatCondition(got), got.ObservedGeneration)
 			}
 			if ring = ring.WithOutcomes(p, append(past, launch('T', 61))); ring.Condition(before).Status != metav1.ConditionTrue {
-				t.Errorf("what ended since does not count: %s", ring.Encode())
+				t.Errorf("a launch after the change does not count: %s", ring.Encode())
 			}
 		})
 	}
 }
 
 // A pool that Karpenter managed keeps Karpenter's condition, unless it is of another generation.
-func TestTakesOver(t *testing.T) {
+func TestKarpenterConditionIsKept(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		status      metav1.ConditionStatus
@@ -157,8 +157,8 @@ func TestTakesOver(t *testing.T) {
 		{"unhealthy, and two successes", metav1.ConditionFalse, 3, 7, "TT", "False Why: because"},
 		{"unhealthy, and three successes", metav1.ConditionFalse, 3, 7, "TTT", "True NodeRegistrationHealthy"},
 		{"unknown", metav1.ConditionUnknown, 3, 7, "", "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
-		{"of another generation", metav1.ConditionFalse, 2, 7, "", "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
-		{"of another class's", metav1.ConditionFalse, 3, 6, "", "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
+		{"another generation of the pool", metav1.ConditionFalse, 2, 7, "", "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
+		{"another generation of the class", metav1.ConditionFalse, 3, 6, "", "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := pool()
@@ -171,24 +171,24 @@ func TestTakesOver(t *testing.T) {
 				condition = ring.Condition(condition)
 			}
 			if got := formatCondition(ring.Condition(condition)); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
 // Claims without the pool's owner reference do not count.
-func TestOwners(t *testing.T) {
+func TestClaimsOfOtherOwnersDoNotCount(t *testing.T) {
 	for name, owner := range map[string][]metav1.OwnerReference{
-		"by hand":               nil,
-		"of an earlier pool":    {{Kind: "NodePool", Name: "default", UID: "earlier"}},
-		"of something of a UID": {{Kind: "Deployment", Name: "default", UID: "pool"}},
+		"no owner":                       nil,
+		"an earlier pool":                {{Kind: "NodePool", Name: "default", UID: "earlier"}},
+		"another kind with the same UID": {{Kind: "Deployment", Name: "default", UID: "pool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := launch('T', 1)
 			c.OwnerReferences = owner
 			if ring := registrationhealth.ReadHistory(pool(), class(), noon).WithOutcomes(pool(), []*karpenter.NodeClaim{c}); len(ring.Records) != 0 {
-				t.Errorf("it counts: %s", ring.Encode())
+				t.Errorf("the claim counts: %s", ring.Encode())
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestOwners(t *testing.T) {
 
 // Claims that are read one by one or together, late or twice, give the same history if it contains
 // a failure. A history of successes may keep older ones.
-func TestSeenAnyhow(t *testing.T) {
+func TestHistoryDoesNotDependOnReadOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ends := rapid.StringMatching(`[TLR]{0,12}`).Draw(t, "ends")
 		var claims []*karpenter.NodeClaim
@@ -222,7 +222,7 @@ func TestSeenAnyhow(t *testing.T) {
 }
 
 // A pool that grows fast is not written in each reconcile.
-func TestMoreSuccessesSayNothingNew(t *testing.T) {
+func TestMoreSuccessesAreNotWritten(t *testing.T) {
 	p := pool()
 	var claims []*karpenter.NodeClaim
 	ring, written := registrationhealth.ReadHistory(p, class(), noon), 0
@@ -235,9 +235,9 @@ func TestMoreSuccessesSayNothingNew(t *testing.T) {
 		ring = next
 	}
 	if written != registrationhealth.HistorySize {
-		t.Errorf("it was written %d times for 100 nodes", written)
+		t.Errorf("the history was written %d times for 100 nodes", written)
 	}
 	if failed := ring.WithOutcomes(p, append(claims, launch('R', 101))); len(failed.Records) != registrationhealth.HistorySize || failed.Records[registrationhealth.HistorySize-1].OK {
-		t.Errorf("a failure after them is not seen: %s", failed.Encode())
+		t.Errorf("the history misses a later failure: %s", failed.Encode())
 	}
 }

@@ -61,7 +61,7 @@ func (a *api) removals(n int) []eviction.Removal {
 	return out
 }
 
-func TestOneAtATimeInOrder(t *testing.T) {
+func TestRemovalsStartInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
 		if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
@@ -86,11 +86,11 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 		}
 		end()
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the look waited %s", took)
+			t.Errorf("Remove blocked for %s", took)
 		}
 		time.Sleep(time.Second / 2)
 		if q.MayEvict(pod("p031")) || !q.MayEvict(pod("p032")) {
-			t.Error("a pod that is under way may be asked for, or one that is not may not")
+			t.Error("want no eviction of a pod in flight, and an eviction of one that is not started")
 		}
 		if err := q.Remove(t.Context(), append(a.removals(3), a.removal("late"))); err != nil {
 			t.Fatal(err)
@@ -98,13 +98,13 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(a.asked) != 33 || a.asked[32] != "late" || a.most != 32 {
-			t.Errorf("asked for %d, %d at a time: %v", len(a.asked), a.most, a.asked)
+			t.Errorf("requested %d removals, at most %d at once: %v", len(a.asked), a.most, a.asked)
 		}
 	})
 }
 
 // The last of 1,500 pods on 150 nodes is requested within seconds, and the reconcile never waits.
-func TestStorm(t *testing.T) {
+func TestManyRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: 20 * time.Millisecond}
 		q := eviction.New(32, time.Now)
@@ -117,7 +117,7 @@ func TestStorm(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if took := time.Since(began); waited != 0 || took > time.Second {
-			t.Errorf("the look waited %s, and all were asked for after %s", waited, took)
+			t.Errorf("Remove blocked for %s, and the last removal was requested after %s", waited, took)
 		}
 		time.Sleep(time.Second)
 	})
@@ -129,7 +129,7 @@ func (a *api) count() int {
 	return len(a.asked)
 }
 
-func TestBackoff(t *testing.T) {
+func TestEvictionBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := fault.F("evicting", fault.Throttled, "a budget")
 		a := &api{answer: func(string) error { return no }}
@@ -141,37 +141,37 @@ func TestBackoff(t *testing.T) {
 		} {
 			last := time.Now()
 			if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
-				t.Fatalf("a budget is no trouble: %v", err)
+				t.Fatalf("Remove returned an error for a pod's disruption budget: %v", err)
 			}
 			// A reconcile runs at least each second.
 			due := q.NextRetry(last)
 			if soon := want < time.Second; soon && !due.Equal(last.Add(want)) || !soon && !due.IsZero() || !q.NextRetry(last.Add(want)).IsZero() {
-				t.Errorf("after %s it is due at %s", want, due)
+				t.Errorf("after a wait of %s the next retry is at %s", want, due)
 			}
 			time.Sleep(want - 1)
 			if q.MayEvict(pod("p")) {
-				t.Fatalf("asked for before %s", want)
+				t.Fatalf("the eviction may be repeated before %s", want)
 			}
 			time.Sleep(1 * time.Nanosecond)
 			if !q.MayEvict(pod("p")) {
-				t.Fatalf("not asked for after %s", want)
+				t.Fatalf("the eviction may not be repeated after %s", want)
 			}
 		}
 		try, ok := q.LastAttempt(pod("p"))
 		if !ok || !errors.Is(try.Err, no) || !try.Since.Equal(began) {
-			t.Errorf("the answer is %+v, since %s", try, began)
+			t.Errorf("got attempt %+v since %s", try, began)
 		}
 		a.answer = nil
 		if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
 			t.Fatal(err)
 		}
 		if try, _ := q.LastAttempt(pod("p")); try.Err != nil || !try.Since.IsZero() || q.MayEvict(pod("p")) {
-			t.Errorf("after it was granted the answer is %+v", try)
+			t.Errorf("after a successful eviction the attempt is %+v", try)
 		}
 		time.Sleep(2 * time.Hour)
 		q.Prune()
 		if _, ok := q.LastAttempt(pod("p")); ok {
-			t.Error("it is remembered for ever")
+			t.Error("the last attempt is never removed")
 		}
 	})
 }
@@ -188,24 +188,24 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 		q := eviction.New(0, time.Now)
 		err := q.Remove(t.Context(), a.removals(10))
 		if len(a.asked) != 10 {
-			t.Errorf("one that fails holds up the others: %v", a.asked)
+			t.Errorf("a failed removal blocks the others: %v", a.asked)
 		}
 		if !fault.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "p003") || !strings.HasSuffix(err.Error(), "and 2 more failed pod removals") {
 			t.Errorf("%v", err)
 		}
 		for _, name := range []string{"p000", "p001"} {
 			if try, _ := q.LastAttempt(pod(name)); try.Err != nil {
-				t.Errorf("%s is gone, and counts as refused: %v", name, try.Err)
+				t.Errorf("%s is gone, but its attempt has the error %v", name, try.Err)
 			}
 		}
 		if err := q.Remove(t.Context(), nil); err != nil {
-			t.Errorf("reported twice: %v", err)
+			t.Errorf("the errors were returned twice: %v", err)
 		}
 	})
 }
 
 // Removals that hang time out and are then reported.
-func TestHanging(t *testing.T) {
+func TestUnansweredRemovalsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Hour}
 		q := eviction.New(2, time.Now)
@@ -214,36 +214,36 @@ func TestHanging(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		if _, ok := q.LastAttempt(pod("p000")); ok {
-			t.Error("it is late after 4 s")
+			t.Error("the removal timed out after 4 s")
 		}
 		time.Sleep(time.Second)
 		for _, name := range []string{"p000", "p004"} {
 			// One is in flight, and the other waits for it.
 			if try, ok := q.LastAttempt(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
-				t.Errorf("%s: no answer is %+v", name, try)
+				t.Errorf("%s: the attempt after a timeout is %+v", name, try)
 			}
 		}
 		if _, ok := q.LastAttempt(pod("another")); ok {
-			t.Error("a pod without a request is late")
+			t.Error("a pod without a request has an attempt")
 		}
 		time.Sleep(24 * time.Second)
 		if n := a.count(); n != 2 {
-			t.Errorf("%d are under way", n)
+			t.Errorf("%d removals are in flight, want 2", n)
 		}
 		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		if n := a.count(); n != 4 {
-			t.Errorf("%d were begun after the first gave way", n)
+			t.Errorf("%d removals were started after the first timed out, want 4", n)
 		}
 		// No reconcile ran for a while, so that another replica may lead.
 		time.Sleep(time.Minute)
 		if n := a.count(); n != 4 {
-			t.Errorf("%d were begun of a look of long ago", n)
+			t.Errorf("%d removals were started after an old reconcile, want 4", n)
 		}
 		if err := q.Remove(t.Context(), nil); !fault.Is(err, fault.Unknown) {
-			t.Errorf("the error is not reported: %v", err)
+			t.Errorf("the timeout was not returned: %v", err)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
