@@ -96,7 +96,7 @@ func TestHandleRejectsUnknownType(t *testing.T) {
 	h := newHarness(t)
 	err := h.handleFrom(t, "lifecycle", event.TerminateRequested{InstanceID: "i-1", Reason: "test"})
 	if !fault.Is(err, fault.Poison) {
-		t.Fatalf("got %v, want poison", err)
+		t.Fatalf("got %v, want kind poison", err)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestResolveQuickstartClass(t *testing.T) {
 	}
 }
 
-func TestAliasPinsAVersion(t *testing.T) {
+func TestAliasPinsVersion(t *testing.T) {
 	h := newHarness(t)
 	h.now = h.now.AddDate(0, 0, 14)
 	h.ec2.Advance()

@@ -106,7 +106,7 @@ func quiet() planning.Snapshot {
 func TestTypesMatchContract(t *testing.T) {
 	for _, spec := range event.Specs {
 		if got, want := slices.Contains(Types, spec.Type), slices.Contains(spec.Consumers, "disruption"); got != want {
-			t.Errorf("%s: listed %v, routed %v", spec.Type, got, want)
+			t.Errorf("%s: in Types %v, routed to disruption %v", spec.Type, got, want)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	ref, err := b.handleSnapshot(t, s)
 	if err != nil || len(b.said) != 1 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+		t.Fatalf("published %d (%v)", len(b.said), err)
 	}
 	first := proposal(t, b.said[0])
 	want := event.DisruptionProposed{
@@ -137,12 +137,12 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 		b.now = start.Add(tt.after)
 		s.TakenAt = b.now
 		if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != tt.said {
-			t.Fatalf("after %s: said %d (%v): %s", tt.after, len(b.said), err, b.said[len(b.said)-1].Data)
+			t.Fatalf("after %s: published %d (%v): %s", tt.after, len(b.said), err, b.said[len(b.said)-1].Data)
 		}
 	}
 	second := proposal(t, b.said[1])
 	if second.Phase != event.Confirmed || second.Proposal != first.Proposal || b.said[0].ID == b.said[1].ID {
-		t.Fatalf("said %+v", second)
+		t.Fatalf("published %+v", second)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
 	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+		t.Fatalf("published %d (%v)", len(b.said), err)
 	}
 	first := proposal(t, b.said[0])
 	if first.Phase != event.Proposed || first.Moved != 3 || !first.Plan.IsZero() || !slices.Equal(first.Claims, []string{"a", "b"}) ||
@@ -204,7 +204,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 		plans[intent.ID] = true
 	}
 	if len(plans) != 2 {
-		t.Fatal("a launch that may have failed is asked for again under the same id")
+		t.Fatal("a launch that may have failed is requested again with the same ID")
 	}
 }
 
@@ -213,20 +213,20 @@ func TestUnwritableReplacementIsDropped(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
 	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+		t.Fatalf("published %d (%v)", len(b.said), err)
 	}
 	s = carryProposal(s, proposal(t, b.said[0]), start)
 	b.now = start.Add(20 * time.Second)
 	s.TakenAt, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
-	s.NodeClasses[0].Spec.UserData = new("this is no TOML")
+	s.NodeClasses[0].Spec.UserData = new("not TOML")
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
-		t.Fatalf("it is wrong already: %+v", found)
+		t.Fatalf("the snapshot is invalid before the confirmation: %+v", found)
 	}
 	if last := proposal(t, b.said[len(b.said)-1]); last.Phase != event.Dropped || !last.Plan.IsZero() {
-		t.Fatalf("said %+v", last)
+		t.Fatalf("published %+v", last)
 	}
 }
 
@@ -235,14 +235,14 @@ func TestStaleSnapshotProposesNothing(t *testing.T) {
 		b := newHarness()
 		b.now = start.Add(off)
 		if _, err := b.handleSnapshot(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
-			t.Errorf("%s old: said %d (%v)", off, len(b.said), err)
+			t.Errorf("%s old: published %d (%v)", off, len(b.said), err)
 		}
 	}
 }
 
-// TestLastIdle: an idle snapshot is not evaluated again for five minutes, unless it changes or its
+// TestIdleSnapshotIsNotEvaluatedAgain: an idle snapshot is not evaluated again for five minutes, unless it changes or its
 // result changes with time.
-func TestLastIdle(t *testing.T) {
+func TestIdleSnapshotIsNotEvaluatedAgain(t *testing.T) {
 	looked := func(b *harness, s planning.Snapshot, after time.Duration) bool {
 		t.Helper()
 		ref := b.putSnapshot(t, planning.SnapshotKind, s)
@@ -266,13 +266,13 @@ func TestLastIdle(t *testing.T) {
 		after    time.Duration
 		want     bool
 	}{
-		{"the same", full(), full(), time.Minute, false},
-		{"almost five minutes", full(), full(), maxIdleTime - 1, false},
-		{"five minutes", full(), full(), maxIdleTime, true},
-		{"a clock went back", full(), full(), -1, true},
+		{"unchanged after a minute", full(), full(), time.Minute, false},
+		{"unchanged for less than maxIdleTime", full(), full(), maxIdleTime - 1, false},
+		{"unchanged for maxIdleTime", full(), full(), maxIdleTime, true},
+		{"the clock was set back", full(), full(), -1, true},
 		{"another", full(), quiet(), time.Minute, true},
-		{"there was something to do", quiet(), quiet(), time.Minute, true},
-		{"time will change it", moving, moving, time.Minute, true},
+		{"the first snapshot led to a command", quiet(), quiet(), time.Minute, true},
+		{"the result changes with time", moving, moving, time.Minute, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newHarness()
@@ -281,13 +281,13 @@ func TestLastIdle(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := looked(b, tt.other, tt.after); got != tt.want {
-				t.Fatalf("looked at again: %v", got)
+				t.Fatalf("evaluated again: %v", got)
 			}
 		})
 	}
 }
 
-func TestSameSnapshotSameFacts(t *testing.T) {
+func TestSameSnapshotGivesSameEvents(t *testing.T) {
 	b := newHarness()
 	for range 2 {
 		if _, err := b.handleSnapshot(t, quiet()); err != nil {
@@ -296,7 +296,7 @@ func TestSameSnapshotSameFacts(t *testing.T) {
 		b.now = b.now.Add(time.Minute)
 	}
 	if len(b.said) != 2 || b.said[0].ID != b.said[1].ID || string(b.said[0].Data) != string(b.said[1].Data) {
-		t.Fatalf("said %+v", b.said)
+		t.Fatalf("published %+v", b.said)
 	}
 }
 
@@ -318,10 +318,10 @@ func TestSavedIsZeroWithoutPrices(t *testing.T) {
 			}
 			change(b, &s)
 			if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-				t.Fatalf("said %d (%v)", len(b.said), err)
+				t.Fatalf("published %d (%v)", len(b.said), err)
 			}
 			if got := proposal(t, b.said[0]).SavedPerHr; got != 0 {
-				t.Fatalf("saves %v", got)
+				t.Fatalf("saves %v, want 0", got)
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestMissingCatalogueIsRetried(t *testing.T) {
 	s := quiet()
 	s.Catalogue = event.Ref{Kind: catalog.Kind, Digest: event.DigestOf([]byte("gone")), Size: 4}
 	if _, err := b.handleSnapshot(t, s); !fault.Is(err, fault.Retry) || len(b.said) > 0 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+		t.Fatalf("published %d (%v)", len(b.said), err)
 	}
 }
 
@@ -341,7 +341,7 @@ func TestUnreadableBudgetIsReported(t *testing.T) {
 	s := quiet()
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "lots"}}
 	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) > 0 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+		t.Fatalf("published %d (%v)", len(b.said), err)
 	}
 }
 
@@ -350,16 +350,16 @@ func TestHandleRejects(t *testing.T) {
 	foreign := quiet()
 	foreign.UID = "another"
 	if _, err := b.handleSnapshot(t, foreign); !fault.Is(err, fault.Poison) {
-		t.Errorf("a snapshot of another cluster: got %v", err)
+		t.Errorf("a snapshot of another cluster returned %v", err)
 	}
 	missing := event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}
 	if err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: start, Snapshot: missing})); !fault.Is(err, fault.Retry) {
-		t.Errorf("a snapshot that is missing: got %v", err)
+		t.Errorf("a missing snapshot returned %v", err)
 	}
 	if err := b.Handle(t.Context(), envelope(t, event.InventoryWanted{Asked: start})); !fault.Is(err, fault.Poison) {
-		t.Errorf("another type: got %v", err)
+		t.Errorf("another event type returned %v", err)
 	}
 	if len(b.said) > 0 {
-		t.Errorf("it said %d facts", len(b.said))
+		t.Errorf("published %d events", len(b.said))
 	}
 }

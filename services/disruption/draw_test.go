@@ -49,18 +49,18 @@ func TestRandomSetsAreTried(t *testing.T) {
 			p := newEvaluation(s, stock, Options{})
 			p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
 			if best := bestSet(p.firstWithinBudgets(p.wastefulNodes()), p.tryRepaired); best != nil {
-				t.Fatalf("the most wasteful nodes can go: %v", indexesOf(best.nodes))
+				t.Fatalf("the most wasteful nodes can be removed: %v", indexesOf(best.nodes))
 			}
 			found := Evaluate(s, stock, Options{}).Commands
 			if len(found) == 0 || found[0].Method != MultiNode || found[0].SavedPerHour <= 0 {
-				t.Fatalf("it finds %+v", found)
+				t.Fatalf("found %+v", found)
 			}
 			nodes := 0
 			for _, c := range found {
 				nodes += len(c.Nodes)
 			}
 			if nodes > 3 {
-				t.Errorf("%d of 30 nodes go, and a tenth may", nodes)
+				t.Errorf("%d of 30 nodes are removed, the budget is a tenth", nodes)
 			}
 			if diff := cmp.Diff(found, Evaluate(s, stock, Options{}).Commands); diff != "" {
 				t.Errorf("the same snapshot, and something else (-first +second):\n%s", diff)
@@ -85,13 +85,13 @@ func TestRandomSetsKeepOrderAndBudgets(t *testing.T) {
 	for range 200 {
 		set := p.drawSet(&falls, list, 4)
 		if !p.fitsBudgets(set, MultiNode.budgetReason()) {
-			t.Errorf("the budgets have no room for %v", indexesOf(set))
+			t.Errorf("%v exceeds the budgets", indexesOf(set))
 		}
 		last := -1
 		for _, c := range set {
 			i := slices.Index(list, c)
 			if i <= last {
-				t.Errorf("%v is not in the order of the list, or one of it comes twice", indexesOf(set))
+				t.Errorf("%v is not in the order of the list, or has a node twice", indexesOf(set))
 			}
 			last = i
 		}
@@ -101,9 +101,9 @@ func TestRandomSetsKeepOrderAndBudgets(t *testing.T) {
 		}
 	}
 	if len(seen) < 150 || full < 150 {
-		t.Errorf("of 200 sets %d are different, and %d as large as they may be", len(seen), full)
+		t.Errorf("of 200 sets %d are distinct, and %d have the largest size", len(seen), full)
 	}
 	if set := p.drawSet(&falls, list, len(list)); len(set) != 4 {
-		t.Errorf("%d nodes are drawn where four may go", len(set))
+		t.Errorf("drew %d nodes, the budget is four", len(set))
 	}
 }

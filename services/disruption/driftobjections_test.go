@@ -24,7 +24,7 @@ func TestDriftObjectionsAreReported(t *testing.T) {
 	found := Evaluate(s, fixture.Stock(s), Options{})
 	for _, k := range found.Kept {
 		if k.Rule != want[k.Node] {
-			t.Errorf("%s stays by %s: %s", k.Node, k.Rule, k.Detail)
+			t.Errorf("%s is kept by rule %s: %s", k.Node, k.Rule, k.Detail)
 		}
 	}
 	if len(found.Kept) != 2 {

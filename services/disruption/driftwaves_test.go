@@ -149,7 +149,7 @@ func (f *fleet) want(t *testing.T, story ...string) {
 
 // Each wave is twice the one before it, and begins when the nodes of that one have been ready for
 // the bake time.
-func TestDriftReplacesNodesInWaves(t *testing.T) {
+func TestDriftIsReplacedInWaves(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
 	f.run(240).want(t, "0s -2", "32m0s -4", "1h4m0s -8", "1h36m0s -6")
@@ -162,7 +162,7 @@ func TestDriftReplacesNodesInWaves(t *testing.T) {
 }
 
 // Budgets apply within a wave.
-func TestWaveKeepsToBudgets(t *testing.T) {
+func TestWaveRespectsBudgets(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
 	fixture.Budgets("1")(&f.NodePools[0])
@@ -173,7 +173,7 @@ func TestWaveKeepsToBudgets(t *testing.T) {
 		}
 	}
 	if len(f.story) != 2 {
-		t.Errorf("the first wave: %v", f.story)
+		t.Errorf("got the first wave %v", f.story)
 	}
 }
 
@@ -186,10 +186,10 @@ func TestBadImageStopsAfterCanary(t *testing.T) {
 		f.run(3*60).want(t, "0s -2")
 		rules, detail := f.kept()
 		if !slices.Equal(rules, []string{driftwaves.RuleHalted}) || !strings.Contains(detail, "RegistrationFailed") || !strings.Contains(detail, policy.DriftResume) {
-			t.Fatalf("nodes stay because of %v: %s", rules, detail)
+			t.Fatalf("nodes are kept by the rules %v: %s", rules, detail)
 		}
 		if problems := Evaluate(f.Snapshot, f.stock, Options{}).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "NodePool default: drift is halted: a launch failed") {
-			t.Errorf("somebody is told of %v", problems)
+			t.Errorf("got problems %v", problems)
 		}
 		f.began = f.TakenAt
 		return f

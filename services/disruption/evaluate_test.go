@@ -100,49 +100,49 @@ func TestEvaluate(t *testing.T) {
 		kept  []string
 	}{
 		{"nothing", fixture.Pool(), nil, nil, nil},
-		{"empty nodes, the dearer first", fixture.Pool(), []node{n("a", "t4g.large"), n("b", "t4g.xlarge")},
+		{"empty nodes, the more expensive first", fixture.Pool(), []node{n("a", "t4g.large"), n("b", "t4g.xlarge")},
 			[]string{"Emptiness -b", "Emptiness -a"}, nil},
 		{"pods that cost nothing to move", fixture.Pool(), []node{n("a", "t4g.large", with(1, small)), n("b", "t4g.large", with(3, huge), protected)},
 			[]string{"Emptiness -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
 		{"emptiness before drift", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.large", drift(time.Hour), with(1)), n("b", "t4g.large")},
 			[]string{"Emptiness -b"}, []string{"a budget"}},
-		{"the empty drifted first, then the oldest", fixture.Pool(never), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour)), n("c", "t4g.large", drift(time.Minute))},
+		{"the empty drifted node first, then the oldest", fixture.Pool(never), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour)), n("c", "t4g.large", drift(time.Minute))},
 			[]string{"Drift -c", "Drift -b +t4g.medium", "Drift -a +t4g.medium"}, nil},
-		{"no price rule", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
+		{"drift does not depend on prices", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
 			[]string{"Drift -a +t4g.medium"}, nil},
-		{"drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.HasTerminationGracePeriod = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
+		{"drift evicts protected pods with a termination grace period", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.HasTerminationGracePeriod = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
 			[]string{"Drift -a onto b +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
-		{"within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
+		{"drift within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
 			[]string{"Drift -b +t4g.medium"}, []string{"a budget"}},
-		{"drifted nodes of a static pool are replaced, whatever is on them", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},
+		{"drifted nodes of a static pool are replaced, with or without pods", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},
 			[]string{"StaticDrift -a +t4g.medium"}, []string{"b static"}},
-		{"not while there are too many", fixture.Pool(static(1)), []node{n("a", "t4g.medium", drift(1)), n("b", "t4g.medium")},
+		{"no drift of a static pool with too many nodes", fixture.Pool(static(1)), []node{n("a", "t4g.medium", drift(1)), n("b", "t4g.medium")},
 			nil, []string{"a no-replacement", "b static"}},
-		{"one node onto another", fixture.Pool(), []node{n("a", "t4g.large", with(1)), n("b", "t4g.large", with(2, huge), protected)},
+		{"one node replaced by a smaller one", fixture.Pool(), []node{n("a", "t4g.large", with(1)), n("b", "t4g.large", with(2, huge), protected)},
 			[]string{"SingleNodeConsolidation -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
 		{"no saving", fixture.Pool(), []node{n("a", "t4g.medium", with(3))}, nil, []string{"a no-saving"}},
-		{"two by one", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))},
+		{"two nodes replaced by one", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -a,b +t4g.medium"}, nil},
-		{"one onto the other where the budget allows one", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(2))},
+		{"a budget of one node", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(2))},
 			[]string{"SingleNodeConsolidation -a onto b"}, []string{"b receives-pods"}},
 		{"WhenEmpty", fixture.Pool(whenEmpty), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge")},
 			[]string{"Emptiness -b"}, []string{"a policy"}},
-		{"an empty node that the budget for empty nodes keeps", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge"), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
+		{"a budget of zero for empty nodes", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge"), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a budget"}},
-		{"and alone", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
+		{"a budget of zero for empty nodes, no other node", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
 		{"a budget that cannot be read", fixture.Pool(fixture.Budgets("lots")), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
-		{"pods that can be nowhere", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
-		{"and do not hold up the others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
+		{"pods that fit on no other node", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
+		{"pods that fit on no other node do not block others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a receives-pods"}},
-		{"no pod goes to a node on which another came lately", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1)), n("b", "t4g.medium", with(2), lately)},
+		{"pods are not moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1)), n("b", "t4g.medium", with(2), lately)},
 			nil, []string{"a no-saving", "b not-quiet"}},
-		{"unless its own node drifts", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), drift(1)), n("b", "t4g.medium", with(2), lately)},
+		{"pods of a drifted node are moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), drift(1)), n("b", "t4g.medium", with(2), lately)},
 			[]string{"Drift -a onto b"}, []string{"b not-quiet"}},
-		{"a pod of a StatefulSet keeps its node until it is gone", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1, ordered), ending), n("b", "t4g.medium", with(3), protected)},
+		{"a StatefulSet pod occupies its node until it has ended", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1, ordered), ending), n("b", "t4g.medium", with(3), protected)},
 			nil, []string{"a no-saving", "b pod-do-not-disrupt"}},
-		{"another does not", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), ending), n("b", "t4g.medium", with(3), protected)},
+		{"a Deployment pod does not occupy its node while it ends", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), ending), n("b", "t4g.medium", with(3), protected)},
 			[]string{"Emptiness -a"}, []string{"b pod-do-not-disrupt"}},
-		{"others' nodes are not told of", fixture.Pool(), []node{n("a", "t4g.medium", func(n *node) { n.Claim = "" })}, nil, nil},
+		{"unmanaged nodes are not reported", fixture.Pool(), []node{n("a", "t4g.medium", func(n *node) { n.Claim = "" })}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := fixture.Snapshot(tt.pool, tt.nodes...)
@@ -195,7 +195,7 @@ func phases(s planning.Snapshot) []string {
 	return out
 }
 
-func TestConfirmation(t *testing.T) {
+func TestConfirmProposals(t *testing.T) {
 	n := fixture.Node
 	pair := func() planning.Snapshot {
 		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1)))
@@ -215,39 +215,39 @@ func TestConfirmation(t *testing.T) {
 		then func(s *planning.Snapshot)
 		want []string
 	}{
-		{"too young", pair, planning.ConfirmAfter - 1, nil, nil},
+		{"proposed less than ConfirmAfter ago", pair, planning.ConfirmAfter - 1, nil, nil},
 		{"confirmed", pair, planning.ConfirmAfter, nil, []string{"confirmed MultiNodeConsolidation a,b"}},
 		{"confirmed, empty", alone, planning.ConfirmAfter, nil, []string{"confirmed Emptiness a"}},
 		{"confirmed, drifted", drifted, planning.ConfirmAfter, nil, []string{"confirmed Drift a"}},
-		{"proposed in the future: a clock is wrong", alone, -old, nil, nil},
-		{"of before methods were written down", alone, old, func(s *planning.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
-		{"its clock is the youngest claim's", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Proposal.ProposedAt = s.TakenAt }, nil},
-		{"a pod came to an empty node", alone, old, func(s *planning.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
-		{"a pod came and went", alone, old, func(s *planning.Snapshot) { s.Nodes[0].LastPodEvent = s.TakenAt.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
-		{"a node is protected now", pair, old, func(s *planning.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"proposed in the future", alone, -old, nil, nil},
+		{"proposed without a method, by an older version", alone, old, func(s *planning.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
+		{"the latest proposal of the claims counts", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Proposal.ProposedAt = s.TakenAt }, nil},
+		{"a pod was bound to an empty node", alone, old, func(s *planning.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
+		{"a pod was bound and removed", alone, old, func(s *planning.Snapshot) { s.Nodes[0].LastPodEvent = s.TakenAt.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
+		{"a node has do-not-disrupt now", pair, old, func(s *planning.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
 		{"a node is nominated now", pair, old, func(s *planning.Snapshot) { s.Nodes[0].NominatedUntil = s.TakenAt.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"a node is gone", pair, old, func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
-		{"a node goes", pair, old, func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true }, []string{"dropped MultiNodeConsolidation a"}},
-		{"it needs a new node, which it did not", func() planning.Snapshot {
+		{"a node was deleted", pair, old, func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
+		{"a node is being deleted", pair, old, func(s *planning.Snapshot) { s.Nodes[1].MarkedForDeletion = true }, []string{"dropped MultiNodeConsolidation a"}},
+		{"a replacement is needed now", func() planning.Snapshot {
 			return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge", with(1)), n("b", "t4g.large", with(1)))
 		}, old, func(s *planning.Snapshot) { with(2)(&s.Nodes[1]) }, []string{"proposed SingleNodeConsolidation b", "dropped SingleNodeConsolidation a"}},
-		{"there is no price any more", pair, old, func(s *planning.Snapshot) {
+		{"the price is unknown now", pair, old, func(s *planning.Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].Labels[corev1.LabelTopologyZone] = "mars"
 			}
 		}, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"the budget closes", pair, old, func(s *planning.Snapshot) { fixture.Budgets("1")(&s.NodePools[0]) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"the budget is too small now", pair, old, func(s *planning.Snapshot) { fixture.Budgets("1")(&s.NodePools[0]) }, []string{"dropped MultiNodeConsolidation a,b"}},
 		{"the pool is static now", alone, old, func(s *planning.Snapshot) { static(1)(&s.NodePools[0]) }, []string{"dropped Emptiness a"}},
-		{"it drifts no more", drifted, old, func(s *planning.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
-		{"it acts already", pair, old, func(s *planning.Snapshot) {
+		{"no longer drifted", drifted, old, func(s *planning.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
+		{"already in execution", pair, old, func(s *planning.Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].Proposal.ConfirmedAt = s.TakenAt
 			}
 		}, nil},
-		{"what was proposed keeps its place", second, old, func(s *planning.Snapshot) {
+		{"a proposal is kept although another node saves more", second, old, func(s *planning.Snapshot) {
 			s.Nodes = append(s.Nodes, n("c", "t4g.2xlarge"))
 		}, []string{"confirmed Emptiness a"}},
-		{"the older proposal first", second, old, func(s *planning.Snapshot) {
+		{"the older proposal has precedence", second, old, func(s *planning.Snapshot) {
 			younger := *s.Nodes[0].Proposal
 			younger.ID, younger.ProposedAt = "younger", younger.ProposedAt.Add(1)
 			s.Nodes[1].Proposal = &younger
@@ -257,7 +257,7 @@ func TestConfirmation(t *testing.T) {
 			s := tt.of()
 			found := Evaluate(s, fixture.Stock(s), Options{})
 			if len(found.Commands) == 0 {
-				t.Fatalf("nothing is proposed: %+v", found)
+				t.Fatalf("found no command: %+v", found)
 			}
 			later := carrying(s, found, tt.ago)
 			if tt.then != nil {
@@ -271,7 +271,7 @@ func TestConfirmation(t *testing.T) {
 }
 
 // A proposal's ID depends on the action and the claims, not on the time when it is found.
-func TestProposalIDs(t *testing.T) {
+func TestProposalID(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)))
 	first := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
 	other := func(change func(*planning.Snapshot)) string {
@@ -281,22 +281,22 @@ func TestProposalIDs(t *testing.T) {
 		return Evaluate(s, fixture.Stock(s), Options{}).Commands[0].Proposal
 	}
 	if other(func(s *planning.Snapshot) { s.TakenAt = s.TakenAt.Add(time.Hour) }) != first.Proposal {
-		t.Error("later it is another")
+		t.Error("another time gives another ID")
 	}
 	if other(func(s *planning.Snapshot) { s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0] }) != first.Proposal {
-		t.Error("in another order it is another")
+		t.Error("another order gives another ID")
 	}
 	for name, change := range map[string]func(*planning.Snapshot){
-		"another claim of the name": func(s *planning.Snapshot) { s.Nodes[0].ClaimUID = "uid-2" },
-		"another cluster":           func(s *planning.Snapshot) { s.UID = "v" },
-		"one node less":             func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] },
+		"another claim of the same name": func(s *planning.Snapshot) { s.Nodes[0].ClaimUID = "uid-2" },
+		"another cluster":                func(s *planning.Snapshot) { s.UID = "v" },
+		"one node fewer":                 func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] },
 	} {
 		if other(change) == first.Proposal {
-			t.Errorf("%s: it is the same", name)
+			t.Errorf("%s: got the same ID", name)
 		}
 	}
 	if first.Reason != karpenter.DisruptionReasonUnderutilized || first.PodsMoved != 2 || !first.Since.IsZero() || first.Why == "" {
-		t.Errorf("command %+v", first)
+		t.Errorf("got command %+v", first)
 	}
 }
 
@@ -319,11 +319,11 @@ func TestSpotToSpotGateOfSnapshot(t *testing.T) {
 	types := map[string]bool{}
 	for _, o := range found.Commands[0].Result.Nodes[0].Offerings {
 		if types[o.InstanceType] = true; o.CapacityType != karpenter.CapacityTypeSpot {
-			t.Errorf("option %+v", o)
+			t.Errorf("got option %+v", o)
 		}
 	}
 	if len(types) != 15 {
-		t.Errorf("%d types are left", len(types))
+		t.Errorf("%d instance types remain", len(types))
 	}
 }
 
@@ -342,13 +342,13 @@ func TestNodesWithBufferCapacity(t *testing.T) {
 	}
 }
 
-func TestProposalsAreDroppedOnce(t *testing.T) {
+func TestStaleProposalsAreDroppedOnce(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("b", "t4g.large"), fixture.Node("a", "t4g.large"), fixture.Node("c", "t4g.large"))
 	for i, id := range []string{"x", "x", "y"} {
 		s.Nodes[i].Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}
 	}
 	got := decidePhases(&s, nil)
 	if len(got) != 2 || got[0].phase != event.Dropped || got[0].Proposal != "x" || !slices.Equal(got[0].claims, []string{"a", "b"}) || got[1].Proposal != "y" {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v", got)
 	}
 }

@@ -54,27 +54,27 @@ func TestExpiration(t *testing.T) {
 		nodes []node
 		want  []string
 	}{
-		{"by force unless asked for", graceful(), forceful, []node{n("a", "t4g.medium", with(3), late)}, nil},
-		{"replaced before it ends", graceful(), nil, []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
-		{"an empty one goes", graceful(), nil, []node{n("a", "t4g.medium", late)}, []string{"Expiration -a"}},
-		{"not before its window", graceful(), nil, []node{n("a", "t4g.medium", with(3), ends(4*time.Hour+1))}, nil},
-		{"one that never ends", graceful(), nil, []node{n("a", "t4g.medium", with(3))}, nil},
-		{"the nearest end first", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), ends(time.Hour))},
+		{"disabled by default", graceful(), forceful, []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"replaced before its expiry", graceful(), nil, []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
+		{"an empty node is removed", graceful(), nil, []node{n("a", "t4g.medium", late)}, []string{"Expiration -a"}},
+		{"before its window", graceful(), nil, []node{n("a", "t4g.medium", with(3), ends(4*time.Hour+1))}, nil},
+		{"no expiry", graceful(), nil, []node{n("a", "t4g.medium", with(3))}, nil},
+		{"the earliest expiry first", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), ends(time.Hour))},
 			[]string{"Expiration -b +t4g.medium"}},
 		{"budgets for Drifted", graceful(reason("0", karpenter.DisruptionReasonDrifted)), nil, []node{n("a", "t4g.medium", with(3), late)}, nil},
-		{"not those for other reasons", graceful(reason("0", karpenter.DisruptionReasonUnderutilized)), nil, []node{n("a", "t4g.medium", with(3), late)},
+		{"budgets for other reasons do not apply", graceful(reason("0", karpenter.DisruptionReasonUnderutilized)), nil, []node{n("a", "t4g.medium", with(3), late)},
 			[]string{"Expiration -a +t4g.medium"}},
-		{"drift before it", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), drift(time.Hour))},
+		{"drift has precedence", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), drift(time.Hour))},
 			[]string{"Drift -b +t4g.medium"}},
 		{"a PodDisruptionBudget", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, blocked)}, nil},
 		{"do-not-disrupt", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, protected)}, nil},
-		{"though its drain has an end", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, blocked, bounded), n("b", "t4g.medium", with(3), late, protected, bounded)}, nil},
-		{"a static pool gets another, whatever is on it", graceful(static(2)), nil, []node{n("a", "t4g.medium", with(3)), n("b", "t4g.medium", with(1), late)},
+		{"protected pods with a termination grace period", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, blocked, bounded), n("b", "t4g.medium", with(3), late, protected, bounded)}, nil},
+		{"a node of a static pool is replaced, with or without pods", graceful(static(2)), nil, []node{n("a", "t4g.medium", with(3)), n("b", "t4g.medium", with(1), late)},
 			[]string{"Expiration -b +t4g.medium"}},
-		{"an annotation that cannot be read", graceful(), annotated(policy.ExpirationWindow, "1d"), []node{n("a", "t4g.medium", with(3), late)}, nil},
-		{"another that cannot be read", graceful(), annotated(policy.MinSaving, "lots"), []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
-		{"one that is misspelt", graceful(), annotated("joist.sh/expirations", "none"), []node{n("a", "t4g.medium", with(3), late)}, nil},
-		{"a zone that is none", graceful(fixture.Budgets("5")), annotated(policy.BudgetTimeZone, "Mars/Olympus"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"an expiration annotation that cannot be read", graceful(), annotated(policy.ExpirationWindow, "1d"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"another annotation that cannot be read", graceful(), annotated(policy.MinSaving, "lots"), []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
+		{"a misspelt annotation", graceful(), annotated("joist.sh/expirations", "none"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"an unknown time zone", graceful(fixture.Budgets("5")), annotated(policy.BudgetTimeZone, "Mars/Olympus"), []node{n("a", "t4g.medium", with(3), late)}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.edit != nil {
@@ -88,7 +88,7 @@ func TestExpiration(t *testing.T) {
 			}
 			for _, c := range found.Commands {
 				if c.Reason != karpenter.DisruptionReasonDrifted {
-					t.Errorf("budgets count it as %s", c.Reason)
+					t.Errorf("budgets count it for the reason %s", c.Reason)
 				}
 			}
 		})
@@ -97,16 +97,16 @@ func TestExpiration(t *testing.T) {
 
 // Each node has its own replacement time in the first half of the window, which every evaluation
 // computes alike. The times are spread evenly.
-func TestExpirationMoments(t *testing.T) {
+func TestReplacementTimes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
 		life, window, within time.Duration
 	}{
-		{"a tenth of its life", 100 * time.Hour, 0, 10 * time.Hour},
-		{"a day at most", 720 * time.Hour, 0, 24 * time.Hour},
-		{"as is written", 720 * time.Hour, 48 * time.Hour, 48 * time.Hour},
-		{"no longer than its life", time.Hour, 48 * time.Hour, time.Hour},
-		{"no life", 0, 0, 0},
+		{"a tenth of its lifetime", 100 * time.Hour, 0, 10 * time.Hour},
+		{"at most a day", 720 * time.Hour, 0, 24 * time.Hour},
+		{"the configured window", 720 * time.Hour, 48 * time.Hour, 48 * time.Hour},
+		{"at most its lifetime", time.Hour, 48 * time.Hour, time.Hour},
+		{"no lifetime", 0, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var quarters [4]int
@@ -117,17 +117,17 @@ func TestExpirationMoments(t *testing.T) {
 				from := replacementTime(&n, e)
 				since := from.Sub(n.ExpiresAt.Add(-tt.within))
 				if since < 0 || since > tt.within/2 || !from.Equal(replacementTime(&n, e)) {
-					t.Fatalf("%s of a window of %s", since, tt.within)
+					t.Fatalf("%s after the start of a window of %s", since, tt.within)
 				}
 				if tt.within > 0 {
 					quarters[min(3, int(since*8/tt.within))]++
 				}
 				if !replacementTime(&n, policy.ExpirationPolicy{Window: tt.window}).IsZero() {
-					t.Fatal("it is due though its pool does not ask for it")
+					t.Fatal("due although its pool does not request it")
 				}
 			}
 			if tt.within > 0 && slices.Min(quarters[:]) < count/5 {
-				t.Errorf("they come due at %v", quarters)
+				t.Errorf("distribution over the quarters: %v", quarters)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestExpirationSetsNextChange(t *testing.T) {
 		for _, at := range []time.Duration{-1, 0} {
 			s.TakenAt = found.NextChange.Add(at)
 			if got := len(Evaluate(s, stock, Options{}).Commands); got != int(at)+1 {
-				t.Fatalf("%d commands %s after %s", got, at, found.NextChange)
+				t.Fatalf("got %d commands at %s, want one more after %s", got, at, found.NextChange)
 			}
 		}
 	})
@@ -158,22 +158,22 @@ func TestExpirationSetsNextChange(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
-		{"nothing is due", time.Time{}, time.Minute, true},
-		{"not yet", start.Add(time.Minute), time.Minute - 1, true},
+		{"no replacement is due", time.Time{}, time.Minute, true},
+		{"before the replacement is due", start.Add(time.Minute), time.Minute - 1, true},
 		{"now", start.Add(time.Minute), time.Minute, false},
-		{"at any time", start, time.Nanosecond, false},
+		{"due at any time", start, time.Nanosecond, false},
 	} {
 		r := &LastIdle{}
 		r.recordIdle(body(0), Findings{NextChange: tt.next}, nil)
 		if got := r.isUnchanged(body(tt.after)); got != tt.want {
-			t.Errorf("%s: still at rest: %v", tt.name, got)
+			t.Errorf("%s: got unchanged %v", tt.name, got)
 		}
 	}
 	// An exhausted budget may allow a disruption at any time, regardless of other objections to the
 	// node.
 	s := fixture.Snapshot(graceful(fixture.Budgets("0")), fixture.Node("a", "t4g.medium", with(3), ends(time.Hour)))
 	if found := Evaluate(s, stock, Options{}); !found.NextChange.Equal(s.TakenAt) {
-		t.Errorf("rest until %s, taken %s, kept %+v", found.NextChange, s.TakenAt, found.Kept)
+		t.Errorf("next change at %s, snapshot taken at %s, kept %+v", found.NextChange, s.TakenAt, found.Kept)
 	}
 }
 
@@ -235,13 +235,13 @@ func (o *old) renew(n *node) {
 // A hundred nodes of the same age expire together. At most ten are replaced at once, all are
 // replaced before they expire, and only nodes that a PodDisruptionBudget blocked until then are
 // expired forcibly.
-func TestHundredOfOneAge(t *testing.T) {
+func TestHundredNodesOfSameAge(t *testing.T) {
 	for _, tt := range []struct {
 		name, window     string
 		life, last, step time.Duration
 	}{
-		{"a month and a day", "", 720 * time.Hour, 24 * time.Hour, 5 * time.Minute},
-		{"a day and two hours", "2h", 24 * time.Hour, 2 * time.Hour, 30 * time.Second},
+		{"lifetime of a month, default window", "", 720 * time.Hour, 24 * time.Hour, 5 * time.Minute},
+		{"lifetime of a day, window of two hours", "2h", 24 * time.Hour, 2 * time.Hour, 30 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := graceful(fixture.Budgets("10%"))
@@ -263,7 +263,7 @@ func TestHundredOfOneAge(t *testing.T) {
 			for o.TakenAt = end.Add(-tt.last); !o.TakenAt.After(end); o.TakenAt = o.TakenAt.Add(tt.step) {
 				o.step(stock)
 				if o.most > 10 {
-					t.Fatalf("%d go at once %s before the end", o.most, end.Sub(o.TakenAt))
+					t.Fatalf("%d nodes are replaced at once %s before their expiry", o.most, end.Sub(o.TakenAt))
 				}
 			}
 			if diff := cmp.Diff([]string{"n7", "n57"}, o.forced); diff != "" {
@@ -271,7 +271,7 @@ func TestHundredOfOneAge(t *testing.T) {
 			}
 			for _, n := range o.Nodes {
 				if !n.ExpiresAt.After(end) {
-					t.Errorf("%s is there still", n.Name)
+					t.Errorf("%s still exists", n.Name)
 				}
 			}
 			t.Logf("at most %d at once", o.most)
@@ -287,7 +287,7 @@ func TestExpiringNodesAreEligible(t *testing.T) {
 	s := fixture.Snapshot(pool, fixture.Node("late", "t4g.medium", with(3), late), fixture.Node("both", "t4g.medium", with(3), late, drift(time.Minute)),
 		fixture.Node("early", "t4g.medium", with(3), ends(99*time.Hour)))
 	if got := Evaluate(s, fixture.Stock(s), Options{}).Metrics.Eligible[karpenter.DisruptionReasonDrifted]; got != 2 {
-		t.Errorf("%d are eligible as drifted, want 2", got)
+		t.Errorf("%d nodes are eligible for the reason Drifted, want 2", got)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestEligibleNodes(t *testing.T) {
 }
 
 // An exhausted work limit counts once per evaluation, however many attempts reached it.
-func TestTimeouts(t *testing.T) {
+func TestTimeoutsAreCounted(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool())
 	p := newEvaluation(s, fixture.Stock(s), Options{})
 	p.countEligible()
@@ -74,13 +74,13 @@ func TestMetricsAreRecorded(t *testing.T) {
 	}
 	s.TakenAt = s.TakenAt.Add(-time.Hour)
 	if _, err := b.handleSnapshot(t, s); err == nil || looks != 3 {
-		t.Errorf("of a stale snapshot (%v) there are %d counts", err, looks-3)
+		t.Errorf("after a stale snapshot (%v) there are %d additional metrics", err, looks-3)
 	}
 }
 
 // The duration of each method is recorded in seconds of the service's clock, with or without
 // findings.
-func TestEvaluations(t *testing.T) {
+func TestEvaluationDurations(t *testing.T) {
 	b := newHarness()
 	at := b.Now()
 	b.Now = func() time.Time { at = at.Add(time.Second); return at }

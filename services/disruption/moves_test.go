@@ -21,7 +21,7 @@ func by(policy karpenter.ConsolidationPolicy) func(*karpenter.NodePool) {
 
 // Approved and rejected consolidation moves are counted for each NodePool, with a score for
 // Balanced ones. Moves that were proposed before, and empty nodes, are not counted.
-func TestMoves(t *testing.T) {
+func TestMovesAreCounted(t *testing.T) {
 	balanced, ordinary := by(karpenter.ConsolidationPolicyBalanced), by(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
 	proposed := func(n *node) {
 		n.Proposal = &planning.Proposal{ID: "other", Reason: "Underutilized", Method: string(SingleNode), ProposedAt: fixture.Taken.Add(-time.Minute)}
@@ -37,10 +37,10 @@ func TestMoves(t *testing.T) {
 		nodes []node
 		want  []string
 	}{
-		{"nobody asks what it is worth", ordinary, []node{large(1)}, []string{"approved default WhenEmptyOrUnderutilized"}},
-		{"it is worth it", balanced, []node{large(1), stays}, []string{"approved default Balanced", "approved default Balanced scored"}},
-		{"it is not", balanced, []node{large(3), stays}, []string{"rejected default Balanced", "rejected default Balanced scored"}},
-		{"it was proposed before", ordinary, []node{large(1, proposed)}, nil},
+		{"a policy without a score", ordinary, []node{large(1)}, []string{"approved default WhenEmptyOrUnderutilized"}},
+		{"the score is high enough", balanced, []node{large(1), stays}, []string{"approved default Balanced", "approved default Balanced scored"}},
+		{"the score is too low", balanced, []node{large(3), stays}, []string{"rejected default Balanced", "rejected default Balanced scored"}},
+		{"proposed before", ordinary, []node{large(1, proposed)}, nil},
 		{"a set", balanced, []node{fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)), full(1)}, []string{"approved default Balanced", "approved default Balanced scored"}},
 		{"an empty node", balanced, []node{fixture.Node("empty", "t4g.large")}, nil},
 	} {
@@ -55,7 +55,7 @@ func TestMoves(t *testing.T) {
 				case metric.ConsolidationScore.Name:
 					told = append(told, strings.Join(labels, " ")+" scored")
 					if (value >= 1/float64(karpenter.BalancedK)) != (labels[0] == "approved") {
-						t.Errorf("with the score %g it is %s", value, labels[0])
+						t.Errorf("a move with score %g is %s", value, labels[0])
 					}
 				}
 			}}.countFindings(found.Metrics)

@@ -34,7 +34,7 @@ func (p *evaluation) all() []*candidate.Candidate {
 
 // Three or more nodes are not tried if they waste less than several replacements would have to
 // save, even if one node could replace them, as here.
-func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
+func TestSetsWithLittleWasteAreNotTried(t *testing.T) {
 	for _, tt := range []struct {
 		nodes    int
 		waste    float64
@@ -47,11 +47,11 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 		p := passOver(tt.nodes, pods("p", 1, "1"))
 		p.shadowPrices = consolidation.ShadowPrices{Core: p.candidates[0].Price * (1 - tt.waste)}
 		if got := p.isHopeless(p.all()); got != tt.hopeless {
-			t.Errorf("%d nodes that waste %v of their price are hopeless: %v", tt.nodes, tt.waste, got)
+			t.Errorf("%d nodes that waste %v of their price: hopeless %v", tt.nodes, tt.waste, got)
 		}
 		tried := p.tryRepaired(p.all(), func(*attempt) bool { return true })
 		if looked := p.simulation != nil; looked == tt.hopeless {
-			t.Errorf("%d nodes that waste %v of their price are simulated: %v (%+v)", tt.nodes, tt.waste, looked, tried)
+			t.Errorf("%d nodes that waste %v of their price: simulated %v (%+v)", tt.nodes, tt.waste, looked, tried)
 		}
 	}
 }
@@ -60,16 +60,16 @@ func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 func TestPlacementWithoutPods(t *testing.T) {
 	p := passOver(3)
 	if a := p.tryRepaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
-		t.Errorf("three nodes without pods: %+v", a)
+		t.Errorf("for three nodes without pods got %+v", a)
 	}
 	if p.simulation != nil {
-		t.Error("it was rehearsed")
+		t.Error("the attempt was simulated")
 	}
 }
 
 // Fewer nodes of a list are tried until the result is worse; this applies only after a first set
 // was found.
-func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
+func TestSetIsReducedUntilItIsWorse(t *testing.T) {
 	list := passOver(20).all()
 	for _, tt := range []struct {
 		name string
@@ -78,10 +78,10 @@ func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 		saved       map[int]float64
 		tried, want []int
 	}{
-		{"nothing is found", nil, []int{20, 16, 12, 9, 7, 5, 4, 3, 2}, nil},
-		{"fewer move pods that save less than the average", map[int]float64{20: 20, 16: 15}, []int{20, 16}, []int{20}},
-		{"fewer leave out pods that save little", map[int]float64{20: 20, 16: 19, 12: 18, 9: 14}, []int{20, 16, 12, 9}, []int{12}},
-		{"it is found late, and then worse", map[int]float64{12: 12, 7: 11}, []int{20, 16, 12, 9}, []int{12}},
+		{"no set is good", nil, []int{20, 16, 12, 9, 7, 5, 4, 3, 2}, nil},
+		{"a smaller set saves less per pod", map[int]float64{20: 20, 16: 15}, []int{20, 16}, []int{20}},
+		{"smaller sets save more per pod", map[int]float64{20: 20, 16: 19, 12: 18, 9: 14}, []int{20, 16, 12, 9}, []int{12}},
+		{"the first good set is small, and the next one is worse", map[int]float64{12: 12, 7: 11}, []int{20, 16, 12, 9}, []int{12}},
 	} {
 		var tried []int
 		best := bestSet(list, func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
@@ -103,7 +103,7 @@ func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 }
 
 // Sets are drawn up to the limit, and only a few more after the first good one.
-func TestDrawingStopsSoonAfterSuccess(t *testing.T) {
+func TestDrawingStopsSoonAfterGoodSet(t *testing.T) {
 	for _, tt := range []struct{ good, least, most int }{
 		// A set that is drawn twice is tried once, but counts as two draws.
 		{0, maxDraws / 2, maxDraws}, {1, drawsAfterFirst / 2, 1 + drawsAfterFirst}, {20, 20, 20 + drawsAfterFirst},
@@ -118,12 +118,12 @@ func TestDrawingStopsSoonAfterSuccess(t *testing.T) {
 			offered++
 			a := &attempt{Command: Command{SavedPerHour: float64(offered), PodsMoved: 1}, nodes: nodes}
 			if !better(a) {
-				t.Errorf("the %dth good set saves more than those before it, and is no better", offered)
+				t.Errorf("good set %d saves more than those before it, but is not better", offered)
 			}
 			return a
 		})
 		if tried < tt.least || tried > tt.most || (best != nil) != (tt.good > 0) || best != nil && best.SavedPerHour != float64(offered) {
-			t.Errorf("with the %dth set good, %d are tried, and the best is %+v", tt.good, tried, best)
+			t.Errorf("with good set %d, %d sets are tried, and the best is %+v", tt.good, tried, best)
 		}
 	}
 }

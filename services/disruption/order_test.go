@@ -34,12 +34,12 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 		old, new func(*node)
 		want     string
 	}{
-		{"nothing is on its way", func(*node) {}, func(*node) {}, both},
-		{"a node joins for others", func(*node) {}, joins, both},
-		{"a node joins for one that consolidation replaces", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), joins, ""},
-		{"it is to be launched", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(n *node) { n.Name, n.Claim = "other", "other" }, ""},
-		{"it has joined", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(*node) {}, both},
-		{"a node joins for one that drift replaces", replaced(karpenter.DisruptionReasonDrifted, fixture.Taken), joins, both},
+		{"no replacement is in progress", func(*node) {}, func(*node) {}, both},
+		{"a node is created for other pods", func(*node) {}, joins, both},
+		{"a consolidation's replacement is not initialized", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), joins, ""},
+		{"a consolidation's replacement is not created", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(n *node) { n.Name, n.Claim = "other", "other" }, ""},
+		{"a consolidation's replacement is initialized", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(*node) {}, both},
+		{"a drift replacement is not initialized", replaced(karpenter.DisruptionReasonDrifted, fixture.Taken), joins, both},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := fixture.Node
@@ -51,7 +51,7 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 				n("old", "t4g.medium", used("1500m"), tt.old), n("new", "t4g.medium", used("1500m"), tt.new))
 			found := Evaluate(s, fixture.Stock(s), Options{})
 			if got := strings.Join(all(s, found), "; "); got != tt.want {
-				t.Errorf("it does %q, want %q", got, tt.want)
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			i := slices.IndexFunc(found.Kept, func(k Kept) bool { return k.Node == "a" })
 			if waits := i >= 0 && found.Kept[i].Rule == RuleTurn; waits != (tt.want == "") {
@@ -74,7 +74,7 @@ func TestFirstSetsSaveMost(t *testing.T) {
 		p.findSets()
 		for i, c := range p.findings.Commands {
 			if each := c.SavedPerHour / float64(c.PodsMoved); i > 0 && each < fair {
-				t.Errorf("seed %d: set %d saves $%.5f for each pod, and $%.5f is fair", seed, i, each, fair)
+				t.Errorf("seed %d: set %d saves $%.5f per pod, the fair saving is $%.5f", seed, i, each, fair)
 			}
 		}
 		if several += max(len(p.findings.Commands)-1, 0); !p.hasDeferred {
@@ -82,10 +82,10 @@ func TestFirstSetsSaveMost(t *testing.T) {
 		}
 		late++
 		if len(p.findings.Commands) == 0 {
-			t.Errorf("seed %d: a set was put off, and nothing is done", seed)
+			t.Errorf("seed %d: a set was deferred, but there is no command", seed)
 		}
 	}
 	if several == 0 || late == 0 {
-		t.Errorf("%d sets came after others and %d passes put one off: nothing was tried", several, late)
+		t.Errorf("%d passes had several sets and %d deferred a set, want at least one of each", several, late)
 	}
 }

@@ -34,36 +34,36 @@ func tight(second string) planning.Snapshot {
 		n("x", "t4g.xlarge", used("2400m")), n("y", "t4g.xlarge", used(second)))
 }
 
-func TestUnplaceableNodesStay(t *testing.T) {
+func TestUnplaceableNodesAreKept(t *testing.T) {
 	for _, tt := range []struct{ name, second, want, kept string }{
-		{"the large pod takes the room of two small ones", "1900m", "", "full would-not-land"},
-		{"there is room for all of them anyhow", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
+		{"the large pod uses the capacity of two small ones", "1900m", "", "full would-not-land"},
+		{"all pods fit in any order", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tight(tt.second)
 			found := Evaluate(s, fixture.Stock(s), Options{})
 			if got := strings.Join(all(s, found), "; "); got != tt.want {
-				t.Errorf("it does %q", got)
+				t.Errorf("got %q", got)
 			}
 			kept := ""
 			for _, k := range found.Kept {
 				if k.Node == "full" {
 					kept = k.Node + " " + k.Rule
 					if k.Detail != "1 of 3 pods would not fit where kube-scheduler places the others" {
-						t.Errorf("it is told %q", k.Detail)
+						t.Errorf("got detail %q", k.Detail)
 					}
 				}
 			}
 			if kept != tt.kept {
-				t.Errorf("it keeps %q", kept)
+				t.Errorf("got kept %q", kept)
 			}
 		})
 	}
 }
 
-// TestProposedIsTriedAgain uses a proposal in a snapshot in which a pod was added to one of the
+// TestProposalIsSimulatedAgain uses a proposal in a snapshot in which a pod was added to one of the
 // kept nodes.
-func TestProposedIsTriedAgain(t *testing.T) {
+func TestProposalIsSimulatedAgain(t *testing.T) {
 	s := tight("1400m")
 	proposed := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
 	again := func(second string) Findings {
@@ -74,10 +74,10 @@ func TestProposedIsTriedAgain(t *testing.T) {
 		return Evaluate(s, fixture.Stock(s), Options{})
 	}
 	if found := again("1400m"); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
-		t.Errorf("nothing changed, and it is not proposed any more: %+v", found)
+		t.Errorf("nothing changed, but it is no longer proposed: %+v", found)
 	}
 	if found := again("1900m"); len(found.Commands) > 0 || found.Kept[0].Rule != RuleWouldNotLand {
-		t.Errorf("it would not land now, and it is %+v", found)
+		t.Errorf("the pods no longer fit, but got %+v", found)
 	}
 }
 
@@ -92,14 +92,14 @@ func TestCommandsFitKubeScheduler(t *testing.T) {
 		simulation := solver.NewSimulation(prepareSnapshot(s), stock)
 		for _, c := range Evaluate(s, stock, Options{}).Commands {
 			if left := simulation.FindStrandedPods(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
-				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, describeFindings(s, c), len(left), c.PodsMoved)
+				t.Errorf("seed %d: %s leaves %d of %d pods without capacity", seed, describeFindings(s, c), len(left), c.PodsMoved)
 			}
 			simulation.Commit(c.Result, c.Nodes...)
 			commands, moved = commands+1, moved+c.PodsMoved
 		}
 	}
-	t.Logf("%d commands move %d pods", commands, moved)
+	t.Logf("%d commands, %d pods moved", commands, moved)
 	if commands < 8 || moved < 400 {
-		t.Error("too little is moved to prove anything")
+		t.Error("fewer than 8 commands or 400 moved pods")
 	}
 }

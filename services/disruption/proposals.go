@@ -69,7 +69,7 @@ func (p *evaluation) retryProposal(g carriedProposal) attempt {
 	}
 	a := p.tryCommand(m, g.nodes)
 	if a.isGood() && p.proposalID(&a) != g.ID {
-		a.objection = candidate.Objection{Rule: RuleOverturned, Detail: "the earlier proposal for it is not what would be done now"}
+		a.objection = candidate.Objection{Rule: RuleOverturned, Detail: "an earlier proposal for it is no longer the best action"}
 	}
 	a.Since = g.ProposedAt
 	return a

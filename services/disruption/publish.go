@@ -31,7 +31,7 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 		}
 		if d.phase == event.Confirmed {
 			if err := s.storePlan(ctx, from, d, &body); err != nil {
-				return fmt.Errorf("planning what replaces the nodes of proposal %s: %w", d.Proposal, err)
+				return fmt.Errorf("planning the replacements of proposal %s: %w", d.Proposal, err)
 			}
 		}
 		fact, err := maker.New(s.Now(), body, &e)
@@ -63,7 +63,7 @@ func (s Service) reportKept(ctx context.Context, e event.Envelope, from decision
 			return err
 		}
 		if err := queue.Publish(ctx, s.Bus, fact); err != nil {
-			return fmt.Errorf("publishing why nodes stay: %w", err)
+			return fmt.Errorf("publishing the reasons why nodes are kept: %w", err)
 		}
 	}
 	s.ReportSchedule.recordReport(from.snapshot.TakenAt)

@@ -126,7 +126,7 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 		going += len(c.Nodes)
 		allowed, err := budget.AllowedDisruptions(&s.NodePools[0], total, c.Reason, s.TakenAt)
 		if err != nil || busy+going > allowed {
-			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", describeFindings(s, c), busy+going, allowed, err)
+			t.Fatalf("%s: %d nodes are removed or disrupted, the limit is %d (%v)", describeFindings(s, c), busy+going, allowed, err)
 		}
 		pods := map[string]bool{}
 		for _, i := range c.Nodes {
@@ -150,19 +150,19 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 		seen[k.Index] = true
 	}
 	if len(seen) != len(s.Nodes) {
-		t.Fatalf("%d of %d nodes are told of", len(seen), len(s.Nodes))
+		t.Fatalf("%d of %d nodes have a command or a reason", len(seen), len(s.Nodes))
 	}
 }
 
 func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]bool) {
 	if n.MarkedForDeletion || !n.Initialized || n.DoNotDisrupt || n.NominatedUntil.After(s.TakenAt) || n.Proposal != nil {
-		t.Fatalf("%s takes %+v", describeFindings(s, c), n)
+		t.Fatalf("%s removes %+v", describeFindings(s, c), n)
 	}
 	if quiet := s.TakenAt.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
-		t.Fatalf("%s takes a node that is not quiet", describeFindings(s, c))
+		t.Fatalf("%s removes a node within consolidateAfter", describeFindings(s, c))
 	}
 	if (n.Drift != nil) != (c.Method == Drift) && c.Method == Drift {
-		t.Fatalf("%s takes a node that has not drifted", describeFindings(s, c))
+		t.Fatalf("%s removes a node that has not drifted", describeFindings(s, c))
 	}
 	for _, class := range n.Pods {
 		for _, pod := range class.Pods {
@@ -177,12 +177,12 @@ func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]b
 // placed checks that each moved pod is placed once, on a node that is kept.
 func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
 	if len(pods) != c.PodsMoved {
-		t.Fatalf("%s says %d pods move, and it are %d", describeFindings(s, c), c.PodsMoved, len(pods))
+		t.Fatalf("%s reports %d moved pods, but moves %d", describeFindings(s, c), c.PodsMoved, len(pods))
 	}
 	for _, n := range c.Result.Nominations {
 		for i, host := range s.Nodes {
 			if host.Name == n.Node && (gone[i] || host.MarkedForDeletion || !host.Initialized || !host.Ready || host.Proposal != nil) {
-				t.Fatalf("%s puts a pod on %s, which does not stay", describeFindings(s, c), n.Node)
+				t.Fatalf("%s moves a pod to %s, which is removed or not ready", describeFindings(s, c), n.Node)
 			}
 		}
 		delete(pods, n.Pod.UID)
@@ -195,10 +195,10 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 		}
 	}
 	if len(pods) > 0 || len(c.Result.Unplaced) > 0 {
-		t.Fatalf("%s loses the pods %v", describeFindings(s, c), pods)
+		t.Fatalf("%s leaves the pods %v without a node", describeFindings(s, c), pods)
 	}
 	if worst := c.SavedPerHour + c.Result.PricePerHour - price; worst <= 0 && c.Method != Drift {
-		t.Fatalf("%s saves %v if the dearest options are launched", describeFindings(s, c), worst)
+		t.Fatalf("%s saves %v if the most expensive options are launched", describeFindings(s, c), worst)
 	}
 }
 
@@ -236,7 +236,7 @@ func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
 
 var cat = planningtest.NewCatalogue()
 
-func TestCommandsKeepEveryRule(t *testing.T) {
+func TestCommandsKeepInvariants(t *testing.T) {
 	methods := map[Method]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawCluster(t)
@@ -249,10 +249,10 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 			}
 		}
 		if again := Evaluate(s, stock, Options{}); fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", found) {
-			t.Fatal("the same snapshot gives other findings")
+			t.Fatal("a second evaluation gives other findings")
 		}
 		if after, _ := json.Marshal(s); string(after) != string(before) {
-			t.Fatal("the snapshot was changed")
+			t.Fatal("the evaluation changed the snapshot")
 		}
 		// Proposed commands are found again in the next snapshot and confirmed.
 		later := carrying(s, found, planning.ConfirmAfter)
@@ -269,7 +269,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 	t.Logf("commands: %v", methods)
 	for _, m := range []Method{Emptiness, Drift, MultiNode, SingleNode} {
 		if methods[m] == 0 {
-			t.Errorf("no command of %s: the clusters prove nothing of it", m)
+			t.Errorf("the random clusters gave no command of %s", m)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func TestConsolidationEnds(t *testing.T) {
 				return
 			}
 			if pass == 30 {
-				t.Fatalf("there is no end: %v", all(s, found))
+				t.Fatalf("consolidation does not end: %v", all(s, found))
 			}
 			simulation := solver.NewSimulation(s, stock)
 			for _, c := range found.Commands {

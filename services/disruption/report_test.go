@@ -62,7 +62,7 @@ func TestKeptNodesAreReported(t *testing.T) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
 		}, nil},
 		// Karpenter checks pods before consolidateAfter.
-		{"a protected pod of a pool that never consolidates", func(n *planning.Node, p *karpenter.NodePool) {
+		{"a protected pod, pool without consolidation", func(n *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
 			n.Pods = []planning.PodClass{fixture.Pods("web", 1, "100m", "100Mi")}
 			n.Pods[0].Spec.DoNotDisrupt = "true"
@@ -104,7 +104,7 @@ func TestReportsAreFew(t *testing.T) {
 	refusing.Bus = refuses{}
 	ref := b.putSnapshot(t, planning.SnapshotKind, annotated())
 	if err := refusing.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref})); !fault.Is(err, fault.Throttled) {
-		t.Fatalf("publishing fails with %v", err)
+		t.Fatalf("a failed publication returned %v", err)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -193,7 +193,7 @@ func TestReportsAreBounded(t *testing.T) {
 				t.Errorf("%d nodes are reported, and %d are not", claims, unreported)
 			}
 			if got := len(report) > 1 || report[0].Detail != ""; got != c.details && c.detail != "" {
-				t.Errorf("it has details: %v", got)
+				t.Errorf("got details %v", got)
 			}
 		})
 	}

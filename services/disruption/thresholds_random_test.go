@@ -87,7 +87,7 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 				continue
 			}
 			if price := c.SavedPerHour + c.Result.PricePerHour; c.SavedPerHour < p.MinSaving || c.SavedPerHour < p.MinSavingPart*price-1e-9 {
-				t.Fatalf("%s saves $%v of %v", describeFindings(s, c), c.SavedPerHour, price)
+				t.Fatalf("%s saves $%v of $%v an hour", describeFindings(s, c), c.SavedPerHour, price)
 			}
 			if youngest < p.Cooldown || p.EvictionsPerHour.IsSet() && youngest < time.Hour {
 				t.Fatalf("%s moves a pod that is %s old", describeFindings(s, c), youngest)
@@ -97,7 +97,7 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 			}
 			for app, moved := range seen.moved {
 				if most := p.EvictionsPerHour.CountOf(seen.pods[app]); moves(s, c, app) && seen.young[app]+moved > most {
-					t.Fatalf("%s: %d pods of %s move after %d, and %d may", describeFindings(s, c), moved, app, seen.young[app], most)
+					t.Fatalf("%s: %d pods of %s move after %d, the limit is %d", describeFindings(s, c), moved, app, seen.young[app], most)
 				}
 			}
 		}

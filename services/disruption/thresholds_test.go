@@ -57,22 +57,22 @@ func TestThresholds(t *testing.T) {
 		problem    bool
 	}{
 		{"nothing", nil, two, both, none, false},
-		{"a saving that is made", []string{policy.MinSaving, "0.29"}, two, both, none, false},
-		{"a saving that is not", []string{policy.MinSaving, "0.30"}, two, none, kept(thresholds.RuleMinSaving), false},
-		{"a part that is saved", []string{policy.MinSavingPercent, "87%"}, two, both, none, false},
-		{"a part that is not, and one alone saves all that it costs", []string{policy.MinSavingPercent, "88%"}, two, one, []string{"b receives-pods"}, false},
-		{"it pays back", []string{policy.Payback, "1h", policy.EvictionCost, "0.14"}, two, both, none, false},
-		{"it does not, and one alone does", []string{policy.Payback, "1h", policy.EvictionCost, "0.15"}, two, one, []string{"b receives-pods"}, false},
-		{"neither does", []string{policy.Payback, "1h", policy.EvictionCost, "0.17"}, two, none, kept(thresholds.RulePayback), false},
-		{"nothing is young", []string{policy.Cooldown, "1h"}, two, both, none, false},
-		{"one is young, and may receive", []string{policy.Cooldown, "1h"}, young, one, []string{"b cool-down"}, false},
-		{"both may move", []string{policy.EvictionsPerHour, "2"}, two, both, none, false},
-		{"one may move", []string{policy.EvictionsPerHour, "50%"}, two, one, []string{"b receives-pods"}, false},
-		{"one has moved", []string{policy.EvictionsPerHour, "50%"}, young, none, kept(thresholds.RuleEvictions), false},
-		{"empty nodes cool nowhere", []string{policy.Cooldown, "48h", policy.MinSaving, "100", policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large")}, []string{"Emptiness -a"}, none, false},
-		{"pods that cost nothing to move are moved", []string{policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large", with(1, cheap))}, none, []string{"a " + thresholds.RuleEvictions}, false},
-		{"what cannot be read", []string{policy.MinSaving, "a lot"}, append(slices.Clone(two), n("c", "t4g.large")), []string{"Emptiness -c"}, kept(thresholds.RuleUnreadable), true},
-		{"drift is not held back", []string{policy.MinSaving, "a lot"}, []node{n("a", "t4g.large", with(3), drift(time.Hour))}, []string{"Drift -a +t4g.medium"}, none, true},
+		{"a saving above the threshold", []string{policy.MinSaving, "0.29"}, two, both, none, false},
+		{"a saving below the threshold", []string{policy.MinSaving, "0.30"}, two, none, kept(thresholds.RuleMinSaving), false},
+		{"a percentage above the threshold", []string{policy.MinSavingPercent, "87%"}, two, both, none, false},
+		{"a percentage below the threshold; one node alone saves 100%", []string{policy.MinSavingPercent, "88%"}, two, one, []string{"b receives-pods"}, false},
+		{"payback in time", []string{policy.Payback, "1h", policy.EvictionCost, "0.14"}, two, both, none, false},
+		{"payback too late; one node alone pays back in time", []string{policy.Payback, "1h", policy.EvictionCost, "0.15"}, two, one, []string{"b receives-pods"}, false},
+		{"payback too late for one node alone", []string{policy.Payback, "1h", policy.EvictionCost, "0.17"}, two, none, kept(thresholds.RulePayback), false},
+		{"no young pods", []string{policy.Cooldown, "1h"}, two, both, none, false},
+		{"a node with young pods receives pods", []string{policy.Cooldown, "1h"}, young, one, []string{"b cool-down"}, false},
+		{"two pods may move", []string{policy.EvictionsPerHour, "2"}, two, both, none, false},
+		{"one of two pods may move", []string{policy.EvictionsPerHour, "50%"}, two, one, []string{"b receives-pods"}, false},
+		{"one of two pods has moved", []string{policy.EvictionsPerHour, "50%"}, young, none, kept(thresholds.RuleEvictions), false},
+		{"empty nodes have no cool-down", []string{policy.Cooldown, "48h", policy.MinSaving, "100", policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large")}, []string{"Emptiness -a"}, none, false},
+		{"pods that cost nothing to move count", []string{policy.EvictionsPerHour, "0"}, []node{n("a", "t4g.large", with(1, cheap))}, none, []string{"a " + thresholds.RuleEvictions}, false},
+		{"a threshold that cannot be read", []string{policy.MinSaving, "a lot"}, append(slices.Clone(two), n("c", "t4g.large")), []string{"Emptiness -c"}, kept(thresholds.RuleUnreadable), true},
+		{"thresholds do not apply to drift", []string{policy.MinSaving, "a lot"}, []node{n("a", "t4g.large", with(3), drift(time.Hour))}, []string{"Drift -a +t4g.medium"}, none, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := fixture.Snapshot(fixture.Pool(asking(tt.asks...)), tt.nodes...)
@@ -95,7 +95,7 @@ func TestThresholds(t *testing.T) {
 }
 
 // Earlier proposals are checked again, with the pods that were moved since.
-func TestThresholdsOfProposals(t *testing.T) {
+func TestThresholdsApplyToProposals(t *testing.T) {
 	carries := func(id string) func(*node) {
 		return func(n *node) {
 			n.Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), ProposedAt: fixture.Taken.Add(-time.Minute)}
@@ -123,7 +123,7 @@ func TestThresholdsOfProposals(t *testing.T) {
 }
 
 // A snapshot is not idle if nodes may become disruptable as time passes.
-func TestThresholdsAndLastIdle(t *testing.T) {
+func TestThresholdsAndIdleSnapshots(t *testing.T) {
 	n := func(name string, age time.Duration) node {
 		return fixture.Node(name, "t4g.xlarge", with(2), aged("web", age))
 	}
@@ -133,10 +133,10 @@ func TestThresholdsAndLastIdle(t *testing.T) {
 		age   time.Duration
 		still bool
 	}{
-		{"a saving that no time brings", []string{policy.MinSaving, "100"}, 2 * time.Hour, true},
+		{"a saving that does not change with time", []string{policy.MinSaving, "100"}, 2 * time.Hour, true},
 		{"cool-down", []string{policy.Cooldown, "1h"}, time.Minute, false},
-		{"pods that have moved", []string{policy.EvictionsPerHour, "10"}, time.Minute, false},
-		{"a set that is too many", []string{policy.EvictionsPerHour, "2", policy.MinSaving, "0.2"}, 2 * time.Hour, false},
+		{"a pod may be moved later", []string{policy.EvictionsPerHour, "10"}, time.Minute, false},
+		{"a smaller set is possible", []string{policy.EvictionsPerHour, "2", policy.MinSaving, "0.2"}, 2 * time.Hour, false},
 	} {
 		s := fixture.Snapshot(fixture.Pool(asking(tt.asks...)), n("a", tt.age), n("b", tt.age))
 		body := event.ClusterSnapshot{Taken: s.TakenAt, Snapshot: event.Ref{Digest: "d"}}
@@ -144,7 +144,7 @@ func TestThresholdsAndLastIdle(t *testing.T) {
 		r := &LastIdle{}
 		r.recordIdle(body, found, nil)
 		if len(found.Commands) > 0 || r.isUnchanged(body) != tt.still {
-			t.Errorf("%s: still %v, %v, %+v", tt.name, r.isUnchanged(body), all(s, found), found.Kept)
+			t.Errorf("%s: got unchanged %v, %v, %+v", tt.name, r.isUnchanged(body), all(s, found), found.Kept)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (s *fixture) nextResult() event.LaunchSettled {
 func nextFact[T event.Body](s *fixture) T {
 	s.t.Helper()
 	if len(s.bus.published) == 0 {
-		s.t.Fatal("no fact was published")
+		s.t.Fatal("no event was published")
 	}
 	e := s.bus.published[0]
 	s.bus.published = s.bus.published[1:]

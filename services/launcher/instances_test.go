@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-func TestTerminate(t *testing.T) {
+func TestTerminateInstance(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
 	e := s.newMessage(event.TerminateRequested{InstanceID: id, Claim: claimName("one", 0), ClaimUID: "u", Reason: "test"})
@@ -38,7 +38,7 @@ func TestTerminate(t *testing.T) {
 }
 
 // An instance that EC2 does not return may be too new: lifecycle repeats the request.
-func TestTerminateMissingInstance(t *testing.T) {
+func TestTerminateMissingInstanceIsRetried(t *testing.T) {
 	s := newFixture(t)
 	s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: "i-0000000000000000", Reason: "test"}), "")
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 0 {
@@ -46,7 +46,7 @@ func TestTerminateMissingInstance(t *testing.T) {
 	}
 }
 
-func TestTerminateFails(t *testing.T) {
+func TestTerminateErrorsAreReturned(t *testing.T) {
 	s := newFixture(t)
 	e := s.newMessage(event.TerminateRequested{InstanceID: s.launchInstance("one"), Intent: "one", Reason: "test"})
 	s.LoseAnswer(memcloud.TerminateInstances)
@@ -94,7 +94,7 @@ func TestForeignInstances(t *testing.T) {
 	}
 }
 
-func TestTag(t *testing.T) {
+func TestTagInstance(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
 	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": claimName("one", 0), "eks:eks-cluster-name": "prod"}
@@ -115,7 +115,7 @@ func TestTag(t *testing.T) {
 
 // Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag
 // is set nevertheless.
-func TestExistingTagsStay(t *testing.T) {
+func TestExistingTagsAreKept(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
 	if err := s.Tag(t.Context(), []string{id}, map[string]string{"Name": "web-fleet", "eks:eks-cluster-name": ""}); err != nil {
@@ -136,7 +136,7 @@ func TestExistingTagsStay(t *testing.T) {
 }
 
 // A message cannot change the tags that determine the owner.
-func TestTagsNotAllowed(t *testing.T) {
+func TestOwnerTagsAreRejected(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
 	for _, key := range []string{"kubernetes.io/cluster/prod", "karpenter.sh/nodepool", "joist.sh/intent", "cost-centre"} {
@@ -148,7 +148,7 @@ func TestTagsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestTagTerminatedInstance(t *testing.T) {
+func TestTerminatedInstanceIsNotTagged(t *testing.T) {
 	s := newFixture(t)
 	id := s.launchInstance("one")
 	s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: id, Intent: "one", Reason: "test"}), "")
@@ -169,7 +169,7 @@ func TestTerminateWithoutClaim(t *testing.T) {
 		claim, intent string
 		kind          fault.Kind
 	}{
-		{"its intent", nil, "", "one", ""},
+		{"the intent of the request", nil, "", "one", ""},
 		{"another intent", nil, "", "unknown", fault.Foreign},
 		{"no intent in the request", nil, "", "", fault.Foreign},
 		{"tagged with a claim", map[string]string{tag: claimName("one", 0)}, "", "one", fault.Foreign},

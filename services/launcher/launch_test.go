@@ -19,13 +19,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-func TestLaunch(t *testing.T) {
+func TestLaunchIntent(t *testing.T) {
 	s := newFixture(t)
 	e := s.launchRequest(s.newIntent("one", 3))
 	s.handleMessage(e, "")
 	fact := s.bus.published[0]
 	if fact.Causation != e.ID || fact.Correlation != e.Correlation || fact.Source != "joist/launcher" {
-		t.Errorf("unexpected fact %+v", fact)
+		t.Errorf("unexpected event %+v", fact)
 	}
 	settled := s.nextResult()
 	if len(settled.Instances) != 3 || !settled.Spent || len(settled.Refusals) != 0 {
@@ -34,7 +34,7 @@ func TestLaunch(t *testing.T) {
 	for _, i := range settled.Instances {
 		record, ok := s.Record(i.InstanceID)
 		if !ok || record.Tags[launchspec.IntentTag] != "one" || record.Type != i.InstanceType || record.Zone != i.Zone || i.ImageID != s.ImageAMD64.ID {
-			t.Errorf("EC2 has %+v, the fact has %+v", record, i)
+			t.Errorf("EC2 has %+v, the event has %+v", record, i)
 		}
 	}
 	if template, ok := s.Template("template-one"); !ok || template.ImageID != s.ImageAMD64.ID {
@@ -58,7 +58,7 @@ func TestRepeatedRequest(t *testing.T) {
 	}
 }
 
-func TestLostAnswer(t *testing.T) {
+func TestLostFleetAnswer(t *testing.T) {
 	s := newFixture(t)
 	s.LoseAnswer(memcloud.CreateFleet)
 	e := s.launchRequest(s.newIntent("one", 1))
@@ -70,7 +70,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-func TestLostCall(t *testing.T) {
+func TestLostFleetCall(t *testing.T) {
 	s := newFixture(t)
 	s.LoseCall(memcloud.CreateFleet)
 	e := s.launchRequest(s.newIntent("one", 1))
@@ -84,7 +84,7 @@ func TestLostCall(t *testing.T) {
 
 // The fact is published before the message is deleted: if the bus is unavailable, the
 // message is retried, which is the same launch.
-func TestBusUnavailable(t *testing.T) {
+func TestUnavailableBusIsRetried(t *testing.T) {
 	s := newFixture(t)
 	s.bus.err = fault.E("publishing", fault.Retry, nil)
 	e := s.launchRequest(s.newIntent("one", 1))
@@ -97,7 +97,7 @@ func TestBusUnavailable(t *testing.T) {
 }
 
 // A token that was used with other parameters proves no launch. Only instances do.
-func TestTokenMismatch(t *testing.T) {
+func TestTokenMismatchProvesNoLaunch(t *testing.T) {
 	s := newFixture(t)
 	intent := s.newIntent("one", 2)
 	for _, template := range intent.Templates {
@@ -137,7 +137,7 @@ func (e emptyAnswerEC2) CreateFleet(ctx context.Context, request cloud.FleetRequ
 }
 
 // After an empty answer, only instances with the intent's tag prove the launch.
-func TestEmptyAnswer(t *testing.T) {
+func TestEmptyFleetAnswer(t *testing.T) {
 	s := newFixture(t)
 	s.service.EC2 = emptyAnswerEC2{s.Cloud}
 	s.handleMessage(s.launchRequest(s.newIntent("one", 2)), "")
@@ -170,7 +170,7 @@ func TestTokenOfTerminatedInstance(t *testing.T) {
 
 // A fleet with 300 rejected overrides becomes a fact within the size limit of the bus, for long
 // messages and for errors that name no offering.
-func TestManyRefusals(t *testing.T) {
+func TestManyRefusalsAreMerged(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		s := newFixture(t)
 		intent := s.newIntent("one", 1)
@@ -207,7 +207,7 @@ func (a fixedAnswerEC2) CreateFleet(context.Context, cloud.FleetRequest) (cloud.
 	return a.result, nil
 }
 
-func TestInsufficientCapacity(t *testing.T) {
+func TestInsufficientCapacityMarksOfferings(t *testing.T) {
 	s := newFixture(t)
 	s.Shortage(event.Offering{InstanceType: "m6i.large"}, s.now.Add(time.Hour))
 	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
@@ -248,8 +248,8 @@ func TestRefusedLaunch(t *testing.T) {
 		want  fault.Kind
 		code  string
 	}{
-		{"no right to launch", func(s *fixture) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
-		{"no right to make templates", func(s *fixture) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
+		{"no permission to launch", func(s *fixture) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
+		{"no permission to create templates", func(s *fixture) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
 		{"an invalid request", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
 		{"a named resource does not exist", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
 		{"an unknown code", func(s *fixture) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
@@ -277,7 +277,7 @@ func TestRefusedLaunch(t *testing.T) {
 
 // An intent that differs from the request, or is of another cluster, is poison and is not
 // launched.
-func TestForeignIntents(t *testing.T) {
+func TestForeignIntentsArePoison(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		spoil func(*launchspec.Intent)
@@ -304,7 +304,7 @@ func TestForeignIntents(t *testing.T) {
 	}
 }
 
-func TestMismatchedRequests(t *testing.T) {
+func TestMismatchedRequestsArePoison(t *testing.T) {
 	s := newFixture(t)
 	good := s.launchRequest(s.newIntent("one", 2))
 	body, err := event.DecodeBody[event.LaunchRequested](good)
@@ -351,7 +351,7 @@ func TestRequestExpiresDuringLaunch(t *testing.T) {
 }
 
 // Templates are created before the fleet names them, and equal ones are created once.
-func TestTemplates(t *testing.T) {
+func TestTemplatesAreCreatedFirst(t *testing.T) {
 	s := newFixture(t)
 	first, second := s.newIntent("one", 1), s.newIntent("two", 1)
 	second.Templates, second.Fleet.Configs = first.Templates, first.Fleet.Configs
@@ -384,7 +384,7 @@ func TestRefusalMarksOfferings(t *testing.T) {
 
 // The breaker stops too many launches before they reach EC2, until a minute has passed.
 // The message stays in the queue.
-func TestBreaker(t *testing.T) {
+func TestBreakerStopsLaunches(t *testing.T) {
 	s := newFixture(t)
 	s.service.Cache = launcher.NewLaunchCache(launcher.Limits{PerIntent: 3, PerMinute: 5})
 	s.handleMessage(s.launchRequest(s.newIntent("one", 3)), "")

@@ -45,7 +45,7 @@ func (s *fixture) ensureClass(b event.NodeClassEnsure) event.NodeClassEnsured {
 	return nextFact[event.NodeClassEnsured](s)
 }
 
-func TestProfiles(t *testing.T) {
+func TestEnsureProfile(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		ask     event.NodeClassEnsure
@@ -100,7 +100,7 @@ func TestProfiles(t *testing.T) {
 }
 
 // A profile that cannot be deleted does not stop the deletion of the others.
-func TestProfilesAreRemovedOneByOne(t *testing.T) {
+func TestProfilesAreDeletedOneByOne(t *testing.T) {
 	s := newFixture(t)
 	foreign := cloud.Profile{Name: "prod_0", Path: profilePath}
 	if err := s.CreateProfile(t.Context(), foreign); err != nil {
@@ -111,7 +111,7 @@ func TestProfilesAreRemovedOneByOne(t *testing.T) {
 		t.Errorf("unexpected result %+v", done)
 	}
 	if s.profileExists("prod_1") || !s.profileExists("prod_0") {
-		t.Errorf("its own profile exists: %t, the foreign one: %t", s.profileExists("prod_1"), s.profileExists("prod_0"))
+		t.Errorf("own profile exists: %t, foreign profile exists: %t", s.profileExists("prod_1"), s.profileExists("prod_0"))
 	}
 }
 
@@ -142,7 +142,7 @@ func TestProfilesDeniedByPolicies(t *testing.T) {
 }
 
 // For a user-provided instance profile IAM is not called, even when the class is deleted.
-func TestUserProvidedProfile(t *testing.T) {
+func TestUserProvidedProfileIsKept(t *testing.T) {
 	for _, b := range []event.NodeClassEnsure{ensureRequest(withRole("")), ensureRequest(withRole(""), withDelete)} {
 		s := newFixture(t)
 		b.Tags, b.Path, b.Profile = nil, "", s.World.Profile
@@ -167,7 +167,7 @@ func (s *fixture) profileExists(name string) bool {
 
 // The profile of a former role is kept for an hour, and while an instance has it. A profile
 // that is used again starts over.
-func TestProfilesOfFormerRoles(t *testing.T) {
+func TestFormerProfileIsDeletedLater(t *testing.T) {
 	s := newFixture(t)
 	s.AddRole("other")
 	next := ensureRequest(withRole("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" })
@@ -182,12 +182,12 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 	s.advanceClock(59 * time.Minute)
 	s.ensureClass(next)
 	if !s.profileExists("prod_1") {
-		t.Fatal("it was deleted within the hour")
+		t.Fatal("the profile was deleted within the hour")
 	}
 	s.advanceClock(2 * time.Minute)
 	s.ensureClass(next)
 	if !s.profileExists("prod_1") {
-		t.Fatal("it was deleted while an instance had it")
+		t.Fatal("the profile was deleted while an instance had it")
 	}
 	if err := s.Terminate(t.Context(), []string{node}); err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 	s.advanceClock(10 * time.Minute)
 	s.ensureClass(next)
 	if s.profileExists("prod_1") || !s.profileExists("prod_2") {
-		t.Errorf("the former exists: %t, the current: %t", s.profileExists("prod_1"), s.profileExists("prod_2"))
+		t.Errorf("former profile exists: %t, current profile exists: %t", s.profileExists("prod_1"), s.profileExists("prod_2"))
 	}
 }
 
@@ -228,7 +228,7 @@ func TestProfileAfterRoleIsRemoved(t *testing.T) {
 				t.Helper()
 				done := s.ensureClass(own)
 				if done.Retired == want || done.Problem != nil || s.profileExists("prod_1") != want {
-					t.Fatalf("%s: it exists: %t, result %+v", when, s.profileExists("prod_1"), done)
+					t.Fatalf("%s: the profile exists: %t, result %+v", when, s.profileExists("prod_1"), done)
 				}
 			}
 			requireProfile("at once", true)
@@ -248,7 +248,7 @@ func TestProfileAfterRoleIsRemoved(t *testing.T) {
 }
 
 // A profile that the class names itself is not deleted, and neither is a profile of another class.
-func TestProfilesThatAreNotDeleted(t *testing.T) {
+func TestProfilesOfOthersAreKept(t *testing.T) {
 	s := newFixture(t)
 	s.ensureClass(ensureRequest())
 	s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) {
@@ -271,7 +271,7 @@ func TestProfilesThatAreNotDeleted(t *testing.T) {
 		t.Errorf("unexpected result %+v", done)
 	}
 	if !s.profileExists("prod_1") || !s.profileExists("prod_3") {
-		t.Errorf("the class's own exists: %t, the other class's: %t", s.profileExists("prod_1"), s.profileExists("prod_3"))
+		t.Errorf("own profile exists: %t, profile of the other class exists: %t", s.profileExists("prod_1"), s.profileExists("prod_3"))
 	}
 	if done := s.ensureClass(ensureRequest(withDelete, own(s.World.Profile, "prod_1"))); !done.Deleted || s.profileExists("prod_1") {
 		t.Errorf("the former profile was not deleted with the class: %+v", done)

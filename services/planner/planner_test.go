@@ -85,7 +85,7 @@ func seed() planning.Batch {
 	return planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
 }
 
-func TestPlansTheSeed(t *testing.T) {
+func TestPlanOfSeedBatch(t *testing.T) {
 	f := newFixture(t)
 	e := f.storeBatch(t, seed())
 	if err := f.svc.Handle(t.Context(), e); err != nil {
@@ -124,7 +124,7 @@ func TestMetricsOfBatch(t *testing.T) {
 		counts[strings.Join(append([]string{m.Name}, labels...), " ")] += value
 	}
 	batch := planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"), planningtest.NewPods("huge", 3, "500", "1Gi"))
-	batch.Ignored = []planning.IgnoredPods{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
+	batch.Ignored = []planning.IgnoredPods{{Namespace: "default", Reason: "it has another scheduler", Pods: make([]planning.PodRef, 2)}}
 	e := f.storeBatch(t, batch)
 	f.bus.err = errors.New("the bus is unavailable")
 	if err := f.svc.Handle(t.Context(), e); err == nil || len(counts) != 0 {
@@ -149,7 +149,7 @@ func TestMetricsOfBatch(t *testing.T) {
 	}
 }
 
-func TestSameBatchSamePlan(t *testing.T) {
+func TestSameBatchGivesSamePlan(t *testing.T) {
 	f := newFixture(t)
 	e := f.storeBatch(t, seed())
 	for range 2 {
@@ -163,7 +163,7 @@ func TestSameBatchSamePlan(t *testing.T) {
 	}
 }
 
-func TestAnswersWhenNothingFits(t *testing.T) {
+func TestPlanWithoutPlacements(t *testing.T) {
 	f := newFixture(t)
 	if err := f.svc.Handle(t.Context(), f.storeBatch(t, planningtest.NewBatch(planningtest.NewPods("huge", 3, "500", "1Gi")))); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestRejectedBatches(t *testing.T) {
 				t.Errorf("error = %v, want poison, with a hint: %v", err, tt.hint)
 			}
 			if len(f.bus.sent) != 0 {
-				t.Errorf("something was published: %v", f.bus.sent)
+				t.Errorf("published %v", f.bus.sent)
 			}
 		})
 	}

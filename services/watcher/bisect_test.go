@@ -73,7 +73,7 @@ func TestPoisonousPods(t *testing.T) {
 			}
 		}
 		if held := s.readOutbox(); held.Bisection == nil || len(held.Bisection.Parked) != 1 || bisect.IsActive(*held.Bisection) {
-			t.Fatalf("restarts %v: the bisection is %+v", restarts, held.Bisection)
+			t.Fatalf("restarts %v: got bisection %+v", restarts, held.Bisection)
 		}
 		told := map[string]int{}
 		for _, e := range s.Events() {
@@ -82,7 +82,7 @@ func TestPoisonousPods(t *testing.T) {
 			}
 		}
 		if len(told) != 1 || told["team-5"] == 0 {
-			t.Errorf("restarts %v: the pods with Events are %v", restarts, told)
+			t.Errorf("restarts %v: got Events on the pods %v", restarts, told)
 		}
 
 		s.addPodIn("new")
@@ -93,7 +93,7 @@ func TestPoisonousPods(t *testing.T) {
 		before := s.readOutbox().Seq
 		s.runPlanner(20*time.Second, "team-5", planned)
 		if after := s.readOutbox().Seq; after > before+1 {
-			t.Errorf("restarts %v: %d batches in 20 s without a change", restarts, after-before)
+			t.Errorf("restarts %v: sent %d batches in 20 s without a change", restarts, after-before)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (s *harness) runLifecycle(d time.Duration, killer string, drops bool, plann
 
 // A pod whose claim cannot be created is identified like one that gets no plan, whether its plan
 // stays in applying or is completed without it.
-func TestPodsWithoutClaims(t *testing.T) {
+func TestPodsWhoseClaimsCannotBeCreated(t *testing.T) {
 	for _, drops := range []bool{false, true} {
 		s := newHarness(t)
 		for i := range 8 {
@@ -155,7 +155,7 @@ func TestPodsWithoutClaims(t *testing.T) {
 		}
 		held := s.readOutbox()
 		if held.Bisection == nil || len(held.Bisection.Parked) != 1 || held.Bisection.Parked[0].Times == 0 {
-			t.Fatalf("drops %v: the bisection is %+v", drops, held.Bisection)
+			t.Fatalf("drops %v: got bisection %+v", drops, held.Bisection)
 		}
 		told := map[string]bool{}
 		for _, e := range s.Events() {
@@ -164,25 +164,25 @@ func TestPodsWithoutClaims(t *testing.T) {
 			}
 		}
 		if len(told) != 1 || !told["team-5"] {
-			t.Errorf("drops %v: the pods with Events are %v", drops, told)
+			t.Errorf("drops %v: got Events on the pods %v", drops, told)
 		}
 	}
 }
 
 // While no claim can be created, no pod is parked.
-func TestNoClaimsAreCreated(t *testing.T) {
+func TestNoPodIsParkedWithoutAnyClaim(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
 		s.addPodIn(fmt.Sprint("team-", i))
 	}
 	s.runLifecycle(40*time.Minute, "everything", false, map[string]int{})
 	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the bisection is %+v, and the Events %v", held.Bisection, s.Events())
+		t.Errorf("got bisection %+v and Events %v", held.Bisection, s.Events())
 	}
 }
 
 // While the planner is down no pod is parked, and when it is back all are planned at once.
-func TestPlannerIsDown(t *testing.T) {
+func TestNoPodIsParkedWhilePlannerIsDown(t *testing.T) {
 	s := newHarness(t)
 	for i := range 3 {
 		s.addPodIn(fmt.Sprint("team-", i))
@@ -191,10 +191,10 @@ func TestPlannerIsDown(t *testing.T) {
 	s.runPlanner(20*time.Minute, "everything", planned)
 	s.runPlanner(40*time.Second, "", planned)
 	if len(planned) != 3 || len(s.Events()) > 0 {
-		t.Errorf("planned %v, with the Events %v", planned, s.Events())
+		t.Errorf("planned %v, got Events %v", planned, s.Events())
 	}
 	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 {
-		t.Errorf("the bisection is %+v", held.Bisection)
+		t.Errorf("got bisection %+v", held.Bisection)
 	}
 }
 
@@ -219,6 +219,6 @@ func TestIgnoredPodsGetEvents(t *testing.T) {
 	}
 	slices.Sort(told)
 	if !slices.Equal(told, []string{"Warning FailedScheduling bound", "Warning FailedScheduling picky"}) {
-		t.Errorf("the Events are %q", told)
+		t.Errorf("got Events %q", told)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // A static NodePool gets its nodes, and again within two seconds when it loses one, although no pod
 // is pending.
-func TestStaticPool(t *testing.T) {
+func TestStaticPoolGetsItsNodes(t *testing.T) {
 	s := newHarness(t)
 	s.svc.Settings.Gates.StaticCapacity = true
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Spec: karpenter.NodePoolSpec{Replicas: new(int64(2))}}
@@ -25,7 +25,7 @@ func TestStaticPool(t *testing.T) {
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
 	if got := planning.FindShortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
-		t.Fatalf("the NodePool lacks %v", got)
+		t.Fatalf("got shortfalls %v", got)
 	}
 	for _, name := range []string{"a", "b"} {
 		c := claim(name, true)
@@ -35,7 +35,7 @@ func TestStaticPool(t *testing.T) {
 	s.applyPlan(outbox.Done, "a", "b")
 	s.advance(5 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatalf("%d batches for a NodePool that lacks no node", len(got))
+		t.Fatalf("%d batches for a NodePool without a shortfall", len(got))
 	}
 	for range 2 { // The second time the same node is lost again.
 		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "a"}, func(o cluster.Object) {
@@ -60,7 +60,7 @@ func TestStaticPool(t *testing.T) {
 
 // When pods use a buffer's capacity, the buffer is planned again within two seconds, and otherwise
 // every 30 s.
-func TestBuffer(t *testing.T) {
+func TestBufferIsPlannedAgain(t *testing.T) {
 	s := newHarness(t)
 	s.svc.Settings.Gates.CapacityBuffer = true
 	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}

@@ -18,7 +18,7 @@ import (
 )
 
 // The watcher counts pending pods and messages, and measures how long pods took.
-func TestWatcherCounts(t *testing.T) {
+func TestWatcherMetrics(t *testing.T) {
 	s := newHarness(t)
 	var told []string
 	s.svc = watcher.New(watcher.Config{

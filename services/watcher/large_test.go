@@ -42,12 +42,12 @@ func TestLargePodsAreLeftOut(t *testing.T) {
 	planned := map[string]int{}
 	s.runPlanner(20*time.Second, "", planned)
 	if planned["other"] == 0 || planned["tenant"] != 0 {
-		t.Errorf("planned were %v", planned)
+		t.Errorf("planned %v", planned)
 	}
 	told := 0
 	for _, e := range s.Events() {
 		if e.About.GetNamespace() != "tenant" {
-			t.Errorf("the Event %q is about %s", e.Message, e.About.GetNamespace())
+			t.Errorf("the Event %q is on %s", e.Message, e.About.GetNamespace())
 		}
 		if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "more than 32 KiB") && strings.Contains(e.Message, "fewer values") {
 			told++
@@ -95,10 +95,10 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 	planned := map[string]int{}
 	s.runPlanner(30*time.Second, "", planned)
 	if len(planned) != teams {
-		t.Errorf("planned were %v", planned)
+		t.Errorf("planned %v", planned)
 	}
 	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 || len(s.Events()) > 0 {
-		t.Errorf("the bisection is %+v, and the Events %v", held.Bisection, s.Events())
+		t.Errorf("got bisection %+v and Events %v", held.Bisection, s.Events())
 	}
 }
 
@@ -117,9 +117,9 @@ func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 		}
 	}
 	if last == nil || !strings.Contains(last.Error(), "the snapshot of the cluster alone is too large") {
-		t.Errorf("the error is %v", last)
+		t.Errorf("got error %v", last)
 	}
 	if held := s.readOutbox(); held.State != outbox.Idle || held.Bisection != nil {
-		t.Errorf("the outbox is %+v", held.Outbox)
+		t.Errorf("got outbox %+v", held.Outbox)
 	}
 }

@@ -117,7 +117,7 @@ func checkLonePods(t *testing.T, turnover time.Duration) {
 		worst = max(worst, (<-l.sent).Sub(came))
 		synctest.Wait()
 		if _, batch := l.takeBatch(); len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 1 {
-			t.Fatalf("the batch has %+v", batch.Pending)
+			t.Fatalf("got batch %+v", batch.Pending)
 		}
 		l.applyPlan(outbox.Done)
 		if err := l.DeletePod(t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0); err != nil {
@@ -126,7 +126,7 @@ func checkLonePods(t *testing.T, turnover time.Duration) {
 		l.flushWatches()
 	}
 	if worst > maxLonePodDelay {
-		t.Errorf("a lone pod is sent after %s, want %s", worst, maxLonePodDelay)
+		t.Errorf("a lone pod was sent after %s, want at most %s", worst, maxLonePodDelay)
 	}
-	t.Logf("a lone pod is sent after %s at most", worst)
+	t.Logf("a lone pod was sent after %s at most", worst)
 }

@@ -31,7 +31,7 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	s.now = s.svc.NextStep()
 	look()
 	if _, batch := s.takeBatch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
-		t.Errorf("after %s the batch has %+v", s.now.Sub(seen), batch.Pending)
+		t.Errorf("after %s got batch %+v", s.now.Sub(seen), batch.Pending)
 	}
 	s.applyPlan(outbox.Done)
 
@@ -47,7 +47,7 @@ func TestLonePodsAreSentEarly(t *testing.T) {
 	})
 	look()
 	if _, batch := s.takeBatch(); len(batch.Pending[0].Pods) != 3 {
-		t.Errorf("the batch has %+v", batch.Pending)
+		t.Errorf("got batch %+v", batch.Pending)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestDeadlineWakesStep(t *testing.T) {
 	s.SeedObjects(c, n, p)
 	s.advance(time.Minute)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatalf("%d batches for a pod that stays for an hour", len(got))
+		t.Fatalf("%d batches for a pod that is protected for an hour", len(got))
 	}
 	if s.now = s.svc.NextStep(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
 		t.Errorf("the next step is at %s", s.now)

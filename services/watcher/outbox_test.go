@@ -41,7 +41,7 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 	s.addPending("b")
 	step(40 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatal("a batch was built before its cache had seen the last plan's claim")
+		t.Fatal("a batch was built before the cache had the last plan's claim")
 	}
 	s.cache.SetDelay(cluster.NodeClaims, 0)
 	step(2 * time.Second)
@@ -52,13 +52,13 @@ func TestNextBatchWaitsForClaims(t *testing.T) {
 	step(time.Second)
 	_, batch := s.takeBatch()
 	if len(batch.Snapshot.Nodes) != 1 || batch.Snapshot.Nodes[0].Claim != "c" {
-		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
+		t.Errorf("got nodes %+v", batch.Snapshot.Nodes)
 	}
 }
 
 // A broken claim delays only its own pods: the next batch waits for it for 15 seconds once, not
 // each time.
-func TestOneBrokenClaim(t *testing.T) {
+func TestBrokenClaimDelaysOnlyItsPods(t *testing.T) {
 	for name, breaks := range map[string]func(*harness){
 		"it is not admitted": func(s *harness) { s.SeedObjects(claim("broken", false)) },
 		"its providerID was edited": func(s *harness) {
@@ -69,7 +69,7 @@ func TestOneBrokenClaim(t *testing.T) {
 		"it has no labels and no annotations": func(s *harness) {
 			s.SeedObjects(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
 		},
-		"it has another's instance": func(s *harness) {
+		"it has the provider ID of another claim": func(s *harness) {
 			c, other := claim("broken", false), claim("other", true)
 			c.Status.ProviderID, other.Status.ProviderID = "aws:///eu-west-1a/i-1", "aws:///eu-west-1a/i-1"
 			s.SeedObjects(c, other)
@@ -140,7 +140,7 @@ func TestNextBatchWaitsForReplacements(t *testing.T) {
 	}
 	step(20 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatal("a batch was built before its cache had seen the replacement")
+		t.Fatal("a batch was built before the cache had the replacement")
 	}
 	s.cache.SetDelay(cluster.NodeClaims, 0)
 	step(2 * time.Second)
@@ -165,7 +165,7 @@ func TestReplacementsTimeOut(t *testing.T) {
 }
 
 // If a claim is deleted, its pods are planned again at once, even if other batches followed.
-func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
+func TestDeletedClaimOfEarlierPlan(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(2 * time.Second)
@@ -185,7 +185,7 @@ func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 }
 
 // If a claim is deleted, its pods are planned again at once.
-func TestVanishedClaim(t *testing.T) {
+func TestDeletedClaimIsPlannedAgain(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(2 * time.Second)
@@ -264,7 +264,7 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 		return err
 	}
 	if err := step(4 * inflight.UnconfirmedTimeout); !fault.Is(err, fault.Throttled) {
-		t.Errorf("the error is %v, want throttled", err)
+		t.Errorf("got error %v, want kind throttled", err)
 	}
 	if got := s.planner.drain(); len(got) != 0 {
 		t.Fatal("a batch was built without the claim")
@@ -275,7 +275,7 @@ func TestBusyServerDoesNotBlameClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, batch := s.takeBatch(); len(batch.Snapshot.Nodes) != 1 {
-		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
+		t.Errorf("got nodes %+v", batch.Snapshot.Nodes)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	s.advance(2 * time.Second)
 	_, batch := s.takeBatch()
 	if len(batch.Unplanned) != 1 || batch.Unplanned[0].Name != "mine" || batch.Unplanned[0].UID == "" || len(batch.Pending) != 0 {
-		t.Fatalf("the batch is %+v", batch)
+		t.Fatalf("got batch %+v", batch)
 	}
 	s.applyPlan(outbox.Applying, "mine")
 	number := s.readOutbox().UID() + "/1"
@@ -304,6 +304,6 @@ func TestUnplannedClaimsAreInBatches(t *testing.T) {
 	}
 	s.advance(time.Minute)
 	if sent := s.planner.drain(); len(sent) != 0 {
-		t.Errorf("%d more batches were sent", len(sent))
+		t.Errorf("sent %d more batches, want none", len(sent))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func TestSnapshots(t *testing.T) {
+func TestSnapshotsAreSent(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
 	if got := s.disruption.drain(); len(got) != 0 {
@@ -42,22 +42,22 @@ func TestSnapshots(t *testing.T) {
 	// While nothing changes, the message refers to the same document.
 	again, err := event.DecodeBody[event.ClusterSnapshot](sent[2])
 	if err != nil || again.Snapshot != body.Snapshot || !again.Again || again.Taken.Sub(body.Taken) < 20*time.Second || sent[1].ID == sent[2].ID {
-		t.Errorf("the third is %+v after %+v, %v", again, body, err)
+		t.Errorf("the third message is %+v after %+v, %v", again, body, err)
 	}
 	for name, change := range map[string]func(){
-		"a pod comes": func() {
+		"a new pod": func() {
 			pod := unschedulable("default", "late")
 			pod.Spec.NodeName, pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 			s.SeedObjects(pod)
 		},
-		"a budget is spent": func() {
+		"a budget allows no evictions": func() {
 			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
 			budget.Status.DisruptionsAllowed = 0
 			s.SeedObjects(budget)
 		},
-		"another catalogue comes":  func() { s.publishCatalogue(s.now) },
-		"an hour has passed since": func() { s.advance(time.Hour - 20*time.Second) },
-		"an offering runs out of room": func() {
+		"a new catalogue": func() { s.publishCatalogue(s.now) },
+		"an hour later":   func() { s.advance(time.Hour - 20*time.Second) },
+		"an offering is unavailable": func() {
 			list, err := json.Marshal([]planning.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
 			if err != nil {
 				t.Fatal(err)
@@ -105,6 +105,6 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 	}
 	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
 	if err != nil || len(snapshot.PendingPods) != 1 || snapshot.PendingPods[0].Pods[0].Name != "a" {
-		t.Errorf("the pending pods of the snapshot are %+v, %v", snapshot.PendingPods, err)
+		t.Errorf("got pending pods %+v, %v", snapshot.PendingPods, err)
 	}
 }

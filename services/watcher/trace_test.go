@@ -34,14 +34,14 @@ func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	told := s.spans[0]
 	s.spans = nil
 	if !told.IsRoot || told.Name != "pods pending" || sent.Traceparent == "" || told.Envelope.RootTraceparent() != sent.Traceparent {
-		s.t.Errorf("%+v begins %q", told, sent.Traceparent)
+		s.t.Errorf("got span %+v for trace %q", told, sent.Traceparent)
 	}
 	return sent, told
 }
 
 // The trace of a batch begins with its oldest pod, once: it is the same span when another process
 // sends the batch again.
-func TestPendingSpan(t *testing.T) {
+func TestPendingSpanIsRepeatedUnchanged(t *testing.T) {
 	s := newHarness(t)
 	made := s.now.Add(-time.Minute)
 	s.addPendingSince("old", made)
@@ -49,16 +49,16 @@ func TestPendingSpan(t *testing.T) {
 	s.advance(3 * time.Second)
 	first, told := s.takeTracedBatch()
 	if !told.Start.Equal(made) || !told.End.After(told.Start) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
-		t.Errorf("the span of the first batch is %+v", told)
+		t.Errorf("got span %+v for the first batch", told)
 	}
 	s.advance(40 * time.Second)
 	if len(s.planner.drain()) == 0 || len(s.spans) > 0 {
-		t.Errorf("sent again, the batch was reported again: %+v", s.spans)
+		t.Errorf("a repeated batch has another span: %+v", s.spans)
 	}
 	s.restart("pod-1")
 	s.advance(40 * time.Second)
 	if again := s.planner.drain(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Envelope.RootTraceparent() != first.Traceparent {
-		t.Errorf("another process sent %v and reported %+v", again, s.spans)
+		t.Errorf("another process sent %v with the spans %+v", again, s.spans)
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *harness) addJoinedClaim(name string, change func(*karpenter.NodeClaim))
 
 // The trace ends with pods that run on a node that was started after they were created; other pods
 // did not wait for it.
-func TestRunningSpan(t *testing.T) {
+func TestRunningSpanEndsTrace(t *testing.T) {
 	story := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	for name, c := range map[string]struct {
 		// waited is how long its pod existed before the node was initialized.
@@ -107,11 +107,11 @@ func TestRunningSpan(t *testing.T) {
 		story  string
 		told   bool
 	}{
-		"it waited":              {waited: time.Second, story: story, told: true},
-		"it came later":          {waited: -time.Second, story: story},
-		"the node goes":          {waited: time.Second, story: story, goes: true},
-		"the node's own daemon":  {waited: time.Second, story: story, daemon: true},
-		"the claim has no trace": {waited: time.Second},
+		"the pod waited for the node": {waited: time.Second, story: story, told: true},
+		"the pod was created later":   {waited: -time.Second, story: story},
+		"the node is being deleted":   {waited: time.Second, story: story, goes: true},
+		"a DaemonSet pod":             {waited: time.Second, story: story, daemon: true},
+		"the claim has no trace":      {waited: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newHarness(t)
@@ -145,7 +145,7 @@ func TestRunningSpan(t *testing.T) {
 				}
 			}
 			if c.told != (len(told) == 1) {
-				t.Fatalf("the spans are %+v", s.spans)
+				t.Fatalf("got spans %+v", s.spans)
 			}
 			if c.told && (told[0].Envelope.Traceparent != story || !told[0].Start.Equal(made) || told[0].IsRoot) {
 				t.Errorf("%+v", told[0])

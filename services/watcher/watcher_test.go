@@ -148,38 +148,38 @@ func (s *harness) takeBatch() (event.Envelope, planning.Batch) {
 		s.t.Fatal(err)
 	}
 	if held := s.readOutbox(); body.Outbox != held.UID() || batch.Outbox != body.Outbox || batch.Seq != body.Seq {
-		s.t.Fatalf("the message has %+v, and the batch %s %d", body, batch.Outbox, batch.Seq)
+		s.t.Fatalf("the message has %+v, the batch %s %d", body, batch.Outbox, batch.Seq)
 	}
 	return sent[0], batch
 }
 
 // Pods are collected into one batch, and the outbox is updated before the message is sent.
-func TestFirstBatch(t *testing.T) {
+func TestFirstBatchIsSent(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(500 * time.Millisecond)
 	s.addPending("b")
 	s.advance(time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatal("a batch was sent while pods were still coming")
+		t.Fatal("a batch was sent before the window was over")
 	}
 	s.planner.onSend = func() {
 		if held := s.readOutbox(); held.State != outbox.Sent || held.Seq != 1 {
-			t.Errorf("the message was sent while the outbox was %s %d", held.State, held.Seq)
+			t.Errorf("the message was sent with outbox state %s and number %d", held.State, held.Seq)
 		}
 	}
 	s.advance(500 * time.Millisecond)
 	_, batch := s.takeBatch()
 	if batch.Seq != 1 || len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 2 || batch.Snapshot.Catalogue.IsZero() || batch.Snapshot.UID != "uid" {
-		t.Errorf("the batch is %+v", batch)
+		t.Errorf("got batch %+v", batch)
 	}
 	if got := s.readOutbox(); got.Epoch != 1 {
-		t.Errorf("the epoch is %d", got.Epoch)
+		t.Errorf("got epoch %d", got.Epoch)
 	}
 }
 
 // The batch in flight is sent again unchanged, by any leader, until it is answered.
-func TestResend(t *testing.T) {
+func TestBatchIsSentAgain(t *testing.T) {
 	s := newHarness(t)
 	s.planner.err = fault.E("sending", fault.Unknown, nil)
 	s.addPending("a")
@@ -189,7 +189,7 @@ func TestResend(t *testing.T) {
 		_ = s.svc.Step(t.Context())
 	}
 	if held := s.readOutbox(); held.State != outbox.Sent {
-		t.Fatalf("the outbox is %s", held.State)
+		t.Fatalf("got outbox state %s", held.State)
 	}
 	s.planner.err = nil
 	s.advance(watcher.StepInterval)
@@ -197,12 +197,12 @@ func TestResend(t *testing.T) {
 	s.addPending("b")
 	s.advance(14 * time.Second)
 	if got := s.planner.drain(); len(got) != 0 {
-		t.Fatalf("%d messages within 15 s", len(got))
+		t.Fatalf("sent %d messages within 15 s, want none", len(got))
 	}
 	s.advance(2 * time.Second)
 	again, _ := s.takeBatch()
 	if again.ID != first.ID || string(again.Data) != string(first.Data) {
-		t.Error("the same batch was sent as another event")
+		t.Error("the batch was sent again as another message")
 	}
 	s.restart("pod-2")
 	s.now = s.now.Add(lease.Duration)
@@ -214,24 +214,24 @@ func TestResend(t *testing.T) {
 
 // A batch without a plan times out after 90 s. The next one contains every pod, and a late plan of
 // the first is rejected.
-func TestGiveUp(t *testing.T) {
+func TestBatchTimesOut(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(2 * time.Second)
 	s.addPending("b")
 	s.advance(87 * time.Second)
 	if seq := s.readOutbox().Seq; seq != 1 {
-		t.Fatalf("after 89 s the outbox is at %d", seq)
+		t.Fatalf("after 89 s the outbox has number %d", seq)
 	}
 	s.planner.drain()
 	s.advance(4 * time.Second)
 	_, batch := s.takeBatch()
 	if batch.Seq != 2 || len(batch.Pending[0].Pods) != 2 {
-		t.Errorf("batch %d has %+v", batch.Seq, batch.Pending)
+		t.Errorf("batch %d has the pods %+v", batch.Seq, batch.Pending)
 	}
 }
 
-func TestGiveUpWithoutPendingPods(t *testing.T) {
+func TestBatchTimesOutWithoutPendingPods(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(2 * time.Second)
@@ -240,7 +240,7 @@ func TestGiveUpWithoutPendingPods(t *testing.T) {
 	}
 	s.advance(95 * time.Second)
 	if held := s.readOutbox(); held.Seq != 2 || held.State != outbox.Done || len(held.Claims) != 0 {
-		t.Errorf("the outbox is %+v", held.Outbox)
+		t.Errorf("got outbox %+v", held.Outbox)
 	}
 	s.planner.drain()
 	s.advance(time.Minute)
@@ -258,7 +258,7 @@ func claim(name string, admitted bool) *karpenter.NodeClaim {
 }
 
 // While pods are pending, batches continue. They are sent at once when the supply changes.
-func TestLevelTriggered(t *testing.T) {
+func TestPendingPodsArePlannedAgain(t *testing.T) {
 	s := newHarness(t)
 	s.addPending("a")
 	s.advance(2 * time.Second)
@@ -277,7 +277,7 @@ func TestLevelTriggered(t *testing.T) {
 	s.takeBatch()
 }
 
-func TestNoCatalogueYet(t *testing.T) {
+func TestMissingCatalogueIsRetried(t *testing.T) {
 	s := newHarness(t)
 	for _, key := range s.blobs.ListKeys() {
 		s.blobs.RemoveKey(key)
@@ -290,7 +290,7 @@ func TestNoCatalogueYet(t *testing.T) {
 		err = s.svc.Step(t.Context())
 	}
 	if !fault.Is(err, fault.Retry) || fault.FindHint(err) == "" || s.readOutbox().Seq != 0 {
-		t.Errorf("%v, outbox at %d", err, s.readOutbox().Seq)
+		t.Errorf("got %v, outbox number %d", err, s.readOutbox().Seq)
 	}
 	s.publishCatalogue(s.now)
 	s.advance(watcher.StepInterval)
@@ -298,20 +298,20 @@ func TestNoCatalogueYet(t *testing.T) {
 }
 
 // Another process updated the outbox: the watcher reads it again and sends nothing.
-func TestOutboxConflict(t *testing.T) {
+func TestOutboxConflictSendsNothing(t *testing.T) {
 	s := newHarness(t)
 	s.advance(watcher.StepInterval)
 	s.InjectFaults(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbUpdate, Kind: cluster.ConfigMaps, As: fault.Conflict, Times: 1})
 	s.addPending("a")
 	s.advance(2 * watcher.StepInterval)
 	if got := s.planner.drain(); len(got) != 0 || s.readOutbox().State != outbox.Idle {
-		t.Fatalf("%d messages after a lost swap, outbox %s", len(got), s.readOutbox().State)
+		t.Fatalf("sent %d messages after a lost swap, outbox state %s", len(got), s.readOutbox().State)
 	}
 	s.advance(watcher.StepInterval)
 	s.takeBatch()
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsToCatalog(t *testing.T) {
 	s := newHarness(t)
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 3}}
 	class.Spec.Role = "node"
@@ -349,7 +349,7 @@ func TestRequests(t *testing.T) {
 
 // A request that could not be sent is retried at the next step, and a class that cannot be encoded
 // does not delay others.
-func TestFailedRequests(t *testing.T) {
+func TestFailedRequestsAreRetried(t *testing.T) {
 	s := newHarness(t)
 	huge := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "a-huge-one"}}
 	data := string(make([]byte, 64<<10)) // six bytes each in JSON
@@ -373,7 +373,7 @@ func TestFailedRequests(t *testing.T) {
 }
 
 // A replica that stops releases its Lease, so that another can lead at once.
-func TestRelease(t *testing.T) {
+func TestReleaseLease(t *testing.T) {
 	s := newHarness(t)
 	s.advance(time.Minute)
 	if err := s.svc.Release(t.Context()); err != nil {
@@ -394,7 +394,7 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	s.addPending("a")
 	for range 20 {
 		if held, err := karpenters.AcquireOrRenew(t.Context(), s.Server, s.now); !held || err != nil {
-			t.Fatalf("Karpenter lost its lease: %v", err)
+			t.Fatalf("Karpenter did not keep its Lease: %v", err)
 		}
 		s.advance(2 * time.Second)
 	}
@@ -402,11 +402,11 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 		t.Fatal("the watcher acted while Karpenter led")
 	}
 	if s.svc.Reconciled() {
-		t.Error("a standby replica reports that it reconciled")
+		t.Error("a standby replica reports a reconcile")
 	}
 	s.advance(lease.Duration + 5*time.Second)
 	s.takeBatch()
 	if !s.svc.Reconciled() {
-		t.Error("the leader does not report that it reconciled")
+		t.Error("the leader does not report a reconcile")
 	}
 }

@@ -205,7 +205,7 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 		s.t.Fatalf("%d instances of intent %s, want %d", len(launched), intent, n)
 	}
 	if len(s.published) == 0 {
-		s.t.Fatal("no fact was published")
+		s.t.Fatal("no event was published")
 	}
 	var body event.LaunchSettled
 	for _, e := range s.published {
@@ -213,12 +213,12 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 		body, err = event.DecodeBody[event.LaunchSettled](e)
 		s.requireNoError(err)
 		if e.ID != s.published[0].ID {
-			s.t.Fatalf("two different facts: %s and %s", s.published[0].Data, e.Data)
+			s.t.Fatalf("two different events: %s and %s", s.published[0].Data, e.Data)
 		}
 	}
 	for _, i := range body.Instances {
 		if !launched[i.InstanceID] {
-			s.t.Fatalf("instance %s was published and does not exist", i.InstanceID)
+			s.t.Fatalf("the published instance %s does not exist", i.InstanceID)
 		}
 	}
 	if len(body.Instances) != n {
@@ -230,7 +230,7 @@ func (s *testRun) requireLaunchedOnce(intent string, n int) event.LaunchSettled 
 func (s *testRun) requireNoFacts() {
 	s.t.Helper()
 	if len(s.published) > 0 {
-		s.t.Fatalf("a fact was published: %s", s.published[0].Data)
+		s.t.Fatalf("an event was published: %s", s.published[0].Data)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func TestRemaining(t *testing.T) {
+func TestRemainingBudget(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
 	type node = planning.Node
 	going := func(n *node) { n.MarkedForDeletion = true }
@@ -33,21 +33,21 @@ func TestRemaining(t *testing.T) {
 		nodes []func(*node)
 		want  [2]int // for Empty and Drifted
 	}{
-		{"a tenth, rounded up", fixture.Budgets("10%"), []func(*node){plain, plain}, [2]int{1, 1}},
-		{"less those that go", fixture.Budgets("2"), []func(*node){plain, plain, going}, [2]int{1, 1}},
-		{"less those that are not ready", fixture.Budgets("2"), []func(*node){plain, unready, unready}, [2]int{0, 0}},
+		{"a percentage is rounded up", fixture.Budgets("10%"), []func(*node){plain, plain}, [2]int{1, 1}},
+		{"nodes being deleted count", fixture.Budgets("2"), []func(*node){plain, plain, going}, [2]int{1, 1}},
+		{"nodes that are not ready count", fixture.Budgets("2"), []func(*node){plain, unready, unready}, [2]int{0, 0}},
 		{"never below zero", fixture.Budgets("1"), []func(*node){unready, unready}, [2]int{0, 0}},
-		{"less those whose removal has begun", fixture.Budgets("2"), []func(*node){confirmed, plain}, [2]int{1, 1}},
-		{"each once", fixture.Budgets("2"), []func(*node){func(n *node) { confirmed(n); going(n); unready(n) }, plain}, [2]int{1, 1}},
-		{"not those that are only proposed", fixture.Budgets("2"), []func(*node){proposed, plain}, [2]int{2, 2}},
-		{"a new node is no part of the whole", fixture.Budgets("34%"), []func(*node){plain, plain, fresh, fresh}, [2]int{1, 1}},
-		{"nor does it fill the budget", fixture.Budgets("1"), []func(*node){plain, func(n *node) { fresh(n); unready(n) }}, [2]int{1, 1}},
-		{"nodes of nobody do not count", fixture.Budgets("50%"), []func(*node){plain, plain, foreign, foreign}, [2]int{1, 1}},
-		{"a node whose instance terminates fills no budget", fixture.Budgets("1"), []func(*node){plain, terminating}, [2]int{1, 1}},
-		{"and is no part of the whole", fixture.Budgets("34%"), []func(*node){plain, plain, terminating, terminating}, [2]int{1, 1}},
-		{"by reason", byReason, []func(*node){plain, plain, plain, plain}, [2]int{3, 1}},
-		{"whatever reason the others go for", byReason, []func(*node){plain, plain, plain, going}, [2]int{2, 0}},
-		{"one that cannot be read allows nothing", fixture.Budgets("5", "lots"), []func(*node){plain}, [2]int{0, 0}},
+		{"confirmed nodes count", fixture.Budgets("2"), []func(*node){confirmed, plain}, [2]int{1, 1}},
+		{"each node counts once", fixture.Budgets("2"), []func(*node){func(n *node) { confirmed(n); going(n); unready(n) }, plain}, [2]int{1, 1}},
+		{"proposed nodes do not count", fixture.Budgets("2"), []func(*node){proposed, plain}, [2]int{2, 2}},
+		{"uninitialized nodes are not in the total", fixture.Budgets("34%"), []func(*node){plain, plain, fresh, fresh}, [2]int{1, 1}},
+		{"uninitialized nodes do not use the budget", fixture.Budgets("1"), []func(*node){plain, func(n *node) { fresh(n); unready(n) }}, [2]int{1, 1}},
+		{"unmanaged nodes are not in the total", fixture.Budgets("50%"), []func(*node){plain, plain, foreign, foreign}, [2]int{1, 1}},
+		{"nodes with a terminating instance do not use the budget", fixture.Budgets("1"), []func(*node){plain, terminating}, [2]int{1, 1}},
+		{"nodes with a terminating instance are not in the total", fixture.Budgets("34%"), []func(*node){plain, plain, terminating, terminating}, [2]int{1, 1}},
+		{"a budget with a reason", byReason, []func(*node){plain, plain, plain, plain}, [2]int{3, 1}},
+		{"nodes disrupted for another reason count", byReason, []func(*node){plain, plain, plain, going}, [2]int{2, 0}},
+		{"a budget that cannot be read allows nothing", fixture.Budgets("5", "lots"), []func(*node){plain}, [2]int{0, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var nodes []node
@@ -64,18 +64,18 @@ func TestRemaining(t *testing.T) {
 			}
 			for _, problem := range problems {
 				if !strings.Contains(problem.Error(), "NodePool default: spec.disruption.budgets[1]") {
-					t.Errorf("it is not said which budget: %v", problem)
+					t.Errorf("the problem does not name the budget: %v", problem)
 				}
 			}
 			was := r.Left("default", empty)
 			if r.AddDisrupted("default"); was > 0 && r.Left("default", empty) != was-1 {
-				t.Error("what is taken does not count")
+				t.Error("AddDisrupted does not reduce the remaining budget")
 			}
 		})
 	}
 	s := fixture.Snapshot(fixture.Pool())
 	if r, _ := budgets.New(&s); r.Left("gone", empty) != 0 {
-		t.Error("a pool that nobody knows has room")
+		t.Error("an unknown pool has a remaining budget")
 	}
 }
 
@@ -119,18 +119,18 @@ func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 		want int
 		why  string
 	}{
-		{"some are left", asks("3", lately), 1, "100%"},
-		{"none is", asks("2", lately), 0, "no more than 2 of its nodes may begin to go in an hour"},
+		{"some remain", asks("3", lately), 1, "100%"},
+		{"none remain", asks("2", lately), 0, "no more than 2 of its nodes may begin to go in an hour"},
 		{"the budgets are stricter", asks("90", ""), 4, "100%"},
-		{"it cannot be read", asks("x", ""), 0, "joist.sh/budget-per-hour"},
-		{"what has gone cannot", asks("3", "{"), 0, "joist.sh/spent-budget"},
+		{"the rate cannot be read", asks("x", ""), 0, "joist.sh/budget-per-hour"},
+		{"the record cannot be read", asks("3", "{"), 0, "joist.sh/spent-budget"},
 	} {
 		pool := fixture.Pool(fixture.Budgets("100%"), tt.edit)
 		s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large"), fixture.Node("b", "t4g.large"), fixture.Node("c", "t4g.large"), fixture.Node("d", "t4g.large"))
 		r, _ := budgets.New(&s)
 		for left := tt.want; left >= 0; left-- {
 			if got := r.Left("default", karpenter.DisruptionReasonEmpty); got != left {
-				t.Errorf("%s: %d are left, want %d", tt.name, got, left)
+				t.Errorf("%s: %d remain, want %d", tt.name, got, left)
 			}
 			r.AddDisrupted("default")
 		}

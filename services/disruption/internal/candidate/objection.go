@@ -55,7 +55,7 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 	case n.DoNotDisrupt:
 		return Objection{Rule: RuleDoNotDisrupt, Detail: "it has the annotation " + karpenter.DoNotDisruptAnnotationKey}
 	case n.NominatedUntil.After(now):
-		return Objection{Rule: RuleNominated, Detail: "pods are expected on it"}
+		return Objection{Rule: RuleNominated, Detail: "it is nominated for a pending pod"}
 	}
 	return Objection{}
 }

@@ -67,37 +67,37 @@ func TestCheckReplacement(t *testing.T) {
 	}{
 		{"removed", nodes{large}, nil, "", nil, 4},
 		{"cheaper", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
-		{"what might be dearer is taken off", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
-		{"of equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
+		{"offerings that may be more expensive are removed", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
+		{"equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
 		{"dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
-		{"a price that is missing makes no saving", nodes{large}, news{comes(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
-		{"nor does one that is no number", nodes{large}, news{comes(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
-		{"never one by many", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
-		{"many by fewer, which share the price by what each costs", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
+		{"an offering without a price gives no saving", nodes{large}, news{comes(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
+		{"an offering with price NaN gives no saving", nodes{large}, news{comes(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
+		{"one node is never replaced by two", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
+		{"the price limit of two replacements is shared by their cost", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
 			[]string{"a/on-demand b/on-demand ", "x/on-demand y/on-demand "}, 5},
-		{"many by as many that are dearer together", nodes{large, large}, news{comes(offer("a", od, 5)), comes(offer("x", od, 4))}, "no-saving", nil, 0},
-		{"spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
-		{"also where it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
-		{"spot that is too dear leaves on-demand", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
-		{"reserved stands beside spot", nodes{large}, news{comes(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
-		{"a type that goes: dearer ones are taken off", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
-		{"a type that goes, and nothing cheaper", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
-		{"alone the type may be the same", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
-		{"spot by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
-		{"spot by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
-		{"spot and on-demand by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
+		{"two replacements that are more expensive in total", nodes{large, large}, news{comes(offer("a", od, 5)), comes(offer("x", od, 4))}, "no-saving", nil, 0},
+		{"capacity type spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
+		{"spot is pinned although it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
+		{"on-demand if spot is too expensive", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
+		{"reserved and spot", nodes{large}, news{comes(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
+		{"more expensive types than a removed type are excluded", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
+		{"no type is cheaper than a removed type", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
+		{"a single node may be replaced by its own type", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
+		{"spot replaced by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
+		{"spot replaced by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
+		{"spot and on-demand replaced by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := fmt.Sprint(tt.news)
 			v := consolidation.ReplacementRules{}.CheckReplacement(tt.nodes, planning.Result{Nodes: tt.news})
 			if v.Objection.Rule != tt.rule || v.Saved < tt.saved-1e-9 || v.Saved > tt.saved+1e-9 {
-				t.Fatalf("objection %+v, saves %v", v.Objection, v.Saved)
+				t.Fatalf("got objection %+v, saving %v", v.Objection, v.Saved)
 			}
 			if tt.rule == "" && !slices.Equal(left(v), tt.want) {
-				t.Fatalf("left %q, want %q", left(v), tt.want)
+				t.Fatalf("got offerings %q, want %q", left(v), tt.want)
 			}
 			if fmt.Sprint(tt.news) != was {
-				t.Error("what others share was changed")
+				t.Error("the shared result was changed")
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestReplacePinsRequirements(t *testing.T) {
 	types, _ := reqs[corev1.LabelInstanceTypeStable].ListValues()
 	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].ListValues()
 	if !slices.Equal(types, []string{"m", "n"}) || !slices.Equal(kinds, []string{spot}) || n.PricePerHour != 1 || v.Result.PricePerHour != 1 {
-		t.Fatalf("types %v, capacity types %v, price %v", types, kinds, n.PricePerHour)
+		t.Fatalf("got types %v, capacity types %v, price %v", types, kinds, n.PricePerHour)
 	}
 }
 
@@ -123,7 +123,7 @@ func many(count int) (out []planning.PricedOffering) {
 	return out
 }
 
-func TestSpotToSpot(t *testing.T) {
+func TestSpotToSpotReplacement(t *testing.T) {
 	judge := consolidation.ReplacementRules{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
 	}}
@@ -135,19 +135,19 @@ func TestSpotToSpot(t *testing.T) {
 		rule  string
 		types int
 	}{
-		{"too few", one, comes(many(14)...), "spot-to-spot", 0},
+		{"too few cheaper spot types", one, comes(many(14)...), "spot-to-spot", 0},
 		{"enough", one, comes(many(15)...), "", 15},
-		{"cut, so that it is not done again", one, comes(many(40)...), "", 15},
-		{"on-demand does not count", one, comes(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
-		{"what is dearer does not count", one, comes(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
-		{"of many nodes it need not be wide", append(one, goes("large", spot, 4)), comes(many(2)...), "", 2},
-		{"minValues widens it", one, demanding(comes(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
-		{"minValues that cannot be had", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
+		{"limited to 15 types", one, comes(many(40)...), "", 15},
+		{"on-demand types do not count", one, comes(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
+		{"more expensive types do not count", one, comes(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
+		{"two nodes need fewer types", append(one, goes("large", spot, 4)), comes(many(2)...), "", 2},
+		{"minValues increases the limit", one, demanding(comes(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
+		{"minValues cannot be satisfied", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := judge.CheckReplacement(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
 			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Offerings) != tt.types {
-				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Offerings))
+				t.Fatalf("got objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Offerings))
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func demanding(n planning.PlannedNode, key string, values int) planning.PlannedN
 	return n
 }
 
-func TestMinValuesAfterPrices(t *testing.T) {
+func TestMinValuesAfterPriceFilter(t *testing.T) {
 	judge := consolidation.ReplacementRules{Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name}
 	}}
@@ -176,36 +176,36 @@ func TestMinValuesAfterPrices(t *testing.T) {
 			t.Fatalf("%d values, relaxed: %+v", values, v.Objection)
 		}
 		if got := v.Result.Nodes[0].Requirements[karpenter.LabelInstanceFamily].MinValues(); got != 2 {
-			t.Errorf("minValues %d, relaxed: the claim keeps %d, want the 2 that are left", values, got)
+			t.Errorf("minValues %d, relaxed: the claim keeps %d, want the 2 that remain", values, got)
 		}
 	}
 }
 
-func TestRetryWithout(t *testing.T) {
+func TestRetryWithoutNodes(t *testing.T) {
 	a, b := goes("small", od, 1), goes("large", od, 4)
 	a.Node.Name, b.Node.Name = "a", "b"
 	lost := planning.Result{Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
 		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
 	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b}, lost)
 	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web cannot be scheduled elsewhere: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("got %+v", v)
 	}
 	c := goes("small", od, 1)
 	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{comes(offer("small", od, 1))}})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c}) {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("got %+v", v)
 	}
 	two := []planning.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
 	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: two})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c, a}) {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("got %+v", v)
 	}
 	if v := (consolidation.ReplacementRules{}).CheckReplacement([]*candidate.Candidate{a}, planning.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
-		t.Errorf("what was not thought through: %+v", v)
+		t.Errorf("for a partial result got %+v", v)
 	}
 }
 
-func TestBalanced(t *testing.T) {
+func TestBalancedScore(t *testing.T) {
 	pool := func(policy karpenter.ConsolidationPolicy) *karpenter.NodePool {
 		p := fixture.Pool()
 		p.Spec.Disruption.ConsolidationPolicy = policy
@@ -224,11 +224,11 @@ func TestBalanced(t *testing.T) {
 		saved float64
 		good  bool
 	}{
-		{"half of its share", []*candidate.Candidate{&all[0]}, 1, true},
+		{"half of the pool's average", []*candidate.Candidate{&all[0]}, 1, true},
 		{"less", []*candidate.Candidate{&all[0]}, 0.99, false},
-		{"any policy but Balanced", []*candidate.Candidate{&all[2]}, 0.01, true},
-		{"two pools share what is saved by their prices", []*candidate.Candidate{&all[0], &all[2]}, 6, true},
-		{"and either may object", []*candidate.Candidate{&all[0], &all[2]}, 5.9, false},
+		{"other policies have no score", []*candidate.Candidate{&all[2]}, 0.01, true},
+		{"two pools share the saving by price", []*candidate.Candidate{&all[0], &all[2]}, 6, true},
+		{"either pool may object", []*candidate.Candidate{&all[0], &all[2]}, 5.9, false},
 	} {
 		if no := scores.CheckScores(tt.nodes, tt.saved); no.IsNone() != tt.good {
 			t.Errorf("%s: %+v", tt.name, no)
@@ -241,7 +241,7 @@ func TestShadowPricesNeverExceedPrices(t *testing.T) {
 	stock := fixture.Stock(s)
 	w := consolidation.NewShadowPrices(&s, stock)
 	if w.PodsValue(&s.Nodes[0]) <= 0 {
-		t.Fatalf("worth %+v", w)
+		t.Fatalf("got shadow prices %+v", w)
 	}
 	tight := false
 	for _, typ := range stock.ByNodeClass["default"] {
@@ -255,19 +255,19 @@ func TestShadowPricesNeverExceedPrices(t *testing.T) {
 				}
 			}
 			if w.PodsValue(&full) > price*(1+1e-9) {
-				t.Errorf("a full %s is worth %v, and costs %v", typ.Name, w.PodsValue(&full), price)
+				t.Errorf("the pods of a full %s have the value %v, its price is %v", typ.Name, w.PodsValue(&full), price)
 			}
 			tight = tight || w.PodsValue(&full) > price*(1-1e-6)
 		}
 	}
 	if !tight {
-		t.Error("room is worth less than it costs everywhere")
+		t.Error("no capacity has a shadow price equal to its price")
 	}
 	empty := fixture.Snapshot(fixture.Pool())
 	if got := consolidation.NewShadowPrices(&empty, stock); got != (consolidation.ShadowPrices{}) {
-		t.Errorf("of no pods: %+v", got)
+		t.Errorf("without pods got %+v", got)
 	}
 	if got := consolidation.NewShadowPrices(&s, instancetypes.InstanceTypes{}); got != (consolidation.ShadowPrices{}) {
-		t.Errorf("of no market: %+v", got)
+		t.Errorf("without instance types got %+v", got)
 	}
 }

@@ -23,13 +23,13 @@ func TestWastePerPod(t *testing.T) {
 		want  float64
 	}{
 		{"none", nil, 0},
-		{"half of a node for four pods", []*candidate.Candidate{&all[1]}, price / 2 / 4},
-		{"a node that wastes nothing does not count", []*candidate.Candidate{&all[1], &all[2]}, price / 2 / 4},
-		{"a node without pods", []*candidate.Candidate{&all[0], &all[1]}, price * 1.5 / 4},
-		{"no pods at all", []*candidate.Candidate{&all[0]}, price},
+		{"half of a node's capacity wasted, four pods", []*candidate.Candidate{&all[1]}, price / 2 / 4},
+		{"nodes without waste do not count", []*candidate.Candidate{&all[1], &all[2]}, price / 2 / 4},
+		{"with an empty node", []*candidate.Candidate{&all[0], &all[1]}, price * 1.5 / 4},
+		{"only an empty node", []*candidate.Candidate{&all[0]}, price},
 	} {
 		if got := worth.WastePerPod(tt.nodes); math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("%s: $%.6f for each pod, want $%.6f", tt.name, got, tt.want)
+			t.Errorf("%s: waste per pod $%.6f, want $%.6f", tt.name, got, tt.want)
 		}
 	}
 }

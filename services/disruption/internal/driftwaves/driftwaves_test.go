@@ -59,7 +59,7 @@ func share(t testing.TB, text string) policy.Drift {
 	return p.Drift
 }
 
-func TestCanaryObjections(t *testing.T) {
+func TestWaveObjections(t *testing.T) {
 	late := func(n *planning.Node) { n.Drift.Since = ago(10 * time.Minute) }
 	ancient := func(n *planning.Node) { n.Drift.Since = ago(50 * time.Hour) }
 	elsewhere := func(n *planning.Node) { n.NodePool = "other" }
@@ -69,27 +69,27 @@ func TestCanaryObjections(t *testing.T) {
 		// want is the rule for the first node.
 		want, says string
 	}{
-		{"the first", []planning.Node{old(), old()}, "", ""},
-		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
-		{"while one is on its way", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
-		{"it has come", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
-		{"others' are on their way", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
-		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
-		{"which it has", []planning.Node{old(), came(bake)}, "", ""},
-		{"and not in between", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
-		{"twice as many in the second wave", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
-		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "1 of the 3 nodes of this wave have"},
-		{"until they have come", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
-		{"what was there before proves nothing", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
-		{"nor hinders", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},
-		{"nor does another pool's", []planning.Node{old(), came(time.Minute, elsewhere)}, "", ""},
-		{"nor one that goes", []planning.Node{old(), came(time.Minute, going)}, "", ""},
-		{"who drifts late counts on what came since", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
-		{"but goes with nobody else", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
-		{"one that drifted long ago proves nothing for others", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, driftwaves.RuleCanary, ""},
-		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, created since then, is not ready. Drift resumes when"},
-		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, created since then, is not initialized after 10m0s. "},
-		{"but is replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
+		{"the canary may start", []planning.Node{old(), old()}, "", ""},
+		{"the canary's replacement is not initialized", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
+		{"the canary's replacement is not created", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
+		{"the canary's replacement is ready", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
+		{"replacements of another pool do not count", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
+		{"the replacement is ready for less than the bake time", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
+		{"the replacement is ready for the bake time", []planning.Node{old(), came(bake)}, "", ""},
+		{"the replacement became ready again", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
+		{"the second wave has twice the size", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
+		{"the second wave is complete", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "1 of the 3 nodes of this wave have"},
+		{"the second wave is ready for the bake time", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
+		{"earlier nodes do not count as ready replacements", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
+		{"earlier nodes that are not ready do not halt drift", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},
+		{"nodes of another pool do not halt drift", []planning.Node{old(), came(time.Minute, elsewhere)}, "", ""},
+		{"nodes being deleted do not halt drift", []planning.Node{old(), came(time.Minute, going)}, "", ""},
+		{"a node that drifted later counts the replacements since the rollout began", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
+		{"a node that drifted later waits for the wave", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
+		{"replacements from before the rollout do not count", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, driftwaves.RuleCanary, ""},
+		{"a replacement is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, created since then, is not ready. Drift resumes when"},
+		{"a replacement is not initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, created since then, is not initialized after 10m0s. "},
+		{"a replacement that is not ready is being replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := planning.Snapshot{TakenAt: noon, Nodes: tt.nodes}
@@ -108,11 +108,11 @@ func TestResumeSkipsFailedNodes(t *testing.T) {
 		resume time.Time
 		want   string
 	}{
-		"for one that does not come":            {came(20*time.Minute, coming), ago(time.Minute), ""},
-		"for one that is sick":                  {came(40*time.Minute, sick), ago(time.Minute), ""},
-		"not for one that has come since":       {came(20*time.Minute, sick), ago(30 * time.Minute), driftwaves.RuleHalted},
-		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
-		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
+		"a replacement that is not initialized":                   {came(20*time.Minute, coming), ago(time.Minute), ""},
+		"a replacement that is not ready":                         {came(40*time.Minute, sick), ago(time.Minute), ""},
+		"a replacement created after the resume":                  {came(20*time.Minute, sick), ago(30 * time.Minute), driftwaves.RuleHalted},
+		"a replacement within the bake time":                      {came(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
+		"a replacement created after the resume, not initialized": {came(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
 	} {
 		s := planning.Snapshot{TakenAt: noon, Nodes: []planning.Node{old(), tt.node}}
 		drift := share(t, "1")
@@ -137,15 +137,15 @@ func TestCanarySize(t *testing.T) {
 			goes++
 		}
 		if goes != want {
-			t.Errorf("%s of 25, one of which is coming: %d go, want %d", asked, goes, want)
+			t.Errorf("%s of 25 nodes, one replacement in progress: %d may be replaced, want %d", asked, goes, want)
 		}
 	}
 	r := driftwaves.New(&s, pool, policy.Drift{})
 	if r.AddLaunches(9); r != nil || !r.Objection(ago(time.Hour)).IsNone() {
-		t.Errorf("nobody asks: %+v", r)
+		t.Errorf("without annotations got %+v", r)
 	}
 	if r := driftwaves.New(&s, pool, policy.Drift{Bake: bake}); r.Objection(ago(time.Hour)).Rule != driftwaves.RuleCanary {
-		t.Error("without a number there is no canary")
+		t.Error("without a canary size there is no canary")
 	}
 }
 
@@ -169,17 +169,17 @@ func TestLaunchFailuresHaltDrift(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "one", launches: []planning.LaunchRecord{failed}, halted: true},
-		{name: "and good ones", launches: []planning.LaunchRecord{failed, good, good}, halted: true},
-		{name: "with what is still asked for", launches: []planning.LaunchRecord{failed}, wanted: "ami-1", halted: true},
-		{name: "with what nobody asks for any more", launches: []planning.LaunchRecord{failed}, wanted: "ami-2"},
-		{name: "with nothing", launches: []planning.LaunchRecord{nameless}, wanted: "ami-2", halted: true},
-		{name: "before any node drifted", launches: []planning.LaunchRecord{before}},
-		{name: "which somebody has seen to", launches: []planning.LaunchRecord{failed}, resume: ago(19 * time.Minute)},
-		{name: "after somebody saw to it", launches: []planning.LaunchRecord{failed}, resume: ago(21 * time.Minute), halted: true},
-		{name: "which somebody will see to", launches: []planning.LaunchRecord{failed}, resume: noon.Add(time.Minute), halted: true},
-		{name: "the condition alone", edit: unhealthy, halted: true},
-		{name: "the condition, which somebody has seen to", edit: unhealthy, resume: ago(time.Minute)},
-		{name: "the condition, where launches are remembered", launches: []planning.LaunchRecord{good}, edit: unhealthy},
+		{name: "a failed launch before good ones", launches: []planning.LaunchRecord{failed, good, good}, halted: true},
+		{name: "a failed launch with the current image", launches: []planning.LaunchRecord{failed}, wanted: "ami-1", halted: true},
+		{name: "a failed launch with a former image", launches: []planning.LaunchRecord{failed}, wanted: "ami-2"},
+		{name: "a failed launch without an image", launches: []planning.LaunchRecord{nameless}, wanted: "ami-2", halted: true},
+		{name: "a failed launch before any node drifted", launches: []planning.LaunchRecord{before}},
+		{name: "a failed launch before drift-resume", launches: []planning.LaunchRecord{failed}, resume: ago(19 * time.Minute)},
+		{name: "a failed launch after drift-resume", launches: []planning.LaunchRecord{failed}, resume: ago(21 * time.Minute), halted: true},
+		{name: "drift-resume in the future", launches: []planning.LaunchRecord{failed}, resume: noon.Add(time.Minute), halted: true},
+		{name: "the condition is False, no launch history", edit: unhealthy, halted: true},
+		{name: "the condition is False, before drift-resume", edit: unhealthy, resume: ago(time.Minute)},
+		{name: "the condition is False, but the launch history is good", launches: []planning.LaunchRecord{good}, edit: unhealthy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -239,7 +239,7 @@ func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 		r := driftwaves.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, p.Drift)
 		for r.Objection(ago(time.Hour)).IsNone() {
 			if unproved >= proved+size {
-				t.Fatalf("with %d proved and %d to be proved another may go", proved, unproved)
+				t.Fatalf("with %d ready and %d unproven replacements another may be replaced", proved, unproved)
 			}
 			r.AddLaunches(1)
 			unproved++

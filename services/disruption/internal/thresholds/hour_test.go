@@ -65,7 +65,7 @@ func (h *hours) comes(at time.Time) {
 }
 
 func (h *hours) lands() int {
-	node := rapid.IntRange(waits, len(h.leaving)-1).Draw(h.T, "lands on")
+	node := rapid.IntRange(waits, len(h.leaving)-1).Draw(h.T, "destination node")
 	if node != waits && h.leaving[node] {
 		return waits
 	}
@@ -274,7 +274,7 @@ func TestNoHourMovesMore(t *testing.T) {
 			}
 			moved, most := h.hour(last)
 			if moved > most+fewer {
-				t.Fatalf("%d pods of a %s move in the hour before %s, %d may, and %d less were wanted", moved, h.kind, last.at, most, fewer)
+				t.Fatalf("%d pods of a %s move in the hour before %s, the limit is %d plus %d removed pods", moved, h.kind, last.at, most, fewer)
 			}
 			if moved == most && fewer == 0 && most > 1 {
 				bound++
@@ -282,6 +282,6 @@ func TestNoHourMovesMore(t *testing.T) {
 		}
 	})
 	if bound < 5 {
-		t.Errorf("the limit of two pods or more was reached %d times: too seldom to prove anything", bound)
+		t.Errorf("the limit of two pods or more was reached only %d times, want at least 5", bound)
 	}
 }

@@ -59,7 +59,7 @@ func findAll(s planning.Snapshot) []*candidate.Candidate {
 	return out
 }
 
-func TestCheckNode(t *testing.T) {
+func TestCheckNodeThresholds(t *testing.T) {
 	cool := map[string]string{policy.Cooldown: "30m"}
 	two, fifth, none := map[string]string{policy.EvictionsPerHour: "2"}, map[string]string{policy.EvictionsPerHour: "20%"}, map[string]string{policy.EvictionsPerHour: "0"}
 	young := func(n planning.Node, ago time.Duration) planning.Node { joined(ago)(&n); return n }
@@ -70,28 +70,28 @@ func TestCheckNode(t *testing.T) {
 		others      []planning.Node
 		rule, told  string
 	}{
-		{"nothing is asked for", nil, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
-		{"a saving is asked for", map[string]string{policy.MinSaving: "1"}, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
-		{"cool: a pod is young", cool, node("a", pods("web", 1, 30*time.Minute-1)), nil, "cool-down", "pod default/web-0 was created 29m59s ago; joist.sh/consolidation-cooldown requires 30m0s"},
-		{"cool: no more", cool, node("a", pods("web", 1, 30*time.Minute)), nil, "", ""},
-		{"cool: it goes anyway", cool, node("a", pods("web", 1, time.Minute, going)), nil, "", ""},
-		{"cool: the node is young", cool, young(node("a"), 20*time.Minute), nil, "cool-down", "it joined 20m0s ago"},
-		{"cool: the node is not young", cool, young(node("a"), 30*time.Minute), nil, "", ""},
-		{"cool: a clock was set back", cool, node("a", pods("web", 1, -time.Minute)), nil, "cool-down", "created"},
-		{"evictions: as many as may", two, node("a", pods("web", 2, day)), nil, "", ""},
+		{"no thresholds", nil, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
+		{"a required saving", map[string]string{policy.MinSaving: "1"}, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
+		{"cool-down: young pod", cool, node("a", pods("web", 1, 30*time.Minute-1)), nil, "cool-down", "pod default/web-0 was created 29m59s ago; joist.sh/consolidation-cooldown requires 30m0s"},
+		{"cool-down: over", cool, node("a", pods("web", 1, 30*time.Minute)), nil, "", ""},
+		{"cool-down: young pod is terminating", cool, node("a", pods("web", 1, time.Minute, going)), nil, "", ""},
+		{"cool-down: young node", cool, young(node("a"), 20*time.Minute), nil, "cool-down", "it joined 20m0s ago"},
+		{"cool-down: older node", cool, young(node("a"), 30*time.Minute), nil, "", ""},
+		{"cool-down: pod created in the future", cool, node("a", pods("web", 1, -time.Minute)), nil, "cool-down", "created"},
+		{"evictions: at the limit", two, node("a", pods("web", 2, day)), nil, "", ""},
 		{"evictions: more", two, node("a", pods("web", 3, day)), nil, "evictions-per-hour", "3 pods of default/web would move after 0 within the hour; joist.sh/consolidation-evictions-per-hour allows 2 of its 3"},
-		{"evictions: of each workload", two, node("a", pods("web", 2, day), pods("shop", 2, day)), nil, "", ""},
-		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
-		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
-		{"evictions: its own was moved", two, node("a", pods("web", 1, 59*time.Minute)), nil, "evictions-per-hour", "no pod is moved twice in an hour"},
-		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []planning.Node{{Name: "b", MarkedForDeletion: true, Pods: []planning.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
-		{"evictions: one goes, and what replaces it counts", two, node("a", pods("web", 2, day, going)), []planning.Node{node("b", pods("web", 1, 0))}, "", ""},
-		{"evictions: one goes, and nothing can replace it yet", two, node("a", pods("db", 2, day, stateful)), []planning.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
-		{"evictions: a part, rounded up", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 4, day))}, "", ""},
-		{"evictions: more than a part", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 3, day))}, "evictions-per-hour", "allows 1 of its 5"},
-		{"evictions: none at all", none, node("a", pods("web", 1, day)), nil, "evictions-per-hour", "allows 0 of its 1"},
-		{"evictions: none at all, and there is none", none, node("a"), nil, "", ""},
-		{"evictions: pods of nobody are each their own", two, node("a", pods("", 3, day)), nil, "", ""},
+		{"evictions: each workload has its own limit", two, node("a", pods("web", 2, day), pods("shop", 2, day)), nil, "", ""},
+		{"evictions: one pod was created within the hour", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
+		{"evictions: one pod was created an hour ago", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
+		{"evictions: a pod of the node was created within the hour", two, node("a", pods("web", 1, 59*time.Minute)), nil, "evictions-per-hour", "no pod is moved twice in an hour"},
+		{"evictions: one pod is on a node being deleted", two, node("a", pods("web", 2, day)), []planning.Node{{Name: "b", MarkedForDeletion: true, Pods: []planning.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
+		{"evictions: a terminating pod and its replacement count once", two, node("a", pods("web", 2, day, going)), []planning.Node{node("b", pods("web", 1, 0))}, "", ""},
+		{"evictions: a terminating StatefulSet pod counts", two, node("a", pods("db", 2, day, stateful)), []planning.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
+		{"evictions: a percentage, rounded up", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 4, day))}, "", ""},
+		{"evictions: more than a percentage", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 3, day))}, "evictions-per-hour", "allows 1 of its 5"},
+		{"evictions: a limit of zero", none, node("a", pods("web", 1, day)), nil, "evictions-per-hour", "allows 0 of its 1"},
+		{"evictions: a limit of zero, no pods", none, node("a"), nil, "", ""},
+		{"evictions: pods without a workload are separate", two, node("a", pods("", 3, day)), nil, "", ""},
 	} {
 		r, list := restrained(tt.annotations, append([]planning.Node{tt.node}, tt.others...)...)
 		if no := r.CheckNode(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
@@ -117,9 +117,9 @@ func TestPendingPodsCount(t *testing.T) {
 		edit func(*planning.PodClass)
 		rule string
 	}{
-		{"they wait", func(*planning.PodClass) {}, thresholds.RuleEvictions},
-		{"on a node that goes", func(c *planning.PodClass) { c.Pods[0].Node = "b" }, ""},
-		{"for nobody", func(c *planning.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
+		{"pending", func(*planning.PodClass) {}, thresholds.RuleEvictions},
+		{"pending on a node being deleted", func(c *planning.PodClass) { c.Pods[0].Node = "b" }, ""},
+		{"placeholder of a CapacityBuffer", func(c *planning.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
 	} {
 		s.PendingPods = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
 		r := thresholds.New(&s)
@@ -129,7 +129,7 @@ func TestPendingPodsCount(t *testing.T) {
 	}
 }
 
-func TestUnreadable(t *testing.T) {
+func TestUnreadableThresholds(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a"), node("b", pods("web", 1, day)))
 	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "1", policy.Cooldown: "soon", policy.EvictionCost: "dear"}
 	r := thresholds.New(&s)
@@ -139,18 +139,18 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("%+v", no)
 	}
 	if no := r.CheckEmpty(list[0]); !no.IsNone() {
-		t.Errorf("a node without pods: %+v", no)
+		t.Errorf("for a node without pods got %+v", no)
 	}
 	if no := r.CheckEmpty(list[1]); no.Rule != thresholds.RuleUnreadable {
-		t.Errorf("a node with pods that cost nothing to move: %+v", no)
+		t.Errorf("for a node with pods that cost nothing to move got %+v", no)
 	}
-	s.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "all of it", policy.Cooldown: "1h"}
+	s.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "invalid value", policy.Cooldown: "1h"}
 	if no := thresholds.New(&s).CheckNode(list[1]); !no.IsNone() {
-		t.Errorf("what is asked for elsewhere cannot be read: %+v", no)
+		t.Errorf("an annotation of another feature cannot be read: %+v", no)
 	}
 }
 
-func TestCheckSaving(t *testing.T) {
+func TestCheckSavingThresholds(t *testing.T) {
 	asks := func(pairs ...string) map[string]string {
 		out := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -166,19 +166,19 @@ func TestCheckSaving(t *testing.T) {
 		pods        int
 		rule, told  string
 	}{
-		{"nothing is asked for", nil, 1e-9, 0, 1000, "", ""},
-		{"less than asked for", asks(policy.MinSaving, "0.05"), 0.0499, 0.1, 1, "min-saving", "it would save $0.0499 an hour; joist.sh/consolidation-min-saving requires $0.0500"},
-		{"as much", asks(policy.MinSaving, "0.05"), 0.05, 0.1, 1, "", ""},
-		{"no number", asks(policy.MinSaving, "0.05"), math.NaN(), 0, 1, "min-saving", "NaN"},
-		{"a smaller part", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "it would save 49.9% of $0.1664 an hour; joist.sh/consolidation-min-saving-percent requires 50.0%"},
-		{"as large a part", asks(policy.MinSavingPercent, "50%"), 0.0832, 0.08, 1, "", ""},
+		{"no thresholds", nil, 1e-9, 0, 1000, "", ""},
+		{"less than required", asks(policy.MinSaving, "0.05"), 0.0499, 0.1, 1, "min-saving", "it would save $0.0499 an hour; joist.sh/consolidation-min-saving requires $0.0500"},
+		{"exactly as required", asks(policy.MinSaving, "0.05"), 0.05, 0.1, 1, "", ""},
+		{"not a number", asks(policy.MinSaving, "0.05"), math.NaN(), 0, 1, "min-saving", "NaN"},
+		{"smaller percentage than required", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "it would save 49.9% of $0.1664 an hour; joist.sh/consolidation-min-saving-percent requires 50.0%"},
+		{"exactly the required percentage", asks(policy.MinSavingPercent, "50%"), 0.0832, 0.08, 1, "", ""},
 		// $0.08 for 3 minutes is $0.004, and four pods cost $0.004 more.
 		{"payback too late", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0079, 0.08, 4, "payback",
 			"it costs $0.0080 (new nodes for 3m0s, and moving 4 pods), which $0.0079 an hour pay back in 1.0 h; joist.sh/consolidation-payback requires 1.0 h"},
-		{"payback soon enough", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0081, 0.08, 4, "", ""},
-		{"payback where moving pods is free", asks(policy.Payback, "1h"), 0.0041, 0.08, 1000, "", ""},
-		{"payback where nothing comes", asks(policy.Payback, "1m", policy.EvictionCost, "0.001"), 0.1, 0, 1, "", ""},
-		{"an eviction cost alone asks nothing", asks(policy.EvictionCost, "10"), 1e-9, 0, 1000, "", ""},
+		{"payback in time", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0081, 0.08, 4, "", ""},
+		{"payback, moving pods is free", asks(policy.Payback, "1h"), 0.0041, 0.08, 1000, "", ""},
+		{"payback, no replacement", asks(policy.Payback, "1m", policy.EvictionCost, "0.001"), 0.1, 0, 1, "", ""},
+		{"an eviction cost alone requires nothing", asks(policy.EvictionCost, "10"), 1e-9, 0, 1000, "", ""},
 	} {
 		r, list := restrained(tt.annotations, node("a"), node("b"))
 		no := r.CheckSaving(thresholds.PlannedMove{Nodes: list, SavedPerHour: tt.saved, NewPerHour: tt.come, PodsMoved: tt.pods})
@@ -189,7 +189,7 @@ func TestCheckSaving(t *testing.T) {
 }
 
 // For a command with two NodePools, the stricter value of each threshold applies.
-func TestStrictestOfPools(t *testing.T) {
+func TestStricterThresholdApplies(t *testing.T) {
 	other := node("b", pods("web", 2, day))
 	other.NodePool = "other"
 	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 2, day)), other)
@@ -216,14 +216,14 @@ func TestStrictestOfPools(t *testing.T) {
 	// The NodePool without a limit moves pods of a workload that another NodePool limits.
 	for _, order := range [][]*candidate.Candidate{{list[0], list[1]}, {list[1], list[0]}} {
 		if no, spoilers := r.CheckSet(order); no.Rule != thresholds.RuleEvictions || len(spoilers) != 1 || spoilers[0] != order[1] {
-			t.Errorf("4 pods where 3 may: %+v, %v", no, spoilers)
+			t.Errorf("4 pods with a limit of 3: %+v, %v", no, spoilers)
 		}
 	}
 }
 
 // However nodes are selected, no workload moves more pods than its limit, no pod younger than an
 // hour is moved, and a set is allowed without the nodes that CheckSet returns.
-func TestLimitIsKept(t *testing.T) {
+func TestEvictionLimitIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]string{"0", "1", "4", "10%", "50%"}).Draw(t, "limit")
 		var nodes []planning.Node
@@ -247,21 +247,21 @@ func TestLimitIsKept(t *testing.T) {
 			set := list[:min(len(list), rapid.IntRange(1, 8).Draw(t, "set"))]
 			no, spoilers := r.CheckSet(set)
 			if no.IsNone() != (len(spoilers) == 0) {
-				t.Fatalf("%+v with %d spoilers", no, len(spoilers))
+				t.Fatalf("got %+v with %d spoilers", no, len(spoilers))
 			}
 			rest := slices.DeleteFunc(slices.Clone(set), func(c *candidate.Candidate) bool { return slices.Contains(spoilers, c) })
 			if no, _ := r.CheckSet(rest); !no.IsNone() {
-				t.Fatalf("without its spoilers: %+v", no)
+				t.Fatalf("without the spoilers got %+v", no)
 			}
 			r.AddMoves(rest)
 			for _, c := range rest {
 				moved += c.Pods
 				if c.Pods > 0 && fixture.Taken.Sub(c.Node.Pods[0].Pods[0].Created) < time.Hour {
-					t.Fatal("a pod is moved twice in an hour")
+					t.Fatal("a pod moves twice in an hour")
 				}
 			}
 			if moved > max(most, fresh) {
-				t.Fatalf("%d of %d pods move within the hour, and %d may", moved, total, most)
+				t.Fatalf("%d of %d pods move within the hour, the limit is %d", moved, total, most)
 			}
 			list = list[len(set):]
 		}

@@ -62,7 +62,7 @@ func submitAfter(b *batch.Batcher[string], after time.Duration, bucket, item str
 	return func() string { return <-out }
 }
 
-func TestBatching(t *testing.T) {
+func TestItemsShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callRecorder{}
 		b := &batch.Batcher[string]{Call: c.recordCall}
@@ -84,13 +84,13 @@ func TestBatching(t *testing.T) {
 			t.Error(diff)
 		}
 		if took := time.Since(began); took != 261*time.Millisecond {
-			t.Errorf("it took %s", took)
+			t.Errorf("took %s", took)
 		}
 	})
 }
 
 // No item waits longer than a second, and no call has more ids than EC2 accepts.
-func TestBounds(t *testing.T) {
+func TestBatchIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callRecorder{}
 		b := &batch.Batcher[string]{Call: c.recordCall}
@@ -121,7 +121,7 @@ func TestBounds(t *testing.T) {
 }
 
 // A bad item fails alone; an error that concerns no item fails all.
-func TestFailures(t *testing.T) {
+func TestInvalidItemFailsAlone(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		err   error

@@ -55,7 +55,7 @@ func TestEC2SharesCalls(t *testing.T) {
 		group.Go(func() {
 			found, err := ec2.DescribeInstances(t.Context(), cloud.InstanceFilter{IDs: []string{"i-0123456789abcdef0"}})
 			if err != nil || len(found) != 0 {
-				t.Errorf("an unknown instance: %v %v", found, err)
+				t.Errorf("an unknown instance returned %v, %v", found, err)
 			}
 		})
 		group.Wait()
@@ -67,14 +67,14 @@ func TestEC2SharesCalls(t *testing.T) {
 		for i, id := range ids {
 			r, _ := model.Record(id)
 			if r.Tags["half"] != strconv.Itoa(i%2) || (r.State == cloud.ShuttingDown) == (i == 77) {
-				t.Errorf("%s is %s with %v", id, r.State, r.Tags)
+				t.Errorf("%s is %s with the tags %v", id, r.State, r.Tags)
 			}
 		}
 	})
 }
 
 // Calls for several ids or by tag are not batched.
-func TestEC2PassesOn(t *testing.T) {
+func TestEC2PassesOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, ids := launchInstances(t, 3)
 		ec2 := batch.New(model, time.Minute)

@@ -26,15 +26,15 @@ func TestAllow(t *testing.T) {
 		requests []request
 	}{
 		{"within the limits", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {0, "b", 5, ""}}},
-		{"too large", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 6, fault.Denied}, {0, "b", 5, ""}}},
-		{"too large for a whole minute", breaker.Limits{PerIntent: 50, PerMinute: 10}, []request{{0, "a", 11, fault.Denied}}},
-		{"too many", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {1, "b", 5, ""}, {2, "c", 1, fault.Throttled}}},
+		{"above the limit per intent", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 6, fault.Denied}, {0, "b", 5, ""}}},
+		{"above the limit per minute alone", breaker.Limits{PerIntent: 50, PerMinute: 10}, []request{{0, "a", 11, fault.Denied}}},
+		{"above the limit per minute together", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {1, "b", 5, ""}, {2, "c", 1, fault.Throttled}}},
 		{"a refused intent does not count", breaker.Limits{PerIntent: 5, PerMinute: 6}, []request{{0, "a", 5, ""}, {1, "b", 2, fault.Throttled}, {2, "c", 1, ""}}},
 		{"a repeated intent counts once", breaker.Limits{PerIntent: 5, PerMinute: 10}, []request{{0, "a", 5, ""}, {1, "a", 5, ""}, {2, "a", 5, ""}, {3, "b", 5, ""}}},
 		{"a minute later", breaker.Limits{PerIntent: 5, PerMinute: 5}, []request{
 			{0, "a", 5, ""}, {59*time.Second + 999*time.Millisecond, "b", 5, fault.Throttled}, {time.Minute, "b", 5, ""},
 		}},
-		{"by default", breaker.Limits{}, []request{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
+		{"default limits", breaker.Limits{}, []request{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := &breaker.Breaker{Limits: test.limits}

@@ -56,7 +56,7 @@ func TestBuildRequests(t *testing.T) {
 }
 
 // The dry runs have the tenancy of real launches.
-func TestTenancy(t *testing.T) {
+func TestDryRunTenancy(t *testing.T) {
 	for tenancy, want := range map[string]*cloud.Placement{"": nil, "dedicated": {Tenancy: "dedicated"}} {
 		requests, err := dryrun.BuildRequests(resolvedClass(), "prod", tenancy)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestTenancy(t *testing.T) {
 
 // The dry runs have the class's interfaces if the instance type can have them, and its
 // security groups.
-func TestInterfaces(t *testing.T) {
+func TestDryRunInterfaces(t *testing.T) {
 	ordinary := func(card, device int32) karpenter.NetworkInterface {
 		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: karpenter.InterfaceTypeInterface}
 	}
@@ -111,7 +111,7 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-func TestNamesAndTypes(t *testing.T) {
+func TestTemplateNamesAndTypes(t *testing.T) {
 	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
 		requests, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", "")
 		if err != nil {
@@ -130,7 +130,7 @@ func TestNamesAndTypes(t *testing.T) {
 	}
 }
 
-func TestUnresolvedClass(t *testing.T) {
+func TestUnresolvedClassIsInvalid(t *testing.T) {
 	for name, edit := range map[string]func(*karpenter.EC2NodeClass){
 		"images":  func(c *karpenter.EC2NodeClass) { c.Status.AMIs = nil },
 		"groups":  func(c *karpenter.EC2NodeClass) { c.Status.SecurityGroups = nil },

@@ -76,7 +76,7 @@ func TestUnavailableOfferings(t *testing.T) {
 			test.from.Code, test.from.Message = test.code, "text"
 			result, ok := launchresult.FromFleet(spotIntent(1), cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
 			if !ok {
-				t.Fatal("an answer with an error is empty")
+				t.Fatal("the result of a call with an error is empty")
 			}
 			want := []event.Refusal{{Code: test.code, Message: "text", Blamed: test.blamed, Subnet: test.subnet}}
 			if diff := cmp.Diff(want, result.Refusals); diff != "" {
@@ -91,7 +91,7 @@ func TestUnavailableOfferings(t *testing.T) {
 	}
 }
 
-func TestFromFleet(t *testing.T) {
+func TestResultFromFleet(t *testing.T) {
 	noCapacity := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "a"}
 	launched := func(ids ...string) cloud.FleetInstances {
 		return cloud.FleetInstances{IDs: ids, InstanceType: "m6g.large", SubnetID: "subnet-b", Template: "t-arm"}
@@ -104,16 +104,16 @@ func TestFromFleet(t *testing.T) {
 		codes     []string
 	}{
 		{"all", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1", "i-2")}}, true, 2, nil},
-		{"all, after an error", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1"), launched("i-2")}, Errors: []cloud.FleetError{noCapacity}}, true, 2, []string{noCapacity.Code}},
+		{"all instances and an error", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1"), launched("i-2")}, Errors: []cloud.FleetError{noCapacity}}, true, 2, []string{noCapacity.Code}},
 		{"some", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1")}, Errors: []cloud.FleetError{noCapacity}}, true, 1, []string{noCapacity.Code}},
-		{"some, and no reason", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1")}}, true, 1, []string{"Unfulfilled"}},
+		{"some instances without an error", cloud.FleetResult{Instances: []cloud.FleetInstances{launched("i-1")}}, true, 1, []string{"Unfulfilled"}},
 		{"none", cloud.FleetResult{Errors: []cloud.FleetError{noCapacity, noCapacity}}, true, 0, []string{noCapacity.Code, noCapacity.Code}},
 		{"neither", cloud.FleetResult{FleetID: "fleet-1"}, false, 0, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			result, ok := launchresult.FromFleet(spotIntent(2), test.result)
 			if ok != test.ok {
-				t.Fatalf("ok is %t, want %t", ok, test.ok)
+				t.Fatalf("got ok %t, want %t", ok, test.ok)
 			}
 			if !ok {
 				return
@@ -140,7 +140,7 @@ func TestFromFleet(t *testing.T) {
 	}
 }
 
-func TestFromError(t *testing.T) {
+func TestResultFromError(t *testing.T) {
 	result := launchresult.FromError(spotIntent(2), fault.F("creating", fault.Denied, "no"))
 	want := event.LaunchSettled{Intent: "3f2a", Wanted: 2, Refusals: []event.Refusal{{Code: "denied", Message: "creating: no"}}}
 	if diff := cmp.Diff(want, result); diff != "" {
@@ -161,7 +161,7 @@ func TestFromError(t *testing.T) {
 	}
 }
 
-func TestFromInstances(t *testing.T) {
+func TestResultFromInstances(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		found  int
@@ -202,7 +202,7 @@ func TestUnavailableInPlacementGroups(t *testing.T) {
 		blamed event.Offering
 		group  string
 	}{
-		{"no capacity in the group", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
+		{"insufficient capacity in the group", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
 		{"full", placed, full, event.Offering{Zone: "b"}, "pg-1"},
 		{"the message of a full group without a group", spotIntent(1), full, spotOffering("m6g.large", "b"), ""},
 	} {

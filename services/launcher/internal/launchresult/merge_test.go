@@ -38,10 +38,10 @@ func TestMergeRefusals(t *testing.T) {
 	}
 	slices.Reverse(in)
 	if diff := cmp.Diff(want, launchresult.MergeRefusals(in)); diff != "" {
-		t.Errorf("in another order: %s", diff)
+		t.Errorf("in another order got %s", diff)
 	}
 	if got := launchresult.MergeRefusals(nil); len(got) != 0 {
-		t.Errorf("no refusals became %v", got)
+		t.Errorf("without refusals got %v", got)
 	}
 }
 
@@ -55,12 +55,12 @@ func TestMergeRefusalsIsBounded(t *testing.T) {
 	in = append(in, event.Refusal{Code: "Z", Blamed: []event.Offering{spotOffering("m6g.large", "a")}})
 	out := launchresult.MergeRefusals(in)
 	if len(out) != 32 || out[0].Code != "Z" {
-		t.Fatalf("%d refusals, the first is %s", len(out), out[0].Code)
+		t.Fatalf("got %d refusals, the first with code %s", len(out), out[0].Code)
 	}
 	for _, r := range out[1:] {
 		if len(r.Code) > 128 || len(r.Message) > 1024 || !utf8.ValidString(r.Message) ||
 			!strings.HasPrefix(r.Message, "It failed: ") || !strings.HasSuffix(r.Message, "(try: this)") {
-			t.Errorf("code of %d bytes, message of %d bytes: %.40s", len(r.Code), len(r.Message), r.Message)
+			t.Errorf("got a code of %d bytes and a message of %d bytes: %.40s", len(r.Code), len(r.Message), r.Message)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const clusterTag = "kubernetes.io/cluster/prod"
 
-func TestCheckInstance(t *testing.T) {
+func TestCheckOwner(t *testing.T) {
 	claim := launchspec.ClaimName("web", "intent-1", 3)
 	tags := func(more ...string) map[string]string {
 		out := map[string]string{clusterTag: "owned", "karpenter.sh/nodepool": "web"}
@@ -30,9 +30,9 @@ func TestCheckInstance(t *testing.T) {
 		{"no tags", nil, "", false},
 		{"shared", tags(clusterTag, "shared"), "", false},
 		{"no NodePool", tags("karpenter.sh/nodepool", ""), "", false},
-		{"the claim's intent", tags(launchspec.IntentTag, "intent-1"), claim, true},
+		{"the claim belongs to the intent of the tag", tags(launchspec.IntentTag, "intent-1"), claim, true},
 		{"the last slot of an intent", tags(launchspec.IntentTag, "intent-1"), launchspec.ClaimName("web", "intent-1", 999), true},
-		{"another intent", tags(launchspec.IntentTag, "intent-2"), claim, false},
+		{"the claim belongs to another intent", tags(launchspec.IntentTag, "intent-2"), claim, false},
 		{"tagged with the claim", tags("karpenter.sh/nodeclaim", claim, launchspec.IntentTag, "intent-2"), claim, true},
 		{"tagged with another claim", tags("karpenter.sh/nodeclaim", "web-x", launchspec.IntentTag, "intent-1"), claim, false},
 		{"launched by Karpenter", tags("karpenter.sh/nodeclaim", "web-x"), "web-x", true},

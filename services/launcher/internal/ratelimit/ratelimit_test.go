@@ -45,7 +45,7 @@ func retryThrottled(t *testing.T, call func() error) {
 }
 
 // Calls of each kind reach the documented rate without being throttled.
-func TestRates(t *testing.T) {
+func TestDocumentedRatesAreReached(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		calls int
@@ -87,7 +87,7 @@ func TestRates(t *testing.T) {
 				group.Wait()
 				took := time.Since(began).Seconds()
 				if took < test.seconds*0.95 || took > test.seconds*1.2+1 {
-					t.Errorf("it took %.1f s; the bucket's minimum is %.1f s", took, test.seconds)
+					t.Errorf("took %.1f s; the bucket's minimum is %.1f s", took, test.seconds)
 				}
 				for action, n := range model.Counts() {
 					if n.Throttled > 0 {
@@ -100,7 +100,7 @@ func TestRates(t *testing.T) {
 }
 
 // Each of three clusters gets every third token, although one makes many more calls.
-func TestFairness(t *testing.T) {
+func TestClustersShareTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
 		time.Sleep(time.Hour)
@@ -144,7 +144,7 @@ func TestFairness(t *testing.T) {
 }
 
 // A call that would wait too long returns within MaxWait and is not made.
-func TestMaxWait(t *testing.T) {
+func TestMaxWaitIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
 		ec2 := ratelimit.New(1).ForCluster("prod", model)
@@ -273,7 +273,7 @@ func TestRateRecoversWithoutTokens(t *testing.T) {
 }
 
 // OnCall receives the values of the metric.
-func TestOnCall(t *testing.T) {
+func TestOnCallReceivesMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, request := newAccount(t, 1)
 		limiter := ratelimit.New(0.2)

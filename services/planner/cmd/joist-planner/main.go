@@ -17,7 +17,7 @@ import (
 func main() {
 	startup.RunFunction(startup.Service{
 		Name:     "planner",
-		Purpose:  "joist-planner reads batches of pods without a node and says what to launch.",
+		Purpose:  "joist-planner reads batches of unschedulable pods and plans which instances to launch.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix},
 	}, buildHandler, lambda.Serve)

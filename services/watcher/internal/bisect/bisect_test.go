@@ -91,7 +91,7 @@ func without(killers ...uint64) func([]uint64) bool {
 
 // A single poisonous class is found in a number of batches that is logarithmic in the number of
 // classes, and no other class is parked.
-func TestOnePoisonousClass(t *testing.T) {
+func TestOnePoisonousClassIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		killer := rapid.SampledFrom(c.classes).Draw(t, "killer")
@@ -101,7 +101,7 @@ func TestOnePoisonousClass(t *testing.T) {
 		limit := 2 + 2*bits.Len(uint(len(c.classes)-1)) + 3
 		for step := 0; len(c.parked()) == 0; step++ {
 			if step > limit {
-				t.Fatalf("not found among %d in %d sequences: %+v", len(c.classes), step, c.hunt)
+				t.Fatalf("not found among %d classes in %d sequences: %+v", len(c.classes), step, c.hunt)
 			}
 			c.sendBatch()
 		}
@@ -112,7 +112,7 @@ func TestOnePoisonousClass(t *testing.T) {
 			c.sendBatch()
 		}
 		if got := c.parked(); len(got) != 1 || got[0] != killer {
-			t.Errorf("parked are %v, the killer is %d", got, killer)
+			t.Errorf("parked %v, want the poisonous class %d", got, killer)
 		}
 		for _, class := range c.classes {
 			if class != killer && c.planned[class] == 0 {
@@ -123,7 +123,7 @@ func TestOnePoisonousClass(t *testing.T) {
 }
 
 // Any number of poisonous classes are parked in the end, and no others.
-func TestPoisonousClasses(t *testing.T) {
+func TestPoisonousClassesAreParked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		killers := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 1, min(len(c.classes), 20), rapid.ID).Draw(t, "killers")
@@ -131,12 +131,12 @@ func TestPoisonousClasses(t *testing.T) {
 		c.succeeds = without(killers...)
 		for step := 0; len(c.parked()) < len(killers); step++ {
 			if step > 2000 {
-				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
+				t.Fatalf("parked %v, the poisonous classes are %v", c.parked(), killers)
 			}
 			c.sendBatch()
 		}
 		if !slices.Equal(c.parked(), killers) {
-			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
+			t.Errorf("parked %v, the poisonous classes are %v", c.parked(), killers)
 		}
 	})
 }
@@ -152,19 +152,19 @@ func TestClassesWithoutClaims(t *testing.T) {
 		c.succeeds = without(killers...)
 		for step := 0; len(c.parked()) < len(killers); step++ {
 			if step > 2000 {
-				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
+				t.Fatalf("parked %v, the poisonous classes are %v", c.parked(), killers)
 			}
 			c.sendBatch()
 		}
 		if !slices.Equal(c.parked(), killers) {
-			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
+			t.Errorf("parked %v, the poisonous classes are %v", c.parked(), killers)
 		}
 	})
 }
 
 // While no NodeClaim can be created, no class is parked, whole batches continue, and an error is
 // reported.
-func TestNoClaimsAtAll(t *testing.T) {
+func TestNothingIsParkedWithoutAnyClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		c.uncreated = true
@@ -172,18 +172,18 @@ func TestNoClaimsAtAll(t *testing.T) {
 		for range 300 {
 			c.sendBatch()
 			if got := c.parked(); len(got) > 0 {
-				t.Fatalf("parked are %v", got)
+				t.Fatalf("parked %v, want none", got)
 			}
 		}
 		if c.allFailed == 0 || c.whole < 4 {
-			t.Errorf("%d batches failed, %d of them whole, and %d errors were reported", c.failed, c.whole, c.allFailed)
+			t.Errorf("%d batches failed, %d of them complete, and %d errors were reported", c.failed, c.whole, c.allFailed)
 		}
 	})
 }
 
 // While the planner does not answer, no class is parked, whole batches continue, and an error is
 // reported. When the planner is back, all classes are planned.
-func TestPlannerDoesNotAnswer(t *testing.T) {
+func TestNothingIsParkedWithoutPlanner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSimulation(t, 1)
 		down := rapid.IntRange(0, 100).Draw(t, "sequences without an answer")
@@ -191,11 +191,11 @@ func TestPlannerDoesNotAnswer(t *testing.T) {
 		for range 100 {
 			c.sendBatch()
 			if got := c.parked(); len(got) > 0 {
-				t.Fatalf("parked are %v", got)
+				t.Fatalf("parked %v, want none", got)
 			}
 		}
 		if c.failed > 20 && (c.allFailed == 0 || c.whole < 4) {
-			t.Errorf("%d batches without an answer, %d of them whole, and %d errors were reported", c.failed, c.whole, c.allFailed)
+			t.Errorf("%d batches without an answer, %d of them complete, and %d errors were reported", c.failed, c.whole, c.allFailed)
 		}
 		for range 20 {
 			c.sendBatch()
@@ -224,7 +224,7 @@ func TestClassesThatFailTogether(t *testing.T) {
 			}
 		}
 		if got := c.parked(); len(got) > 0 {
-			t.Errorf("parked are %v", got)
+			t.Errorf("parked %v, want none", got)
 		}
 	})
 }
@@ -246,18 +246,18 @@ func TestParkedClassReturns(t *testing.T) {
 		dead, before := c.failed, c.planned[1]
 		c.sendBatch()
 		if want := map[bool]int{false: 1, true: 0}[mended]; c.failed != dead+want || c.planned[1] != before {
-			t.Errorf("mended %v: %d sequences without a plan, and the others were in it: %v", mended, c.failed-dead, c.planned[1] != before)
+			t.Errorf("fixed %v: %d sequences without a plan, including the other class: %v", mended, c.failed-dead, c.planned[1] != before)
 		}
 		c.sendBatch()
 		if got := len(c.parked()) == 0; got != mended || c.planned[1] != before+1 {
-			t.Errorf("mended %v: parked are %v, and the others are planned on: %v", mended, c.parked(), c.planned[1] == before+1)
+			t.Errorf("fixed %v: parked %v, the other class was planned: %v", mended, c.parked(), c.planned[1] == before+1)
 		}
 	}
 }
 
 // A class that fails again and again is left out for longer each time, up to an hour, and is
 // released at once when it succeeds.
-func TestParkedForLongerEachTime(t *testing.T) {
+func TestParkingTimeGrows(t *testing.T) {
 	c := &simulation{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, succeeds: without(3)}
 	var minutes []float64
 	for len(minutes) < 6 {
@@ -275,28 +275,28 @@ func TestParkedForLongerEachTime(t *testing.T) {
 }
 
 // Spans without a pending class are dropped; a bisection without spans is over.
-func TestDeletedClasses(t *testing.T) {
+func TestDeletedClassesLeaveBisection(t *testing.T) {
 	h := outbox.Bisection{Spans: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
 	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Spans) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
-		t.Errorf("the parts are %v", got.Spans)
+		t.Errorf("got parts %v", got.Spans)
 	}
 	h.EmptyBatch = true
 	if got := bisect.PrepareNext(h, []uint64{30}, noon); bisect.IsActive(got) || !bisect.IncludesClass(got, 30) {
-		t.Errorf("no class is left, and the bisection is %+v", got)
+		t.Errorf("no class remains, but the bisection is %+v", got)
 	}
 	if bisect.IncludesClass(h, 12) {
-		t.Error("a probe has a pod")
+		t.Error("a probe includes a class")
 	}
 }
 
 // At most 64 classes are parked; the first one is released.
-func TestParkedAreBounded(t *testing.T) {
+func TestParkedClassesAreBounded(t *testing.T) {
 	h := outbox.Bisection{}
 	for class := range uint64(65) {
 		h.Spans, h.LastAnswered = []outbox.Span{{From: class, To: class}}, true
 		h, _ = bisect.AfterFailure(h, bisect.Unanswered, []uint64{class}, noon)
 	}
 	if _, first := bisect.ParkedUntil(h, 0); first || len(h.Parked) != 64 {
-		t.Errorf("%d are parked, and the first still is: %v", len(h.Parked), first)
+		t.Errorf("%d classes are parked, including the first: %v", len(h.Parked), first)
 	}
 }

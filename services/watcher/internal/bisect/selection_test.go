@@ -46,23 +46,23 @@ func TestSelectClasses(t *testing.T) {
 	for _, one := range cut.IgnoredPods() {
 		told[one.Namespace] = len(one.Pods)
 		if one.Reason == "" {
-			t.Errorf("no reason for %v", one.Pods)
+			t.Errorf("no reason for the pods %v", one.Pods)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"waits": 2, "kills": 1}, told); diff != "" {
 		t.Error(diff)
 	}
 
-	before := []planning.Node{{Name: "for all", ExpectedPods: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
+	before := []planning.Node{{Name: "expects all", ExpectedPods: []string{"t", "w", "k", "gone"}}, {Name: "expects none"}}
 	before[0].Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	after := cut.ReserveCapacity(before)
 	if got := after[0].Used.Cpu().MilliValue(); got != 250+1500+2000 || after[1].Used != nil {
-		t.Errorf("%dm are reserved, and %v elsewhere", got, after[1].Used)
+		t.Errorf("reserved %dm CPU on the node, and %v on the other", got, after[1].Used)
 	}
 	if before[0].Used.Cpu().MilliValue() != 250 {
-		t.Error("the view was changed")
+		t.Error("ReserveCapacity changed its input")
 	}
 	if all := bisect.SelectClasses(outbox.Bisection{Unanswered: 1, LastAnswered: true}, []planning.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
-		t.Errorf("without a bisection, the batch is %+v", all)
+		t.Errorf("without a bisection got %+v", all)
 	}
 }

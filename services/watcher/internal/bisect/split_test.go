@@ -32,12 +32,12 @@ func TestSplitReachesEveryClass(t *testing.T) {
 		}
 	}
 	if !slices.Equal(turns, classes) || bisect.IsActive(h) || len(h.Parked) > 0 {
-		t.Errorf("the turns are %v, and the bisection ends as %+v", turns, h)
+		t.Errorf("got turns %v and bisection %+v", turns, h)
 	}
 }
 
 // A batch of one class or none is not split.
-func TestSplitStops(t *testing.T) {
+func TestSplitStopsAtOneClass(t *testing.T) {
 	for name, c := range map[string]struct {
 		hunt    outbox.Bisection
 		classes []uint64
@@ -47,7 +47,7 @@ func TestSplitStops(t *testing.T) {
 		"a probe":   {outbox.Bisection{EmptyBatch: true, Spans: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
 	} {
 		if h, halved := bisect.SplitTooLarge(c.hunt, c.classes); halved {
-			t.Errorf("%s was split into %+v", name, h)
+			t.Errorf("%s: split into %+v", name, h)
 		}
 	}
 }

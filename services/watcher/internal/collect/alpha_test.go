@@ -35,7 +35,7 @@ func static(name string, replicas int64) *karpenter.NodePool {
 
 // Behind feature gates, placeholders of a buffer and missing nodes of a static NodePool are pending
 // although no pod is.
-func TestGates(t *testing.T) {
+func TestFeatureGates(t *testing.T) {
 	objects := []cluster.Object{
 		&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "cheap", UID: "o"}},
 		deployment("web", 4), buffer("spare", karpenter.CapacityBufferSpec{
@@ -45,7 +45,7 @@ func TestGates(t *testing.T) {
 	}
 	off, on := collectAll(objects...), gated(allGates, objects...)
 	if keys := off.PendingKeys(); keys != nil || off.Snapshot.NodeOverlays != nil || off.Snapshot.Buffers != nil {
-		t.Errorf("with the gates off: %v, %+v", keys, off.Snapshot)
+		t.Errorf("with the feature gates off got keys %v, snapshot %+v", keys, off.Snapshot)
 	}
 	if diff := cmp.Diff([]string{"b-1@", "b-2@", "static/fixed/0"}, on.PendingKeys()); diff != "" {
 		t.Error(diff)
@@ -55,7 +55,7 @@ func TestGates(t *testing.T) {
 	}
 	room := on.Pending[0]
 	if room.Pods[0].Buffer != "spare" || room.Spec.Namespace != "default" || room.Spec.Priority != planning.BufferPriority || room.Spec.Requests.Cpu().Value() != 1 {
-		t.Errorf("the room is for %+v", room)
+		t.Errorf("got placeholder %+v", room)
 	}
 	if off.SupplyKey() == on.SupplyKey() {
 		t.Error("an overlay does not change the supply key")

@@ -38,7 +38,7 @@ func inputs(what collect.Inputs, objects ...cluster.Object) collect.View {
 	what.Cluster, what.Now = event.Cluster{Name: "prod", UID: "uid"}, noon
 	view := collect.CollectAll(cache, what)
 	if changed := cache.ListMutated(); len(changed) > 0 {
-		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
+		panic("objects of the cache were mutated: " + strings.Join(changed, ", "))
 	}
 	if diff := trimsAlike(cache, what, view); diff != "" {
 		panic("trimmed objects make another view (-whole +trimmed):\n" + diff)
@@ -124,7 +124,7 @@ func withAnnotation(key, value string) func(*karpenter.NodeClaim) {
 }
 
 // A batch contains pending pods, and pods whose node is being removed.
-func TestPending(t *testing.T) {
+func TestPendingPods(t *testing.T) {
 	going := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim)}
 	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, deleteClaim, withAnnotation(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
 	staying := []cluster.Object{node("n"), claim("c", registered)}
@@ -135,19 +135,19 @@ func TestPending(t *testing.T) {
 		want    []string
 	}{
 		{"waits", nil, pod("p", ""), []string{"p@"}},
-		{"not looked at by the scheduler", nil, pod("p", "", func(p *corev1.Pod) { p.Status.Conditions = nil }), nil},
+		{"not yet considered by the scheduler", nil, pod("p", "", func(p *corev1.Pod) { p.Status.Conditions = nil }), nil},
 		{"runs", staying, pod("p", "n"), nil},
-		{"runs on a node that goes", going, pod("p", "n"), []string{"p@n"}},
-		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, deleteClaim)}, pod("p", "n"), []string{"p@n"}},
-		{"has ended on a node that goes", going, pod("p", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil},
-		{"is leaving a node that goes", going, pod("p", "n", func(p *corev1.Pod) {
+		{"running on a node being deleted", going, pod("p", "n"), []string{"p@n"}},
+		{"running on a node whose claim is being deleted", []cluster.Object{node("n"), claim("c", registered, deleteClaim)}, pod("p", "n"), []string{"p@n"}},
+		{"ended on a node being deleted", going, pod("p", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil},
+		{"terminating on a node being deleted", going, pod("p", "n", func(p *corev1.Pod) {
 			at, grace := metav1.NewTime(noon.Add(time.Minute)), int64(60)
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
 		}), nil},
-		{"a daemon on a node that goes", going, pod("p", "n", owner("DaemonSet")), nil},
-		{"must stay on a node that goes", going, pod("p", "n", doNotDisrupt), nil},
-		{"must stay on a node with a deadline", deadline, pod("p", "n", doNotDisrupt), []string{"p@n"}},
-		{"must not be disrupted and waits", going, pod("p", "", doNotDisrupt), []string{"p@"}},
+		{"a DaemonSet pod on a node being deleted", going, pod("p", "n", owner("DaemonSet")), nil},
+		{"do-not-disrupt on a node being deleted", going, pod("p", "n", doNotDisrupt), nil},
+		{"do-not-disrupt on a node with a deadline", deadline, pod("p", "n", doNotDisrupt), []string{"p@n"}},
+		{"do-not-disrupt and pending", going, pod("p", "", doNotDisrupt), []string{"p@"}},
 	} {
 		view := collectAll(append(slices.Clone(test.objects), test.pod)...)
 		if diff := cmp.Diff(test.want, view.PendingKeys()); diff != "" {
@@ -166,7 +166,7 @@ func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.P
 
 // Pods of a node that is being removed are planned before they are pending: pods that must leave
 // soon, even if protected, and no pod that may stay.
-func TestPodsOfLeavingNodes(t *testing.T) {
+func TestPodsOfNodesBeingRemoved(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
 		"taint, without a claim": {node("n", disrupted)},
@@ -201,24 +201,24 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		want    bool          // without a deadline
 		until   time.Duration // until it will be planned
 	}{
-		{name: "nothing protects it", want: true},
+		{name: "not protected", want: true},
 		{name: "a budget that allows no eviction now", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {})}, want: true},
 		{name: "a budget that never allows an eviction", budgets: []cluster.Object{budget("b", never)}},
 		{name: "all must be available", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = &all })}},
 		{name: "two budgets", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {}), budget("c", func(*policyv1.PodDisruptionBudget) {})}},
-		{name: "a budget of others", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
+		{name: "a budget of other pods", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
 			never(b)
 			b.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
 		})}, want: true},
-		{name: "unready, which the budget lets go", pod: []func(*corev1.Pod){unready}, budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
+		{name: "not ready, and the budget allows its eviction", pod: []func(*corev1.Pod){unready}, budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
 			never(b)
 			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		})}, want: true},
 		{name: "do-not-disrupt", pod: []func(*corev1.Pod){doNotDisrupt}},
-		{name: "do-not-disrupt for ten minutes more", pod: []func(*corev1.Pod){length("70m")}, until: 10 * time.Minute},
+		{name: "do-not-disrupt for another ten minutes", pod: []func(*corev1.Pod){length("70m")}, until: 10 * time.Minute},
 		{name: "do-not-disrupt is over", pod: []func(*corev1.Pod){length("60m")}, want: true},
 		{name: "do-not-disrupt has an invalid value", pod: []func(*corev1.Pod){length("yes")}, want: true},
-		{name: "of a StatefulSet and leaving", pod: []func(*corev1.Pod){owner("StatefulSet"), leaving}, budgets: []cluster.Object{budget("b", never)}, want: true},
+		{name: "terminating, of a StatefulSet", pod: []func(*corev1.Pod){owner("StatefulSet"), leaving}, budgets: []cluster.Object{budget("b", never)}, want: true},
 	} {
 		for how, objects := range goes {
 			objects = append(slices.Clone(objects), append(test.budgets, pod("p", "n", test.pod...))...)
@@ -227,7 +227,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 				t.Errorf("%s, %s: planned: %v", test.name, how, got)
 			}
 			if want := noon.Add(test.until); test.until > 0 && !view.Expires.Equal(want) || test.until == 0 && !view.Expires.IsZero() {
-				t.Errorf("%s, %s: the view is good until %v", test.name, how, view.Expires)
+				t.Errorf("%s, %s: the view expires at %v", test.name, how, view.Expires)
 			}
 		}
 	}
@@ -237,9 +237,9 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		want  bool
 		until time.Duration
 	}{
-		{"as after a Spot notice", 2 * time.Minute, true, 0},
+		{"two minutes away, as after a spot notice", 2 * time.Minute, true, 0},
 		{"near", replanLead + 30*time.Second, true, 0},
-		{"some time away", replanLead + 31*time.Second, false, time.Second},
+		{"more than replanLead away", replanLead + 31*time.Second, false, time.Second},
 		{"past", -time.Minute, true, 0},
 	} {
 		for name, protect := range map[string]cluster.Object{"a budget": budget("b", never), "do-not-disrupt": pod("q", "", doNotDisrupt)} {
@@ -250,10 +250,10 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 			deadline := withAnnotation(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(test.left).Format(time.RFC3339))
 			view := collectAll(node("n", disrupted), claim("c", registered, deleteClaim, deadline), protect, p)
 			if got := len(view.PendingKeys()) == 1; got != test.want {
-				t.Errorf("%s in spite of %s: planned: %v", test.name, name, got)
+				t.Errorf("deadline %s, protected by %s: planned: %v", test.name, name, got)
 			}
 			if test.until > 0 && !view.Expires.Equal(noon.Add(test.until)) || test.until == 0 && !view.Expires.IsZero() {
-				t.Errorf("%s in spite of %s: the view is good until %v", test.name, name, view.Expires)
+				t.Errorf("deadline %s, protected by %s: the view expires at %v", test.name, name, view.Expires)
 			}
 		}
 	}
@@ -273,12 +273,12 @@ func TestReplacedPodsAreNotPlannedTwice(t *testing.T) {
 		{"an ordinary node", node("n"), claim("c", registered), false, false},
 		{"confirmed, not tainted yet", node("n"), claim("c", registered, confirmed), false, false},
 		{"confirmed and tainted", node("n", disrupted), claim("c", registered, confirmed), true, false},
-		{"rolled back, the taint is seen longer", node("n", disrupted), claim("c", registered), true, false},
-		{"its replacements are there, and it goes", node("n", disrupted), claim("c", registered, confirmed, deleteClaim), true, true},
+		{"rolled back, the taint is removed later", node("n", disrupted), claim("c", registered), true, false},
+		{"confirmed, replaced and being deleted", node("n", disrupted), claim("c", registered, confirmed, deleteClaim), true, true},
 	} {
 		view := collectAll(test.node, test.claim, pod("p", "n"))
 		if got := view.Snapshot.Nodes[0].MarkedForDeletion; got != test.going {
-			t.Errorf("%s: going %v", test.name, got)
+			t.Errorf("%s: got MarkedForDeletion %v", test.name, got)
 		}
 		if got := len(view.Pending) > 0; got != test.plans {
 			t.Errorf("%s: its pods are planned: %v", test.name, got)
@@ -305,8 +305,8 @@ func TestReplacementsReserveCapacity(t *testing.T) {
 		{"confirmed", claim("c", registered, confirmed), pod("p", "n"), 1},
 		{"proposed", claim("c", registered, proposed), pod("p", "n"), 0},
 		{"rolled back", claim("c", registered), pod("p", "n"), 0},
-		{"it goes", claim("c", registered, confirmed, deleteClaim), pod("p", "n"), 0},
-		{"the pod goes by itself", claim("c", registered, confirmed), pod("p", "n", leaving), 0},
+		{"node being deleted", claim("c", registered, confirmed, deleteClaim), pod("p", "n"), 0},
+		{"pod being deleted", claim("c", registered, confirmed), pod("p", "n", leaving), 0},
 	} {
 		for _, node := range collectAll(node("n"), test.claim, replacement, other, test.pod).Snapshot.Nodes {
 			want := test.want
@@ -314,14 +314,14 @@ func TestReplacementsReserveCapacity(t *testing.T) {
 				want = 0
 			}
 			if got := node.Used.Cpu().Value(); node.Claim != "c" && got != want {
-				t.Errorf("%s: of %s %d CPUs are taken, want %d", test.name, node.Claim, got, want)
+				t.Errorf("%s: on %s %d CPUs are used, want %d", test.name, node.Claim, got, want)
 			}
 		}
 	}
 }
 
 // These fields of a claim determine its disruption.
-func TestClaimFields(t *testing.T) {
+func TestDisruptionFieldsOfClaims(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))
 	telling := func(c *karpenter.NodeClaim) {
 		c.CreationTimestamp = since
@@ -336,21 +336,21 @@ func TestClaimFields(t *testing.T) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}, since.Time)
 	}
 	if got := collectAll(node("n"), claim("c", registered, deleteClaim)).Snapshot.Nodes[0]; !got.MarkedForDeletion || got.Terminating {
-		t.Errorf("a claim is deleted: going %v, terminating %v", got.MarkedForDeletion, got.Terminating)
+		t.Errorf("claim being deleted: MarkedForDeletion %v, Terminating %v", got.MarkedForDeletion, got.Terminating)
 	}
 	if got := collectAll(node("n"), claim("c", registered, deleteClaim, terminating)).Snapshot.Nodes[0]; !got.MarkedForDeletion || !got.Terminating {
-		t.Errorf("its instance terminates: going %v, terminating %v", got.MarkedForDeletion, got.Terminating)
+		t.Errorf("instance terminating: MarkedForDeletion %v, Terminating %v", got.MarkedForDeletion, got.Terminating)
 	}
 	for name, objects := range map[string][]cluster.Object{
 		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
 	} {
 		got := collectAll(objects...).Snapshot.Nodes[0]
 		if !got.HasTerminationGracePeriod || !got.ExpiresAt.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (planning.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
-			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
+			t.Errorf("%s: grace period %v, expires %v, drift %+v", name, got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
 		}
 	}
 	if got := collectAll(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.HasTerminationGracePeriod || !got.ExpiresAt.IsZero() || got.Drift != nil {
-		t.Errorf("a claim without these fields: bounded %v, expires %v, drift %+v", got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
+		t.Errorf("a claim without these fields: grace period %v, expires %v, drift %+v", got.HasTerminationGracePeriod, got.ExpiresAt, got.Drift)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestClaimFields(t *testing.T) {
 const replanLead = 5 * time.Minute
 
 // Two claims of one instance are one node, which belongs to the older claim.
-func TestOneInstanceTwoClaims(t *testing.T) {
+func TestOneInstanceWithTwoClaims(t *testing.T) {
 	born := func(after time.Duration) func(*karpenter.NodeClaim) {
 		return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(noon.Add(after)) }
 	}
@@ -366,13 +366,13 @@ func TestOneInstanceTwoClaims(t *testing.T) {
 	for name, objects := range map[string][]cluster.Object{"not joined": {young, old}, "joined": {young, old, node("n")}} {
 		nodes := collectAll(objects...).Snapshot.Nodes
 		if len(nodes) != 1 || nodes[0].Claim != "b" {
-			t.Errorf("%s: the nodes are %+v", name, nodes)
+			t.Errorf("%s: got nodes %+v", name, nodes)
 		}
 	}
 }
 
 // The capacity of a claim at each stage of its life.
-func TestNodes(t *testing.T) {
+func TestNodeCapacityByStage(t *testing.T) {
 	one := func(objects ...cluster.Object) planning.Node {
 		t.Helper()
 		nodes := collectAll(objects...).Snapshot.Nodes
@@ -385,34 +385,34 @@ func TestNodes(t *testing.T) {
 
 	planned := one(claim("c"))
 	if planned.Launched || cpu(planned) != 3 || len(planned.Requirements) != 1 || planned.Name != "c" {
-		t.Errorf("planned: what it was planned for, and no more: %+v", planned)
+		t.Errorf("a planned claim has %+v", planned)
 	}
 	unlabelled := one(claim("c", launched, func(c *karpenter.NodeClaim) { delete(c.Labels, corev1.LabelInstanceTypeStable) }))
 	if unlabelled.Launched || cpu(unlabelled) != 3 || len(unlabelled.Requirements) != 1 {
-		t.Errorf("bound and not labelled: as planned: %+v", unlabelled)
+		t.Errorf("a bound claim without labels has %+v", unlabelled)
 	}
 	bound := one(claim("c", launched))
 	if !bound.Launched || cpu(bound) != 7 || bound.Requirements != nil || bound.Instance != "i-1" {
-		t.Errorf("launched: what its type has: %+v", bound)
+		t.Errorf("a launched claim has %+v", bound)
 	}
 	silent := one(claim("c", registered), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }))
 	if silent.Name != "n" || silent.Claim != "c" || cpu(silent) != 7 {
-		t.Errorf("a node whose kubelet said nothing yet: %+v", silent)
+		t.Errorf("a node without reported capacity has %+v", silent)
 	}
 	joined := one(claim("c", launched, func(c *karpenter.NodeClaim) { c.Labels["on"] = "claim" }), node("n"))
 	if joined.Registered || joined.Labels["on"] != "node" || joined.Labels[karpenter.NodePoolLabelKey] != "default" {
-		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
+		t.Errorf("a joined node that is not registered has %+v", joined)
 	}
 	running := one(claim("c", registered, withAnnotation(planning.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 	if running.Image != "ami-1" || running.PricePerHour != 0.0301 || silent.PricePerHour != 0 {
-		t.Errorf("it booted %q for %v", running.Image, running.PricePerHour)
+		t.Errorf("got image %q and price %v", running.Image, running.PricePerHour)
 	}
 	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.DaemonRequests.Cpu().Value() != 1 || len(running.Pods) != 1 {
 		t.Errorf("running: %+v", running)
 	}
 	foreign := one(node("n", func(n *corev1.Node) { n.Spec.ProviderID = "kind://n" }))
 	if foreign.Claim != "" || !foreign.Registered || !foreign.Launched {
-		t.Errorf("of nobody: %+v", foreign)
+		t.Errorf("an unmanaged node has %+v", foreign)
 	}
 }
 
@@ -449,15 +449,15 @@ func TestSecretsStayInCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at := strings.Index(string(text), secret); at >= 0 {
-		t.Errorf("a secret leaves the cluster: …%s…", text[max(0, at-80):at+len(secret)])
+		t.Errorf("the document contains a secret: …%s…", text[max(0, at-80):at+len(secret)])
 	}
 	if len(view.PendingKeys()) != 3 || view.Snapshot.NodePools[0].Annotations["keep"] != "me" {
-		t.Errorf("the view is %s", text)
+		t.Errorf("got view %s", text)
 	}
 }
 
 // SupplyKey changes with every input that could place a pod, and with no other.
-func TestSupplyKey(t *testing.T) {
+func TestSupplyKeyChanges(t *testing.T) {
 	pool := func(generation int64) *karpenter.NodePool {
 		return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: generation}}
 	}

@@ -14,7 +14,7 @@ import (
 
 // A DaemonSet uses on a node the requests of its newest running pod, or of its template if there is
 // none.
-func TestDaemons(t *testing.T) {
+func TestDaemonSetRequests(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}
 	takes := func(amount string, age time.Duration) func(*corev1.Pod) {
@@ -34,20 +34,20 @@ func TestDaemons(t *testing.T) {
 		pods []cluster.Object
 		want int64
 	}{
-		{"no pod yet", nil, 1},
-		{"a pod with more", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0))}, 2},
-		{"the youngest counts", []cluster.Object{
+		{"no pods", nil, 1},
+		{"a pod with larger requests", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0))}, 2},
+		{"the newest pod counts", []cluster.Object{
 			pod("a", "n", owner("DaemonSet"), takes("2", time.Hour)), pod("b", "m", owner("DaemonSet"), takes("3", time.Minute)),
 			pod("c", "o", owner("DaemonSet"), takes("4", time.Hour)),
 		}, 3},
-		{"one that has ended does not", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), ended)}, 1},
-		{"one that goes does not", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), going)}, 1},
-		{"one of another set does not", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), other)}, 1},
+		{"an ended pod does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), ended)}, 1},
+		{"a terminating pod does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), going)}, 1},
+		{"a pod of another DaemonSet does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), other)}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := collectAll(append(tt.pods, set.DeepCopy())...).Snapshot.DaemonSets
 			if len(got) != 1 || got[0].Requests.Cpu().Value() != tt.want || got[0].OwnerKind != "DaemonSet" {
-				t.Errorf("want %d cpu of one set: %+v", tt.want, got)
+				t.Errorf("want one DaemonSet with %d CPUs, got %+v", tt.want, got)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestDaemons(t *testing.T) {
 
 // A DaemonSet's required node affinity is the one in its template: the controller has replaced a
 // running pod's by the name of the pod's node. All other fields are the pod's.
-func TestDaemonsKeepTheirAffinity(t *testing.T) {
+func TestDaemonSetsKeepRequiredAffinity(t *testing.T) {
 	required := func(key string) *corev1.NodeSelector {
 		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpExists}},
@@ -75,8 +75,8 @@ func TestDaemonsKeepTheirAffinity(t *testing.T) {
 		template, pod, want *corev1.Affinity
 	}{
 		{"replaced in the pod", near(required("gpu")), near(bound), near(required("gpu"))},
-		{"not in the pod at all", near(required("gpu")), nil, near(required("gpu"))},
-		{"beside the pod's preferences", near(required("gpu")), living, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		{"missing in the pod", near(required("gpu")), nil, near(required("gpu"))},
+		{"with preferences of the pod", near(required("gpu")), living, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: required("gpu"), PreferredDuringSchedulingIgnoredDuringExecution: preferred,
 		}}},
 		{"none in the template", nil, near(bound), near(nil)},

@@ -46,7 +46,7 @@ func kept(classes []planning.PodClass) map[string]string {
 
 // The snapshot has the PodDisruptionBudget that blocks a pod now, even if something else protects
 // the pod: a snapshot that is sent again must be correct when that protection ends.
-func TestBudgetsInSnapshots(t *testing.T) {
+func TestSnapshotHasBlockingBudgets(t *testing.T) {
 	labelled := func(app string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
 	}
@@ -66,18 +66,18 @@ func TestBudgetsInSnapshots(t *testing.T) {
 	}
 	// A batch has neither: pending pods are a field of the batch, and no plan reads blocked pods.
 	if got := kept(view.Snapshot.Nodes[1].Pods); len(got) > 0 || len(view.Snapshot.PendingPods) > 0 {
-		t.Errorf("a batch says that %v are kept, and has %d classes that wait", got, len(view.Snapshot.PendingPods))
+		t.Errorf("a batch has the blocked pods %v, and %d pending classes", got, len(view.Snapshot.PendingPods))
 	}
 	open := web.DeepCopy()
 	open.Status.DisruptionsAllowed = 1
 	turn := state.Revision()
 	feed.put(open)
 	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) > 0 || state.Revision() == turn {
-		t.Errorf("the budget opened, and kept are %v in turn %d after %d", kept(snapshot.Nodes[1].Pods), state.Revision(), turn)
+		t.Errorf("the budget allows evictions again, but %v are blocked in revision %d after %d", kept(snapshot.Nodes[1].Pods), state.Revision(), turn)
 	}
 	feed.put(web)
 	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) != 2 {
-		t.Errorf("the budget is spent, and kept are %v", kept(snapshot.Nodes[1].Pods))
+		t.Errorf("the budget allows no evictions, but the blocked pods are %v", kept(snapshot.Nodes[1].Pods))
 	}
 }
 
@@ -102,12 +102,12 @@ func TestBlockedDaemonPodsAreListed(t *testing.T) {
 		t.Errorf("the daemons that keep the node (-want +got):\n%s", diff)
 	}
 	if got := view.Snapshot.Nodes[0].DaemonPods; len(got) > 0 {
-		t.Errorf("a batch has %+v", got)
+		t.Errorf("a batch has the DaemonSet pods %+v", got)
 	}
 }
 
 // The snapshot has a pod's start time only if its protection is a duration since then.
-func TestSnapshotsHaveStartOfProtection(t *testing.T) {
+func TestSnapshotHasStartOfProtection(t *testing.T) {
 	began := func(protection string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: protection}

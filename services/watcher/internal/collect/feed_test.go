@@ -52,7 +52,7 @@ func (t *fakeFeed) untouched(test testing.TB) {
 	for kind, objects := range t.objects {
 		for key, o := range objects {
 			if !equality.Semantic.DeepEqual(o, t.whole[kind][key]) {
-				test.Fatalf("%s %s of the cache was changed", kind.Kind, key)
+				test.Fatalf("%s %s of the cache was mutated", kind.Kind, key)
 			}
 		}
 	}

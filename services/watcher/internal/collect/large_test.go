@@ -40,9 +40,9 @@ func TestLargeSpecsMakeSmallDocuments(t *testing.T) {
 		t.Errorf("the document has %d bytes", len(text))
 	}
 	if used := view.Snapshot.Nodes[0].Used[corev1.ResourceCPU]; used.Value() != 90 {
-		t.Errorf("the pods on the node take %s CPUs, want 90", used.String())
+		t.Errorf("the pods on the node use %s CPUs, want 90", used.String())
 	}
 	if len(view.Pending) != 0 || len(view.Ignored) != 1 || len(view.Ignored[0].Pods) != 90 {
-		t.Errorf("%d classes are pending, and ignored are %d groups", len(view.Pending), len(view.Ignored))
+		t.Errorf("%d classes are pending, and %d groups are ignored", len(view.Pending), len(view.Ignored))
 	}
 }

@@ -36,32 +36,32 @@ func everybody(p *corev1.Pod) {
 
 // A node is described again whenever it must be, including cases that random histories seldom
 // contain.
-func TestStateDescribesChangedNodes(t *testing.T) {
+func TestChangedNodesAreDescribedAgain(t *testing.T) {
 	bound := volumeClaim("v")
 	bound.Spec.VolumeName, bound.Annotations = "pv", map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 	for _, c := range []struct {
 		name          string
 		first, change []cluster.Object
 	}{
-		{"a claim that two nodes say is theirs",
+		{"a claim that two nodes refer to",
 			[]cluster.Object{node("a", at(instance)), node("b", at(instance)), claim("c", owns(instance, time.Hour, "x"))},
 			[]cluster.Object{claim("c", owns(instance, time.Hour, "y"))}},
 		{"a claim without a node",
 			[]cluster.Object{node("a", at("")), claim("c", owns(instance, time.Hour, "x"))},
 			[]cluster.Object{claim("c", owns(instance, time.Hour, "y"))}},
-		{"a claim whose elder is younger now, as one of the same name is",
+		{"a claim whose creation time changed",
 			[]cluster.Object{node("a", at(instance)), claim("c", owns(instance, 2*time.Hour, "x")), claim("d", owns(instance, time.Hour, "y"))},
 			[]cluster.Object{claim("c", owns(instance, time.Minute, "x"))}},
-		{"a node that turns out to be another instance",
+		{"a node whose provider ID changed",
 			[]cluster.Object{node("a", at(instance)), claim("c", owns(instance, time.Hour, "x"))},
 			[]cluster.Object{node("a", at(""))}},
-		{"a claim that learns its instance",
+		{"a claim that gets its provider ID",
 			[]cluster.Object{node("a", at(instance)), claim("c", owns("", time.Hour, "x"))},
 			[]cluster.Object{claim("c", owns(instance, time.Hour, "x"))}},
-		{"a volume that is attached and turns out to be for another claim",
+		{"an attached volume that is bound to another claim",
 			[]cluster.Object{node("a"), storageClass(), bound, pod("p", "a", claims("v")), attachment("at", "other", "a"), volume("pv", "v"), volume("other", "v")},
 			[]cluster.Object{volume("other", "w")}},
-		{"a daemon without labels, once a pod keeps to all others",
+		{"a DaemonSet pod without labels, once another pod avoids all pods",
 			[]cluster.Object{node("a"), pod("d", "a", owner("DaemonSet"))},
 			[]cluster.Object{pod("p", "", everybody)}},
 	} {
@@ -81,7 +81,7 @@ func TestStateDescribesChangedNodes(t *testing.T) {
 				t.Errorf("the state differs from what there is (-want +got):\n%s", diff)
 			}
 			if text(t, got) == before {
-				t.Error("the change has no effect, so the test proves nothing")
+				t.Error("the change does not change the document")
 			}
 		})
 	}

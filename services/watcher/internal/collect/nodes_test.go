@@ -38,7 +38,7 @@ func TestLateDevicePlugin(t *testing.T) {
 		{"absent", promising, "", "1", 1},
 		{"zero", promising, "0", "1", 1},
 		{"reported", promising, "2", "2", 1},
-		{"absent although initialized", func(c *karpenter.NodeClaim) { registered(c); promising(c) }, "", "0", 0},
+		{"missing although initialized", func(c *karpenter.NodeClaim) { registered(c); promising(c) }, "", "0", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			waiting := pod("p", "")
@@ -49,7 +49,7 @@ func TestLateDevicePlugin(t *testing.T) {
 			got := view.Snapshot.Nodes[0]
 			for what, have := range map[string]corev1.ResourceList{"allocatable": got.Allocatable, "capacity": got.Capacity} {
 				if q := have[gpu]; q.Cmp(resource.MustParse(tt.want)) != 0 || have.Cpu().Value() != 4 {
-					t.Errorf("%s: %s GPUs and %s cores", what, q.String(), have.Cpu())
+					t.Errorf("%s: got %s GPUs and %s cores", what, q.String(), have.Cpu())
 				}
 			}
 			result := solver.SolveWithTypes(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending}, instancetypes.InstanceTypes{})

@@ -35,13 +35,13 @@ func TestTakeStarts(t *testing.T) {
 		seen         []*corev1.Pod
 		bound, ready int
 	}{
-		{"its whole way", []*corev1.Pod{waits, waits, bound, unready, runs, runs}, 1, 1},
-		{"several steps in one", []*corev1.Pod{waits, runs}, 1, 1},
-		{"it ran before us", []*corev1.Pod{runs, unready, runs}, 0, 0},
-		{"it was bound before us", []*corev1.Pod{bound, runs}, 0, 0},
-		{"it goes before it is bound", []*corev1.Pod{waits, nil}, 0, 0},
-		{"it ends before it was ready", []*corev1.Pod{waits, bound, done}, 1, 0},
-		{"another of its name", []*corev1.Pod{waits, named(runs, "2")}, 0, 0},
+		{"all states", []*corev1.Pod{waits, waits, bound, unready, runs, runs}, 1, 1},
+		{"skipped states", []*corev1.Pod{waits, runs}, 1, 1},
+		{"running before the first observation", []*corev1.Pod{runs, unready, runs}, 0, 0},
+		{"bound before the first observation", []*corev1.Pod{bound, runs}, 0, 0},
+		{"deleted before it was bound", []*corev1.Pod{waits, nil}, 0, 0},
+		{"ended before it was ready", []*corev1.Pod{waits, bound, done}, 1, 0},
+		{"replaced by another pod of the name", []*corev1.Pod{waits, named(runs, "2")}, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := NewState(nil)
@@ -51,7 +51,7 @@ func TestTakeStarts(t *testing.T) {
 				old = now
 			}
 			if bound, ready := s.TakeStarts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && ready[0] != (PodStart{Created: made, Node: "n"}) {
-				t.Errorf("bound %v, ready %v", bound, ready)
+				t.Errorf("got bound %v, ready %v", bound, ready)
 			}
 			if bound, ready := s.TakeStarts(); len(bound)+len(ready) > 0 {
 				t.Error("pods are counted twice")

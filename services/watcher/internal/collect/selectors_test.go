@@ -39,11 +39,11 @@ func onNode(t *testing.T, objects ...cluster.Object) planning.Node {
 }
 
 // Labels of running pods are in the view if a pending or running pod selects by them.
-func TestSelectedLabels(t *testing.T) {
+func TestSelectedLabelsAreKept(t *testing.T) {
 	want := map[string]string{"app": "a"}
 	for name, chooser := range map[string]*corev1.Pod{
-		"a pod that waits":       pod("q", "", avoids("app", "team")),
-		"a pod that runs":        pod("q", "n", avoids("app", "team")),
+		"a pending pod":          pod("q", "", avoids("app", "team")),
+		"a running pod":          pod("q", "n", avoids("app", "team")),
 		"a daemon":               pod("q", "n", avoids("app", "team"), owner("DaemonSet")),
 		"a pod of another owner": pod("q", "elsewhere", avoids("app", "team")),
 	} {
@@ -61,7 +61,7 @@ func TestSelectedLabels(t *testing.T) {
 	}
 }
 
-func TestNamespaces(t *testing.T) {
+func TestSelectedNamespacesAreKept(t *testing.T) {
 	space := func(name, team string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team, "private": "x"}}}
 	}
@@ -77,7 +77,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 // DaemonSet pods are in the view if selectors count them.
-func TestDaemonPods(t *testing.T) {
+func TestSelectedDaemonPodsAreKept(t *testing.T) {
 	everything := func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{},
@@ -93,20 +93,20 @@ func TestDaemonPods(t *testing.T) {
 		objects []cluster.Object
 		want    int
 	}{
-		{"a daemon that nobody selects", []cluster.Object{pod("d", "n", owner("DaemonSet"))}, 0},
-		{"a daemon that is selected", []cluster.Object{pod("d", "n", owner("DaemonSet"), labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
-		{"a mirror that is selected", []cluster.Object{pod("d", "n", mirror, labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
-		{"a daemon that keeps others away", []cluster.Object{pod("d", "n", owner("DaemonSet"), avoids("app", "team"))}, 1},
-		{"somebody counts everything", []cluster.Object{pod("d", "n", owner("DaemonSet")), pod("p", "", everything)}, 1},
-		{"a daemon that goes", []cluster.Object{pod("d", "n", owner("DaemonSet"), going), pod("p", "", everything)}, 0},
+		{"a DaemonSet pod that is not selected", []cluster.Object{pod("d", "n", owner("DaemonSet"))}, 0},
+		{"a DaemonSet pod that is selected", []cluster.Object{pod("d", "n", owner("DaemonSet"), labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
+		{"a mirror pod that is selected", []cluster.Object{pod("d", "n", mirror, labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
+		{"a DaemonSet pod with anti-affinity", []cluster.Object{pod("d", "n", owner("DaemonSet"), avoids("app", "team"))}, 1},
+		{"a pod selects all pods", []cluster.Object{pod("d", "n", owner("DaemonSet")), pod("p", "", everything)}, 1},
+		{"a terminating DaemonSet pod", []cluster.Object{pod("d", "n", owner("DaemonSet"), going), pod("p", "", everything)}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := onNode(t, tt.objects...)
 			if len(got.DaemonPods) != tt.want || len(got.Pods) != 0 {
-				t.Errorf("%d daemons and %d others: %+v", len(got.DaemonPods), len(got.Pods), got)
+				t.Errorf("got %d DaemonSet pods and %d others: %+v", len(got.DaemonPods), len(got.Pods), got)
 			}
 			if got.Used.Cpu().Value() != 1 {
-				t.Errorf("they use %v", got.Used)
+				t.Errorf("got used resources %v", got.Used)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestTerminatingPods(t *testing.T) {
 }
 
 // Pending pods that Joist does not plan are listed with the reason.
-func TestIgnored(t *testing.T) {
+func TestIgnoredPodsHaveReasons(t *testing.T) {
 	offPools := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{

@@ -173,7 +173,7 @@ func (t randomObjects) storage() cluster.Object {
 
 // A State returns the same view as CollectAll at any time: after any changes, and when only time
 // passes.
-func TestStateAgreesWithCollectAll(t *testing.T) {
+func TestStateEqualsCollectAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hand, feed := randomObjects{rt}, newFakeFeed()
 		for i := range 3 {
@@ -260,16 +260,16 @@ func TestStateFollowsTime(t *testing.T) {
 	state := collect.NewState(feed)
 	at := func(after time.Duration) collect.View { return state.View(collect.Inputs{Now: noon.Add(after)}) }
 	if first := at(0); len(first.Pending) != 0 || !first.Expires.Equal(noon.Add(5*time.Minute)) {
-		t.Fatalf("a protected pod: %d classes wait, until %s", len(first.Pending), first.Expires)
+		t.Fatalf("a protected pod: %d pending classes until %s", len(first.Pending), first.Expires)
 	}
 	before, after := at(4*time.Minute), at(5*time.Minute)
 	if len(before.Pending) != 0 || len(after.Pending) != 1 {
-		t.Errorf("%d classes wait while the pod is protected, %d then", len(before.Pending), len(after.Pending))
+		t.Errorf("%d pending classes while the pod is protected, and %d afterwards", len(before.Pending), len(after.Pending))
 	}
 	turn := state.Revision()
 	again := at(6 * time.Minute)
 	if state.Revision() != turn || !again.Snapshot.TakenAt.Equal(noon.Add(6*time.Minute)) {
-		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.TakenAt)
+		t.Errorf("an unchanged view was built again, or was taken at %s", again.Snapshot.TakenAt)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestStateReusesView(t *testing.T) {
 	expect := func(after time.Duration, want int) {
 		t.Helper()
 		if got := at(after); got != want {
-			t.Errorf("after %s there are %d classes of pods, want %d", after, got, want)
+			t.Errorf("after %s got %d classes of pods, want %d", after, got, want)
 		}
 	}
 	expect(0, 0)

@@ -83,29 +83,29 @@ func TestAttachLimits(t *testing.T) {
 		objects     []cluster.Object
 		limit, used int64
 	}{
-		{"no driver has told", nil, 0, 0},
-		{"nothing is used", []cluster.Object{csiNode(24)}, 24, 0},
-		{"a claim each", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("b"))}, 24, 2},
-		{"a claim that two pods use", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("a"))}, 24, 1},
-		{"daemons have volumes too", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), owner("DaemonSet"))}, 24, 1},
-		{"a pod that has ended", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, 24, 0},
-		{"attached, and used", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
-		{"attached still, for nobody", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
-		{"attached still, and its volume is gone", []cluster.Object{csiNode(24), attachment("x", "va", "n")}, 24, 1},
-		{"attached elsewhere", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "m")}, 24, 0},
+		{"no CSINode", nil, 0, 0},
+		{"no volumes used", []cluster.Object{csiNode(24)}, 24, 0},
+		{"one claim per pod", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("b"))}, 24, 2},
+		{"one claim of two pods", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("a"))}, 24, 1},
+		{"a DaemonSet pod with a volume", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), owner("DaemonSet"))}, 24, 1},
+		{"an ended pod", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, 24, 0},
+		{"attached and used", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
+		{"attached without a pod", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
+		{"attached, its PersistentVolume is deleted", []cluster.Object{csiNode(24), attachment("x", "va", "n")}, 24, 1},
+		{"attached to another node", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "m")}, 24, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := onNode(t, append(tt.objects, storageClass(), volumeClaim("a"), volumeClaim("b"))...)
 			limit, used := got.Allocatable[attachLimit], got.Used[attachLimit]
 			if limit.Value() != tt.limit || used.Value() != tt.used || got.Allocatable.Cpu().Value() != 4 {
-				t.Errorf("%s of %s volumes, want %d of %d, beside %s cpu", used.String(), limit.String(), tt.used, tt.limit, got.Allocatable.Cpu())
+				t.Errorf("got %s of %s volumes, want %d of %d; %s CPUs", used.String(), limit.String(), tt.used, tt.limit, got.Allocatable.Cpu())
 			}
 		})
 	}
 }
 
 // A pod may wait only for a volume claim to be created.
-func TestSupplyKeyVolumes(t *testing.T) {
+func TestVolumesChangeSupplyKey(t *testing.T) {
 	before := collectAll(storageClass(), pod("a", "", claims("a"))).SupplyKey()
 	after := collectAll(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
 	if before == after {

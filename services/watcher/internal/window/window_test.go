@@ -41,28 +41,28 @@ func TestIsOver(t *testing.T) {
 		at    int
 		want  bool
 	}{
-		{"nothing waits", []observation{{0, nil}}, 500, false},
-		{"one pod, idle for not long enough", []observation{{0, []string{"a"}}}, 9, false},
-		{"one pod, idle", []observation{{0, []string{"a"}}}, 10, true},
-		{"the same pod again does not put it off", []observation{{0, []string{"a"}}, {9, []string{"a"}}}, 10, true},
-		{"another pod puts it off", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 18, false},
-		{"and then it is idle", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 19, true},
-		{"a stream for nearly ten seconds", stream(95), 99, false},
-		{"a stream for ten seconds", stream(95), 100, true},
-		{"they all went away", []observation{{0, []string{"a"}}, {5, nil}}, 500, false},
-		{"a burst long after they went away", []observation{{0, []string{"a"}}, {5, nil}, {500, []string{"b"}}}, 505, false},
+		{"no pods", []observation{{0, nil}}, 500, false},
+		{"one pod, before the idle duration", []observation{{0, []string{"a"}}}, 9, false},
+		{"one pod, after the idle duration", []observation{{0, []string{"a"}}}, 10, true},
+		{"the same pod does not extend the window", []observation{{0, []string{"a"}}, {9, []string{"a"}}}, 10, true},
+		{"another pod extends the window", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 18, false},
+		{"another pod, after the idle duration", []observation{{0, []string{"a"}}, {9, []string{"a", "b"}}}, 19, true},
+		{"a stream, before the maximum", stream(95), 99, false},
+		{"a stream, after the maximum", stream(95), 100, true},
+		{"all pods were deleted", []observation{{0, []string{"a"}}, {5, nil}}, 500, false},
+		{"a burst long after all pods were deleted", []observation{{0, []string{"a"}}, {5, nil}, {500, []string{"b"}}}, 505, false},
 	} {
 		w := fresh()
 		for _, l := range test.looks {
 			w.Observe(l.keys, false, at(l.at))
 		}
 		if got := w.IsOver(at(test.at)); got != test.want {
-			t.Errorf("%s: due %t, want %t", test.name, got, test.want)
+			t.Errorf("%s: got due %t, want %t", test.name, got, test.want)
 		}
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestCloseWindow(t *testing.T) {
 	w := fresh()
 	w.Observe([]string{"a", "b"}, false, noon)
 	w.Close([]string{"a", "b"})
@@ -84,45 +84,45 @@ func TestClose(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
+func TestOpenWindow(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"a"})
 	w.Observe([]string{"a"}, false, noon)
 	w.Open(noon)
 	if w.IsOver(at(9)) || !w.IsOver(at(10)) {
-		t.Error("an opened window is not idle after a second")
+		t.Error("an opened window is not over after the idle duration")
 	}
 	w.Open(at(9))
 	if !w.IsOver(at(10)) {
-		t.Error("opening an open window put it off")
+		t.Error("opening an open window extended it")
 	}
 }
 
 // A key that disappeared and returns is new, such as a missing node of a static NodePool. A window
 // that was opened for keys that disappeared closes, although other keys are still pending.
-func TestDeletedKeys(t *testing.T) {
+func TestDeletedKeysAreForgotten(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room"}, true, at(100))
 	w.Observe([]string{"room", "static/p/0"}, true, at(200))
 	if !w.IsOver(at(210)) {
-		t.Error("a place that was filled and is empty again opened no window")
+		t.Error("a key that was deleted and came back opened no window")
 	}
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room", "a"}, true, at(300))
 	w.Observe([]string{"room"}, true, at(301))
 	if w.IsOver(at(500)) {
-		t.Error("a window is due for a pod that went away, because a buffer waits")
+		t.Error("a window of a deleted key is over, because a buffer is pending")
 	}
 	w.Observe([]string{"room", "b"}, false, at(500))
 	if w.IsOver(at(509)) || !w.IsOver(at(510)) {
-		t.Error("the next pod does not have a window of its own")
+		t.Error("the next pod has no window of its own")
 	}
 	w.Close([]string{"room"})
 	w.Open(at(600))
 	w.Observe([]string{"room"}, true, at(601))
 	if !w.IsOver(at(610)) {
-		t.Error("a window that was opened again for the same pods is not due")
+		t.Error("a window that was opened again for the same pods is never over")
 	}
 }
 
@@ -135,12 +135,12 @@ func TestLonePod(t *testing.T) {
 		busy   bool
 		want   time.Duration // from the last observation
 	}{
-		{name: "the first of all", looks: []observation{{0, []string{"a"}}}, want: window.LonePodWait},
-		{name: "after a while", before: []observation{{0, []string{"a"}}}, looks: []observation{{100, []string{"a", "b"}}}, want: window.LonePodWait},
-		{name: "after not quite a while", before: []observation{{0, []string{"a"}}}, looks: []observation{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "the first pod", looks: []observation{{0, []string{"a"}}}, want: window.LonePodWait},
+		{name: "after a pause", before: []observation{{0, []string{"a"}}}, looks: []observation{{100, []string{"a", "b"}}}, want: window.LonePodWait},
+		{name: "before the end of the pause", before: []observation{{0, []string{"a"}}}, looks: []observation{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
 		{name: "while a batch is in flight", looks: []observation{{0, []string{"a"}}}, busy: true, want: window.DefaultIdle},
-		{name: "with another", looks: []observation{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
-		{name: "soon with another", looks: []observation{{0, []string{"a"}}, {0, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "with another pod", looks: []observation{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "followed by another pod", looks: []observation{{0, []string{"a"}}, {0, []string{"a", "b"}}}, want: window.DefaultIdle},
 	} {
 		w := fresh()
 		for _, l := range test.before {
@@ -158,18 +158,18 @@ func TestLonePod(t *testing.T) {
 	}
 }
 
-func TestEndNow(t *testing.T) {
+func TestEndWindowNow(t *testing.T) {
 	w := fresh()
 	w.EndNow()
 	if w.IsOver(noon) {
-		t.Error("a window is over that was not open")
+		t.Error("a window that was not open is over")
 	}
 	w.Close(nil)
 	if fresh := w.Observe([]string{"a", "b"}, false, noon); len(fresh) != 2 {
-		t.Errorf("new are %v", fresh)
+		t.Errorf("got new keys %v", fresh)
 	}
 	if fresh := w.Observe([]string{"a", "b"}, false, noon); len(fresh) != 0 {
-		t.Errorf("still new are %v", fresh)
+		t.Errorf("got new keys %v, want none", fresh)
 	}
 	w.EndNow()
 	if !w.IsOver(noon) {
@@ -178,12 +178,12 @@ func TestEndNow(t *testing.T) {
 	w.Close([]string{"a", "b"})
 	w.Observe([]string{"c"}, false, at(1))
 	if w.IsOver(at(1)) {
-		t.Error("the next window is over as well")
+		t.Error("the next window is over too")
 	}
 }
 
 // No batch is later than the idle and maximum durations allow, and no burst is split.
-func TestLoneRuleIsNeverLater(t *testing.T) {
+func TestLonePodIsNeverLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
 		w.Idle = time.Duration(rapid.IntRange(1, 2000).Draw(t, "idle ms")) * time.Millisecond
@@ -193,10 +193,10 @@ func TestLoneRuleIsNeverLater(t *testing.T) {
 			gap := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 49 * time.Millisecond, time.Second, 11 * time.Second}).Draw(t, "gap")
 			if due := w.EndsAt(); !due.IsZero() && !due.After(now.Add(gap)) {
 				if rule := last.Add(w.Idle); due.After(rule) || due.After(opened.Add(w.Max)) {
-					t.Fatalf("due at %s, by the rule at %s", due, rule)
+					t.Fatalf("due at %s, by the idle duration at %s", due, rule)
 				}
 				if len(keys) > 1 && due.Before(earlier(last.Add(w.Idle), opened.Add(w.Max))) {
-					t.Fatalf("%d pods are torn apart", len(keys))
+					t.Fatalf("a burst of %d pods is split", len(keys))
 				}
 				w.Close(keys)
 				keys, opened = nil, time.Time{}
@@ -219,7 +219,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // EndsAt is the first time at which the window is over if no key arrives.
-func TestEndsAt(t *testing.T) {
+func TestEndsAtIsFirstTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := fresh()
 		now := noon
@@ -229,7 +229,7 @@ func TestEndsAt(t *testing.T) {
 		}
 		next := w.EndsAt()
 		if !w.IsOver(next) || w.IsOver(next.Add(-1)) {
-			t.Fatalf("it says %s, and is due then: %t, and just before: %t", next, w.IsOver(next), w.IsOver(next.Add(-1)))
+			t.Fatalf("EndsAt is %s: over then %t, over just before %t", next, w.IsOver(next), w.IsOver(next.Add(-1)))
 		}
 	})
 }
