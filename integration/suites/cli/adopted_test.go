@@ -42,7 +42,7 @@ func (c *clinic) adopt(t *testing.T) {
 		}
 	}
 	if adopted != 4 {
-		t.Fatalf("%d rules were adopted, and Karpenter's template has four", adopted)
+		t.Fatalf("adopted %d rules, want the four of Karpenter's template", adopted)
 	}
 }
 

@@ -99,10 +99,10 @@ func TestAuditGolden(t *testing.T) {
 	w.golden(t, "audit-replay-canary", "replay", "--queue", "audit", "--canary", "1", "--yes")
 }
 
-// TestAuditLogIsWrittenFromTheArchive checks that a replay writes the missing facts to
+// TestAuditReplaysFromArchive checks that a replay writes the missing facts to
 // the log and not to the inbox, and removes from the DLQ only messages whose facts are
 // certainly in the archive.
-func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
+func TestAuditReplaysFromArchive(t *testing.T) {
 	w := start(t)
 	ids := w.unlogged(t, 30)
 	w.clock.tick()
@@ -119,7 +119,7 @@ func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 	inbox, _ := w.own(t, "lifecycle")
 	left := bodies(t, w.queue(t, w.plan.AuditDead))
 	if n := inbox.Stats().Visible; n != 0 || len(left) != 1 || !strings.Contains(strings.Join(keysOf(left), ""), ids[2]) {
-		t.Errorf("%d facts went to the inbox, and %v stay", n, left)
+		t.Errorf("%d events arrived in the inbox, and %v remain in the DLQ", n, left)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestAuditOlderThanTheArchive(t *testing.T) {
 	}
 	left := strings.Join(keysOf(bodies(t, w.queue(t, w.plan.AuditDead))), "")
 	if got := w.logged(t); !slices.Equal(got, ids[2:]) || !strings.Contains(left, ids[0]) || !strings.Contains(left, ids[1]) {
-		t.Errorf("the log has %v, and %s stay", got, left)
+		t.Errorf("the log has %v, and %s remain in the DLQ", got, left)
 	}
 }
 

@@ -151,7 +151,7 @@ func (c *clinic) staff(t *testing.T, made stack.Stack) {
 		})
 		switch {
 		case err != nil:
-			t.Errorf("judging %s on %s: %v", action, resource, err)
+			t.Errorf("simulating %s on %s: %v", action, resource, err)
 			return "implicitDeny"
 		case decision.Allowed:
 			return "allowed"

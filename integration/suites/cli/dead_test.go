@@ -98,9 +98,9 @@ func TestGolden(t *testing.T) {
 	w.golden(t, "replay-no-queue", "replay")
 }
 
-// TestLookingConsumesNothing checks that read messages are visible again at once, with
+// TestReadingQueuesChangesNothing checks that read messages are visible again at once, with
 // unchanged bodies and attributes.
-func TestLookingConsumesNothing(t *testing.T) {
+func TestReadingQueuesChangesNothing(t *testing.T) {
 	w := start(t)
 	w.crowd(t)
 	_, dead := w.own(t, "launcher")
@@ -125,12 +125,12 @@ func TestLookingConsumesNothing(t *testing.T) {
 	}
 	after := dead.Stats()
 	if after.Hidden != 0 || after.Visible != stats.Visible || after.Deleted != 0 || len(bodies(t, dead)) != len(before) {
-		t.Errorf("%+v, it was %+v", after, stats)
+		t.Errorf("got %+v, before %+v", after, stats)
 	}
 }
 
-// TestDeniedIsSaid checks that a command reports a denied call and still prints the rest.
-func TestDeniedIsSaid(t *testing.T) {
+// TestDeniedCallsAreReported checks that a command reports a denied call and still prints the rest.
+func TestDeniedCallsAreReported(t *testing.T) {
 	w := start(t)
 	w.metrics.Denied = true
 	stdout, stderr, code := w.joist(t, "queues")
@@ -139,9 +139,9 @@ func TestDeniedIsSaid(t *testing.T) {
 	}
 }
 
-// TestPredictionsComeTrue replays every message and processes it with a host, and checks
+// TestPredictedDispositions replays every message and processes it with a host, and checks
 // that the host's disposition is the predicted one.
-func TestPredictionsComeTrue(t *testing.T) {
+func TestPredictedDispositions(t *testing.T) {
 	w := start(t)
 	w.crowd(t)
 	w.clock.tick()
@@ -151,7 +151,7 @@ func TestPredictionsComeTrue(t *testing.T) {
 	}
 	q, dead := w.own(t, "launcher")
 	if n := dead.Stats().Visible; n != 0 {
-		t.Errorf("%d letters stay", n)
+		t.Errorf("%d dead-letter messages remain", n)
 	}
 	messages, err := q.Receive(t.Context(), queue.MaxBatch, 0, time.Minute)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestHostileText(t *testing.T) {
 	rows := func(args ...string) (int, string) {
 		stdout, stderr, _ := w.joist(t, args...)
 		if at := strings.IndexFunc(stdout+stderr, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) }); at >= 0 {
-			t.Errorf("%v: a terminal would act on %q", args, (stdout + stderr)[at:])
+			t.Errorf("%v: printed the control character in %q", args, (stdout + stderr)[at:])
 		}
 		return strings.Count(stdout, "\n"), stdout
 	}

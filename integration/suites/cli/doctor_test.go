@@ -34,7 +34,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 		t.Errorf("code %d: %s", code, text)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("took %s", took)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestDoctorFinds(t *testing.T) {
 		spoil func(t *testing.T, c *clinic)
 		check string
 	}{
-		{"no policy", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
+		{"queue policy missing", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
 		{"a rule has another pattern", func(t *testing.T, c *clinic) {
 			t.Helper()
 			bus, _ := c.broker.FindBus("default")
@@ -55,7 +55,7 @@ func TestDoctorFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "rule-missing"},
-		{"no redrive", func(_ *testing.T, c *clinic) {
+		{"redrive policy missing", func(_ *testing.T, c *clinic) {
 			q, _ := c.plan.Queue("planner")
 			c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, Retention: q.Retention})
 		}, "redrive-missing"},
@@ -65,11 +65,11 @@ func TestDoctorFinds(t *testing.T) {
 		{"mapping", func(_ *testing.T, c *clinic) {
 			clear(c.account.Functions["prod-joist-planner"].Mappings)
 		}, "mapping-missing"},
-		{"a mapping's function is gone", func(_ *testing.T, c *clinic) {
+		{"function of a mapping missing", func(_ *testing.T, c *clinic) {
 			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
 		}, "function-missing"},
-		{"spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
-		{"node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
+		{"spot service-linked role missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
+		{"node role missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
 		{"access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
 		{"aws-auth", func(_ *testing.T, c *clinic) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
 		{"tags", func(_ *testing.T, c *clinic) {
@@ -80,7 +80,7 @@ func TestDoctorFinds(t *testing.T) {
 			r.Trust = strings.ReplaceAll(r.Trust, "joist:joist-watcher", "kube-system:karpenter")
 			c.account.Roles["prod-joist-watcher"] = r
 		}, "trust-subject"},
-		{"trust of another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
+		{"trust in another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
 		{"no ServiceAccount", func(_ *testing.T, c *clinic) {
 			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
 		}, "account-missing"},
@@ -91,23 +91,23 @@ func TestDoctorFinds(t *testing.T) {
 			r.Trust = strings.Replace(r.Trust, `,"sts:TagSession"`, "", 1)
 			c.account.Roles["prod-joist-lifecycle"] = r
 		}, "trust-pods"},
-		{"a right that nothing gives", func(t *testing.T, c *clinic) {
+		{"permission missing", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.refuse(t, "prod-joist-launcher", "ec2:CreateFleet", false)
 		}, "role-refused"},
-		{"a right that is asked about alone", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-launcher", "iam:PassRole", false) }, "role-refused"},
-		{"a right that a boundary takes", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-watcher", "sqs:SendMessage", true) }, "role-refused"},
-		{"a function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
-		{"the scheduler's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
-		{"a pod's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
-		{"no instance profile", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
+		{"permission denied in the simulation of one action", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-launcher", "iam:PassRole", false) }, "role-refused"},
+		{"permission denied by a boundary", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-watcher", "sqs:SendMessage", true) }, "role-refused"},
+		{"role of a function missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
+		{"role of the scheduler missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
+		{"role of a pod missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
+		{"instance profile missing", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
 		{"an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
 		{"an instance profile with another role", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other" }, "profile-role"},
-		{"dead letters", func(t *testing.T, c *clinic) {
+		{"dead-letter messages", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.park(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
 		}, "dead-letters"},
-		{"the audit log loses what it refuses", func(t *testing.T, c *clinic) {
+		{"dead-letter queue of the audit log missing", func(t *testing.T, c *clinic) {
 			t.Helper()
 			bus, _ := c.broker.FindBus(c.plan.Bus)
 			for _, r := range bus.Rules() {
@@ -122,7 +122,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"Karpenter runs", func(_ *testing.T, c *clinic) {
 			c.kube[theirDeployments] = strings.Replace(list(deployment("karpenter", "public.ecr.aws/karpenter/controller:1.8.0", "karpenter", 2)), `"namespace":"joist"`, `"namespace":"kube-system"`, 1)
 		}, "karpenter-runs"},
-		{"Karpenter leads", func(_ *testing.T, c *clinic) {
+		{"Karpenter holds its Lease", func(_ *testing.T, c *clinic) {
 			c.kube[leases] = `{"items":[{"metadata":{"namespace":"kube-system"},"spec":{"holderIdentity":"karpenter-7_x","renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}]}`
 		}, "karpenter-leads"},
 		{"replicas", func(_ *testing.T, c *clinic) {
@@ -136,8 +136,8 @@ func TestDoctorFinds(t *testing.T) {
 			t.Helper()
 			c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
 		}, "snapshot-old"},
-		{"the clock", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
-		{"no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
+		{"clock skew", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
+		{"kubectl missing", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
 		{"an old helm", func(_ *testing.T, c *clinic) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -151,9 +151,9 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWhatItMayNotSee checks that doctor names each missing permission and
+// TestDoctorNamesMissingPermissions checks that doctor names each missing permission and
 // still runs the other checks.
-func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
+func TestDoctorNamesMissingPermissions(t *testing.T) {
 	c := open(t)
 	c.account.Denied = map[string]bool{"GetRole": true, "GetFunctionConfiguration": true}
 	c.denied = "/apis/apps"
@@ -164,11 +164,11 @@ func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
 	}
 	for _, right := range []string{"grant iam:GetRole", "grant lambda:GetFunctionConfiguration", "to list deployments.apps"} {
 		if !strings.Contains(text, right) {
-			t.Errorf("%s is not named in %s", right, text)
+			t.Errorf("%s is not in %s", right, text)
 		}
 	}
 	if len(out.Unseen) != 8 {
-		t.Errorf("%d things could not be looked at: %s", len(out.Unseen), text)
+		t.Errorf("%d checks were skipped: %s", len(out.Unseen), text)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestDoctorChecksNothing(t *testing.T) {
 		return nil, fault.F("reading the kubeconfig", fault.Invalid, kubeless).WithHint("aws eks update-kubeconfig")
 	}
 	signedOut := func(context.Context) (aws.Config, error) {
-		return aws.Config{}, fault.F("finding AWS credentials", fault.Invalid, "there are none").WithHint("aws sso login")
+		return aws.Config{}, fault.F("finding AWS credentials", fault.Invalid, "no credentials").WithHint("aws sso login")
 	}
 	c := open(t)
 	for _, test := range []struct {
@@ -192,10 +192,10 @@ func TestDoctorChecksNothing(t *testing.T) {
 		says   []string
 	}{
 		{"neither", func(env *cli.Env) { env.AWS, env.Kube = signedOut, unopened }, nil, 1, false, []string{"could not check", "AWS (", kubeless}},
-		{"AWS alone, without credentials", func(env *cli.Env) { env.AWS = signedOut }, []string{"--no-kubernetes"}, 1, false, []string{"could not check AWS ("}},
-		{"all but Kubernetes", func(env *cli.Env) { env.Kube = unopened }, nil, 1, true, []string{"could not check Kubernetes ("}},
-		{"all but AWS", func(env *cli.Env) { env.AWS = signedOut }, nil, 1, true, []string{"could not check AWS ("}},
-		{"all but Kubernetes, as asked", func(env *cli.Env) { env.Kube = unopened }, []string{"--no-kubernetes"}, 0, true, nil},
+		{"only AWS, without credentials", func(env *cli.Env) { env.AWS = signedOut }, []string{"--no-kubernetes"}, 1, false, []string{"could not check AWS ("}},
+		{"only AWS readable", func(env *cli.Env) { env.Kube = unopened }, nil, 1, true, []string{"could not check Kubernetes ("}},
+		{"only Kubernetes readable", func(env *cli.Env) { env.AWS = signedOut }, nil, 1, true, []string{"could not check AWS ("}},
+		{"only AWS readable, --no-kubernetes", func(env *cli.Env) { env.Kube = unopened }, []string{"--no-kubernetes"}, 0, true, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -237,9 +237,9 @@ func TestDoctorGolden(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutTheSimulator checks that doctor prints one note for all roles if it
+// TestDoctorWithoutSimulatorPermission checks that doctor prints one note for all roles if it
 // may not call IAM's simulator.
-func TestDoctorWithoutTheSimulator(t *testing.T) {
+func TestDoctorWithoutSimulatorPermission(t *testing.T) {
 	c := open(t)
 	c.account.Denied["SimulatePrincipalPolicy"] = true
 	out, text, code := c.doctor(t, "-o", "json")
@@ -248,10 +248,10 @@ func TestDoctorWithoutTheSimulator(t *testing.T) {
 	}
 }
 
-// TestDoctorAsksForTheWholeCard checks that doctor simulates exactly the actions of each
+// TestDoctorSimulatesAllActions checks that doctor simulates exactly the actions of each
 // role. Each action is simulated on a resource for which the role has it; a healthy
 // installation shows that each pair of action and resource is allowed.
-func TestDoctorAsksForTheWholeCard(t *testing.T) {
+func TestDoctorSimulatesAllActions(t *testing.T) {
 	c := open(t)
 	c.kube[classes] = nodeClass("default", "") // so that the launcher manages instance profiles
 	asked, judge := map[string][]string{}, c.account.Judge

@@ -78,9 +78,9 @@ func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.P
 	return policy
 }
 
-// TestRightsAreThoseThatVerbsUse runs every command and checks that each permission is
+// TestCommandsUseAllPermissions runs every command and checks that each permission is
 // used. All tests of this package run with exactly the permissions of people.
-func TestRightsAreThoseThatVerbsUse(t *testing.T) {
+func TestCommandsUseAllPermissions(t *testing.T) {
 	c := open(t)
 	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
 	c.crowd(t)
@@ -122,9 +122,9 @@ func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 	}
 }
 
-// TestOperatorsPutNothingBack checks that an operator without the replayer's policy
+// TestOperatorsCannotReplay checks that an operator without the replayer's policy
 // cannot replay by any method, and that the error names the missing permission.
-func TestOperatorsPutNothingBack(t *testing.T) {
+func TestOperatorsCannotReplay(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fill  func(t *testing.T, w *world)

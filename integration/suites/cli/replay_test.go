@@ -56,9 +56,9 @@ func (w *world) many(t *testing.T, n int) {
 	}
 }
 
-// TestMoveTakesTheWholeQueue moves all messages with an SQS task to an explicit
+// TestReplayMovesWholeQueue moves all messages with an SQS task to an explicit
 // destination, because messages that a host moved have no source queue.
-func TestMoveTakesTheWholeQueue(t *testing.T) {
+func TestReplayMovesWholeQueue(t *testing.T) {
 	w := start(t)
 	w.many(t, 30)
 	w.redrive(t, "launcher", tag(t, noon, instance(30)))
@@ -74,21 +74,21 @@ func TestMoveTakesTheWholeQueue(t *testing.T) {
 	}
 }
 
-// TestSelected checks that a replay sends only matching messages and leaves the rest
+// TestReplayFilters checks that a replay sends only matching messages and leaves the rest
 // unchanged.
-func TestSelected(t *testing.T) {
+func TestReplayFilters(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		match          []string
 		chosen, kept   int
 		handle, poison int
 	}{
-		{"all but what would die again", nil, 3, 1, 2, 0},
-		{"by verdict", []string{"verdict=handle"}, 2, 2, 2, 0},
-		{"by reason, whatever its case", []string{"reason=NO SUCH INSTANCE"}, 2, 2, 1, 0},
-		{"by type and kind", []string{"type=tag.*", "kind=bug"}, 2, 2, 1, 0},
-		{"what the service may understand by now", []string{"verdict=poison"}, 1, 3, 0, 1},
-		{"by either origin", []string{"origin=redriven", "origin=parked"}, 4, 0, 2, 1},
+		{"the default: no messages that would fail again", nil, 3, 1, 2, 0},
+		{"filter by disposition", []string{"verdict=handle"}, 2, 2, 2, 0},
+		{"filter by reason, in another case", []string{"reason=NO SUCH INSTANCE"}, 2, 2, 1, 0},
+		{"filter by type and kind", []string{"type=tag.*", "kind=bug"}, 2, 2, 1, 0},
+		{"filter by disposition poison", []string{"verdict=poison"}, 1, 3, 0, 1},
+		{"filter by two origins", []string{"origin=redriven", "origin=parked"}, 4, 0, 2, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
@@ -132,16 +132,16 @@ func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 	}
 }
 
-// TestCanary checks that the replay stops if the first messages fail again, and continues
+// TestReplayCanary checks that the replay stops if the first messages fail again, and continues
 // if they succeed.
-func TestCanary(t *testing.T) {
+func TestReplayCanary(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		mended         bool
 		code, replayed int
 		left           int
 	}{
-		{"dies again", false, 2, 2, 20}, {"lives", true, 0, 20, 0},
+		{"fails again", false, 2, 2, 20}, {"lives", true, 0, 20, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
@@ -156,7 +156,7 @@ func TestCanary(t *testing.T) {
 					if test.mended {
 						return nil
 					}
-					return fault.F("tagging", fault.Poison, "it is as bad as before")
+					return fault.F("tagging", fault.Poison, "the same failure as before")
 				}}
 				for ctx.Err() == nil {
 					messages, _ := q.Receive(ctx, queue.MaxBatch, 0, time.Minute)
@@ -169,9 +169,9 @@ func TestCanary(t *testing.T) {
 			<-done
 			out := read(t, stdout)
 			if code != test.code || out.Replayed != test.replayed || len(bodies(t, dead)) != test.left {
-				t.Errorf("code %d, %d replayed, %d left: %s", code, out.Replayed, len(bodies(t, dead)), stderr)
+				t.Errorf("code %d, replayed %d, %d remain: %s", code, out.Replayed, len(bodies(t, dead)), stderr)
 			}
-			if died := len(out.Returned) > 0; died == test.mended || died && !strings.Contains(out.Stopped, "as bad as before") {
+			if died := len(out.Returned) > 0; died == test.mended || died && !strings.Contains(out.Stopped, "the same failure as before") {
 				t.Errorf("returned %v, stopped %q", out.Returned, out.Stopped)
 			}
 		})
@@ -183,7 +183,7 @@ func TestCanary(t *testing.T) {
 func TestReplayProcess(t *testing.T) {
 	args := os.Getenv("JOIST_TEST_ARGS")
 	if args == "" {
-		t.Skip("started by other tests alone")
+		t.Skip("started only by other tests")
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -212,7 +212,7 @@ func (w *world) process(t *testing.T, after string, signal os.Signal, args strin
 		select {
 		case <-told.seen:
 		case <-time.After(30 * time.Second):
-			t.Errorf("it never said %q: %s", after, told.text.String())
+			t.Errorf("the process did not print %q: %s", after, told.text.String())
 		}
 		if err := command.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -246,10 +246,10 @@ func (w *world) tally(t *testing.T) (here, there map[string]int) {
 	return bodies(t, q), bodies(t, dead)
 }
 
-// TestInterruptLosesAndDoublesNothing interrupts a replay twice, and then lets the same
+// TestInterruptedReplayContinues interrupts a replay twice, and then lets the same
 // command complete. Each time every message is in exactly one queue, and in the end each
 // is in the work queue once.
-func TestInterruptLosesAndDoublesNothing(t *testing.T) {
+func TestInterruptedReplayContinues(t *testing.T) {
 	const all = 45
 	for _, test := range []struct{ name, args, method string }{
 		{"one by one", "replay --queue launcher --match type=tag.* --match verdict=handle --rate 20 --yes -o json", "resend"},
@@ -268,7 +268,7 @@ func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 				here, there := w.tally(t)
 				delete(there, "{}")
 				if code != 2 || out.Method != test.method || out.Stopped != "interrupted" || len(here) == 0 || len(there) == 0 {
-					t.Fatalf("code %d, %d here and %d there: %+v", code, len(here), len(there), out)
+					t.Fatalf("code %d, %d in the work queue and %d in the DLQ: %+v", code, len(here), len(there), out)
 				}
 				once(t, all, here, there)
 			}
@@ -276,7 +276,7 @@ func TestInterruptLosesAndDoublesNothing(t *testing.T) {
 			here, there := w.tally(t)
 			delete(there, "{}")
 			if code != 0 || len(there) != 0 || len(here) != all {
-				t.Errorf("code %d, %d here and %d there: %s", code, len(here), len(there), stdout)
+				t.Errorf("code %d, %d in the work queue and %d in the DLQ: %s", code, len(here), len(there), stdout)
 			}
 			once(t, all, here, there)
 			if err := w.broker.CheckConservation(); err != nil {
@@ -300,13 +300,13 @@ func once(t *testing.T, all int, places ...map[string]int) {
 		doubled += n - 1
 	}
 	if len(sum) != all || doubled != 0 {
-		t.Errorf("%d of %d messages are there, and %d are doubled", len(sum), all, doubled)
+		t.Errorf("%d of %d messages are in a queue, and %d are duplicated", len(sum), all, doubled)
 	}
 }
 
-// TestKilledLosesNothing checks that a killed process loses no message; at most one
+// TestKilledReplayLosesNothing checks that a killed process loses no message; at most one
 // message is in both queues.
-func TestKilledLosesNothing(t *testing.T) {
+func TestKilledReplayLosesNothing(t *testing.T) {
 	w := start(t)
 	w.many(t, 40)
 	w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
@@ -316,19 +316,19 @@ func TestKilledLosesNothing(t *testing.T) {
 	here, there := w.tally(t)
 	delete(there, "{}")
 	if doubled := len(here) + len(there) - 40; doubled < 0 || doubled > 1 || len(here) == 0 {
-		t.Errorf("%d here and %d there of 40", len(here), len(there))
+		t.Errorf("%d in the work queue and %d in the DLQ, of 40", len(here), len(there))
 	}
 }
 
-// TestFaultsOnTheWay checks that failed calls and lost responses lose no message, and
+// TestReplayWithFailedCalls checks that failed calls and lost responses lose no message, and
 // duplicate one only where the command reports it.
-func TestFaultsOnTheWay(t *testing.T) {
+func TestReplayWithFailedCalls(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		faults memqueue.Faults
 	}{
 		{"sends fail", memqueue.Faults{FailSend: 0.3}}, {"deletes fail", memqueue.Faults{FailDelete: 0.3}},
-		{"answers are lost", memqueue.Faults{LoseSendAnswer: 0.1}}, {"receives fail", memqueue.Faults{FailReceive: 0.2, Empty: 0.2, Reorder: 0.5}},
+		{"responses are lost", memqueue.Faults{LoseSendAnswer: 0.1}}, {"receives fail", memqueue.Faults{FailReceive: 0.2, Empty: 0.2, Reorder: 0.5}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
@@ -361,15 +361,15 @@ func TestFaultsOnTheWay(t *testing.T) {
 			}
 			// The SDK itself retries a send with a lost response.
 			if len(here) != 25 || test.faults.LoseSendAnswer == 0 && extra > doubtful {
-				t.Errorf("%d of 25 messages, %d doubled, and %d were said to be doubtful", len(here), extra, doubtful)
+				t.Errorf("%d of 25 messages, %d duplicated, and %d reported as possible duplicates", len(here), extra, doubtful)
 			}
 		})
 	}
 }
 
-// TestArchive replays archived events of the bus to one rule: other rules get nothing,
+// TestReplayFromArchive replays archived events of the bus to one rule: other rules get nothing,
 // and the service drops the events as expired.
-func TestArchive(t *testing.T) {
+func TestReplayFromArchive(t *testing.T) {
 	w := start(t)
 	bus, _ := w.broker.FindBus(w.plan.Bus)
 	var said []string
@@ -414,19 +414,19 @@ func TestArchive(t *testing.T) {
 	for body := range bodies(t, inbox) {
 		e, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.InstanceGoneType}, Now: w.clock.Now}, queue.Message{Body: []byte(body)})
 		if !fault.Is(err, fault.Stale) {
-			t.Errorf("a replayed event is %v", err)
+			t.Errorf("handling a replayed event returned %v", err)
 		}
 		got = append(got, e.ID)
 	}
 	slices.Sort(got)
 	want := slices.Sorted(slices.Values(said[1:]))
 	if !slices.Equal(got, want) || second.Stats().Visible != 0 {
-		t.Errorf("replayed %v of %v, and %d went to another rule", got, want, second.Stats().Visible)
+		t.Errorf("replayed %v, want %v; %d events of another rule", got, want, second.Stats().Visible)
 	}
 }
 
-// TestArchiveInterrupted checks that an interrupt cancels the replay.
-func TestArchiveInterrupted(t *testing.T) {
+// TestInterruptCancelsArchiveReplay checks that an interrupt cancels the replay.
+func TestInterruptCancelsArchiveReplay(t *testing.T) {
 	w := start(t)
 	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
 		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus),

@@ -19,9 +19,9 @@ func (c *clinic) reconfigure(name string, change func(f *account.Function)) {
 	c.account.Functions[name] = f
 }
 
-// TestDoctorFindsNothingShared checks that doctor finds shared functions by their event
+// TestDoctorChecksSharedFunctions checks that doctor finds shared functions by their event
 // source mappings, and their roles and the bucket by their environment variables.
-func TestDoctorFindsNothingShared(t *testing.T) {
+func TestDoctorChecksSharedFunctions(t *testing.T) {
 	c := open(t)
 	c.share(t)
 	if _, text, code := c.doctor(t); code != 0 || text != "No problems found in cluster prod.\n" {
@@ -29,9 +29,9 @@ func TestDoctorFindsNothingShared(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesTheRightToReadRoles checks that doctor names iam:GetRole if it may not
+// TestDoctorNamesPermissionToReadRoles checks that doctor names iam:GetRole if it may not
 // read the role by which it looks for a shared function, and no Lambda permission.
-func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
+func TestDoctorNamesPermissionToReadRoles(t *testing.T) {
 	c := open(t)
 	c.share(t)
 	delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
@@ -41,8 +41,8 @@ func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsShared breaks one thing about a shared function.
-func TestDoctorFindsShared(t *testing.T) {
+// TestDoctorFindsProblemsOfSharedFunctions breaks one thing about a shared function.
+func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		spoil          func(t *testing.T, c *clinic)
@@ -51,13 +51,13 @@ func TestDoctorFindsShared(t *testing.T) {
 		{"visibility", func(_ *testing.T, c *clinic) {
 			c.reconfigure(sharedPlanner, func(f *account.Function) { f.TimeoutSeconds++ })
 		}, "visibility-short", "queue/prod-joist-planner"},
-		{"mapping of one cluster", func(_ *testing.T, c *clinic) {
+		{"mapping of one cluster missing", func(_ *testing.T, c *clinic) {
 			delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
 		}, "mapping-missing", "function/" + sharedPlanner},
-		{"mapping is disabled", func(_ *testing.T, c *clinic) {
+		{"mapping disabled", func(_ *testing.T, c *clinic) {
 			c.account.Functions[sharedPlanner].Mappings["arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner"] = "Disabled"
 		}, "mapping-disabled", "function/" + sharedPlanner},
-		{"the function does not know the cluster", func(_ *testing.T, c *clinic) {
+		{"the function is not configured for the cluster", func(_ *testing.T, c *clinic) {
 			told := c.account.Functions[sharedPlanner].Environment
 			told[settings.Clusters] = strings.ReplaceAll(told[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
 		}, "function-untold", "function/" + sharedPlanner},
@@ -66,17 +66,17 @@ func TestDoctorFindsShared(t *testing.T) {
 			r.Trust = strings.Replace(r.Trust, "planner@prod", "planner@staging", 1)
 			c.account.Roles["prod-joist-planner"] = r
 		}, "trust-function", "role/prod-joist-planner"},
-		{"the cluster's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing", "role/prod-joist-planner"},
-		{"the function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, sharedPlanner) }, "role-missing", "role/" + sharedPlanner},
-		{"the function may not take the role", func(t *testing.T, c *clinic) {
+		{"role of the cluster missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing", "role/prod-joist-planner"},
+		{"role of the function missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, sharedPlanner) }, "role-missing", "role/" + sharedPlanner},
+		{"the function may not assume the role", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.refuse(t, sharedPlanner, "sts:AssumeRole", false)
 		}, "role-refused", "role/" + sharedPlanner},
-		{"the function may not work on the queue", func(t *testing.T, c *clinic) {
+		{"the function may not receive from the queue", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.refuse(t, sharedPlanner, "sqs:ReceiveMessage", true)
 		}, "role-refused", "role/" + sharedPlanner},
-		{"the cluster's role lacks a right", func(t *testing.T, c *clinic) {
+		{"permission of the cluster's role missing", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.refuse(t, "prod-joist-planner", "s3:PutObject", false)
 		}, "role-refused", "role/prod-joist-planner"},
@@ -93,9 +93,9 @@ func TestDoctorFindsShared(t *testing.T) {
 	}
 }
 
-// TestDoctorOfPollers checks that doctor reports no problem if processes poll the queues
+// TestDoctorChecksPollers checks that doctor reports no problem if processes poll the queues
 // instead of functions.
-func TestDoctorOfPollers(t *testing.T) {
+func TestDoctorChecksPollers(t *testing.T) {
 	c := open(t)
 	clear(c.account.Functions)
 	if _, text, code := c.doctor(t); code != 0 {

@@ -30,9 +30,9 @@ func deployed(t *testing.T, golden string) stack.Stack {
 	return s
 }
 
-// TestEveryDeadLetterQueueIsShown checks that `joist queues` shows every dead-letter
+// TestQueuesShowsEveryDeadLetterQueue checks that `joist queues` shows every dead-letter
 // queue of the template's queues, rules and schedules.
-func TestEveryDeadLetterQueueIsShown(t *testing.T) {
+func TestQueuesShowsEveryDeadLetterQueue(t *testing.T) {
 	wanted := map[string]bool{}
 	s := deployed(t, "fresh")
 	for _, q := range s.Queues {

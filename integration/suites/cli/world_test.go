@@ -27,6 +27,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
+var update = flag.Bool("update", false, "rewrite the golden files")
+
 // noon is the start time of every test.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
@@ -212,7 +214,7 @@ func (w *world) park(t *testing.T, service string, failure error, bodies ...[]by
 		}
 		messages[0].Receives = host.MaxBugReceives // so that a bug moves the message at once
 		if v := worker.ProcessMessage(t.Context(), messages[0]).Disposition; v.Action != host.MoveToDLQ {
-			t.Fatalf("verdict %+v", v)
+			t.Fatalf("got %+v", v)
 		}
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
-// TestThresholdsOfADay replays one day of a busy cluster three times with the same pods:
+// TestThresholdsLimitEvictionsOfADay replays one day of a busy cluster three times with the same pods:
 // without consolidation, with upstream's consolidation, and with a NodePool that limits
 // it. The limits must avoid most of the evictions, keep most of the saving, and hold at
 // every moment.
-func TestThresholdsOfADay(t *testing.T) {
+func TestThresholdsLimitEvictionsOfADay(t *testing.T) {
 	const cooldown = time.Hour
 	script := write(rand(7))
 	never := replay(t, script, calm())
@@ -21,22 +21,22 @@ func TestThresholdsOfADay(t *testing.T) {
 		policy.Cooldown, cooldown.String(), policy.EvictionsPerHour, "20%",
 	))
 	for i, day := range []*day{never, free, held} {
-		t.Logf("%-21s $%.2f, %d evictions by %d commands, %d nodes launched; %d pods came",
+		t.Logf("%-21s $%.2f, %d evictions by %d commands, %d nodes launched; %d pods created",
 			[]string{"without consolidation", "without thresholds", "with thresholds"}[i], day.dollars, len(day.moves), day.commands, day.launched, day.born)
 	}
-	t.Logf("thresholds: %.0f%% of the evictions are spared, and %.0f%% of the saving is kept",
+	t.Logf("thresholds: %.0f%% of the evictions are avoided, and %.0f%% of the saving is kept",
 		100*(1-float64(len(held.moves))/float64(len(free.moves))), 100*(never.dollars-held.dollars)/(never.dollars-free.dollars))
 	if len(never.moves) > 0 || free.dollars >= never.dollars {
-		t.Errorf("consolidation saves nothing, or there is no day without it")
+		t.Errorf("consolidation saves nothing, or the day without consolidation has evictions")
 	}
 	if 2*len(held.moves) > len(free.moves) {
-		t.Errorf("%d evictions with thresholds, and %d without", len(held.moves), len(free.moves))
+		t.Errorf("%d evictions with thresholds, %d without", len(held.moves), len(free.moves))
 	}
 	if held.dollars <= free.dollars || never.dollars-held.dollars < (never.dollars-free.dollars)/2 {
 		t.Errorf("$%.2f with thresholds, $%.2f without, $%.2f without consolidation", held.dollars, free.dollars, never.dollars)
 	}
 	if broken := free.beyond(0.2, cooldown); broken == "" {
-		t.Error("the limits hold where nobody asks for them: the day shows nothing")
+		t.Error("the limits are respected without thresholds too, so the day does not test them")
 	}
 	if broken := held.beyond(0.2, cooldown); broken != "" {
 		t.Error(broken)

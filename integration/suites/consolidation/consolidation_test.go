@@ -71,13 +71,13 @@ func TestConsolidation(t *testing.T) {
 	s.RunPhase("up", s.up)
 	s.RunPhase("apart", s.fallApart)
 	s.RunPhase("together", s.together)
-	s.RunPhase("the end", s.Stop)
+	s.RunPhase("shutdown", s.Stop)
 }
 
 // words describes the current state.
 func (s *scene) words() string {
 	now := s.latest()
-	return fmt.Sprintf("$%.2f/h for %d nodes, %d of them going; %d pods without a node, %d running, %d moved",
+	return fmt.Sprintf("$%.2f/h for %d nodes, %d of them being removed; %d pods without a node, %d running, %d moved",
 		now.PerHour, now.Nodes, now.Going, now.Pending, now.Running, now.Evicted)
 }
 
@@ -106,7 +106,7 @@ func (s *scene) up() {
 // fallApart removes most pods, and records the remaining ones.
 func (s *scene) fallApart() {
 	s.comeApart()
-	s.await(time.Minute, "two thirds of the pods to go", func(now Sample) bool {
+	s.await(time.Minute, "two thirds of the pods to be deleted", func(now Sample) bool {
 		return now.Running == s.size.pods(staying) && len(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods)) == now.Running
 	})
 	s.widen()
@@ -142,7 +142,7 @@ func (s *scene) widen() {
 func (s *scene) fresh() float64 {
 	s.Helper()
 	batch := planning.Batch{Snapshot: planning.Snapshot{TakenAt: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
-	s.WaitUntil(time.Minute, "the NodePool to be widened", func() bool {
+	s.WaitUntil(time.Minute, "the NodePool to allow more instance types", func() bool {
 		pools := cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools)
 		return len(pools) == 1 && !pools[0].Spec.Disruption.ConsolidateAfter.IsNever()
 	})
@@ -155,14 +155,14 @@ func (s *scene) fresh() float64 {
 	batch.Pending = podspec.Group(cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), podspec.SelectorKeys{}, nil)
 	plan := solver.Solve(batch, s.Catalogue)
 	if len(plan.Unplaced) > 0 {
-		s.Fatalf("a fresh plan leaves pods out: %v", plan.Unplaced[0].Rejections)
+		s.Fatalf("a new plan leaves pods unplaced: %v", plan.Unplaced[0].Rejections)
 	}
 	return plan.PricePerHour
 }
 
 // together waits until the fleet is at rest, and checks the result.
 func (s *scene) together() {
-	s.await(6*time.Minute, "the fleet to come to rest", func(now Sample) bool {
+	s.await(6*time.Minute, "consolidation to finish", func(now Sample) bool {
 		return now.Evicted > 0 && s.quiet() > s.size.rest && now.Running == s.size.pods(staying)
 	})
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (s *scene) together() {
 	r := &s.report
 	r.After, r.NodesAfter = r.last().PerHour, r.last().Nodes
 	if r.After > r.Fresh*s.size.dearest || r.After >= r.Before {
-		s.Errorf("the fleet went from $%.2f/h to $%.2f/h, and a fresh plan costs $%.2f/h", r.Before, r.After, r.Fresh)
+		s.Errorf("the cost fell from $%.2f/h to $%.2f/h, and a new plan costs $%.2f/h", r.Before, r.After, r.Fresh)
 	}
 	if moved := r.last().Evicted; float64(moved) > s.size.moves*float64(r.Pods) {
 		s.Errorf("%d pods were moved %d times", r.Pods, moved)

@@ -162,7 +162,7 @@ func (d *day) change(t *testing.T, now change) {
 	d.born += len(now.born)
 	plan := solver.SolveWithTypes(batch, d.stock)
 	if len(plan.Unplaced) > 0 {
-		t.Fatalf("pods find no place: %+v", plan.Unplaced[0])
+		t.Fatalf("unplaced pods: %+v", plan.Unplaced[0])
 	}
 	d.settle(plan)
 }
@@ -282,7 +282,7 @@ func appOf(pod string) string {
 func (d *day) beyond(part float64, cooldown time.Duration) string {
 	for i, last := range d.moves {
 		if last.age < cooldown {
-			return fmt.Sprintf("at %s a pod of %s was moved after %s", last.at, last.app, last.age)
+			return fmt.Sprintf("at %s a pod of %s was moved at the age of %s", last.at, last.app, last.age)
 		}
 		count := 0
 		for _, m := range d.moves[:i+1] {
@@ -292,7 +292,7 @@ func (d *day) beyond(part float64, cooldown time.Duration) string {
 			}
 		}
 		if most := int(math.Ceil(part * float64(last.pods))); count > most {
-			return fmt.Sprintf("by %s %d pods of %s were moved within an hour, and %d of its %d may", last.at, count, last.app, most, last.pods)
+			return fmt.Sprintf("until %s %d pods of %s were moved within an hour, the limit is %d of %d", last.at, count, last.app, most, last.pods)
 		}
 	}
 	return ""

@@ -11,12 +11,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// TestFleetComesTogetherWhereKubernetesPlacesPods consolidates TestConsolidation's fleet,
+// TestConsolidationWithKubernetesPlacement consolidates TestConsolidation's fleet,
 // in its full size, in a model with everything that takes time on a real control plane:
 // proposals and their confirmation, booting nodes, drains that wait for
 // PodDisruptionBudgets, and Kubernetes's scheduler, which does not follow the plan. The
 // budget permits seven of 70 nodes at a time.
-func TestFleetComesTogetherWhereKubernetesPlacesPods(t *testing.T) {
+func TestConsolidationWithKubernetesPlacement(t *testing.T) {
 	const seeds = 3
 	dearer, moves := 0.0, 0.0
 	for seed := range uint64(seeds) {
@@ -24,16 +24,16 @@ func TestFleetComesTogetherWhereKubernetesPlacesPods(t *testing.T) {
 			m := newModel(t, seed, full)
 			fresh, took := m.play()
 			pods := float64(full.pods(staying))
-			t.Logf("after %s %d nodes cost %.3f times a fresh plan, with %.2f moves a pod", took, len(m.hosts), m.cost()/fresh, float64(m.moved)/pods)
+			t.Logf("after %s %d nodes cost %.3f times a new plan, with %.2f moves per pod", took, len(m.hosts), m.cost()/fresh, float64(m.moved)/pods)
 			if m.cost() > 1.1*fresh || float64(m.moved) > 2*pods {
-				t.Errorf("it ends at $%.2f/h, where a fresh plan costs $%.2f/h, with %d moves of %.0f pods", m.cost(), fresh, m.moved, pods)
+				t.Errorf("it ends at $%.2f/h, and a new plan costs $%.2f/h, with %d moves of %.0f pods", m.cost(), fresh, m.moved, pods)
 			}
 			dearer, moves = dearer+m.cost()/fresh/seeds, moves+float64(m.moved)/pods/seeds
 		})
 	}
-	t.Logf("on average it ends at %.3f times a fresh plan, with %.2f moves a pod", dearer, moves)
+	t.Logf("on average it ends at %.3f times a new plan, with %.2f moves per pod", dearer, moves)
 	if dearer > 1.08 || moves > 1.8 {
-		t.Errorf("on average it ends at %.3f times a fresh plan, with %.2f moves a pod", dearer, moves)
+		t.Errorf("on average it ends at %.3f times a new plan, with %.2f moves per pod", dearer, moves)
 	}
 }
 
@@ -48,7 +48,7 @@ func (m *model) play() (fresh float64, took time.Duration) {
 	began, busy := m.now, m.now
 	for m.now.Sub(busy) < rest {
 		if m.now.Sub(began) > limit {
-			m.Fatalf("it is not at rest after %s", limit)
+			m.Fatalf("consolidation did not finish within %s", limit)
 		}
 		for range every / time.Second {
 			m.second()
@@ -72,7 +72,7 @@ func (m *model) up() {
 		m.second()
 	}
 	if len(m.waiting) > 0 {
-		m.Fatalf("%d pods wait", len(m.waiting))
+		m.Fatalf("%d pods are pending", len(m.waiting))
 	}
 }
 

@@ -271,7 +271,7 @@ func (m *model) plan() {
 	s.PendingPods = nil
 	plan := solver.SolveWithTypes(planning.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
 	if len(plan.Unplaced) > 0 {
-		m.Fatalf("pods find no place: %+v", plan.Unplaced[0])
+		m.Fatalf("unplaced pods: %+v", plan.Unplaced[0])
 	}
 	for i := range plan.Nodes {
 		h := m.launch(&plan.Nodes[i])

@@ -27,23 +27,23 @@ func canned() Report {
 	return r
 }
 
-func TestDrawing(t *testing.T) {
+func TestDrawReport(t *testing.T) {
 	got, err := SVG(canned())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"apart", "together", "US dollars an hour", "the same pods bought anew", "allowed", "pods moved"} {
 		if !strings.Contains(string(got), want) {
-			t.Errorf("the drawing does not say %q", want)
+			t.Errorf("the drawing does not contain %q", want)
 		}
 	}
 	golden.Compare(t, "testdata/consolidation.svg", string(got))
 	if _, err := SVG(Report{}); err == nil {
-		t.Error("a drawing of nothing is made")
+		t.Error("an empty report has a drawing")
 	}
 }
 
-func TestSummary(t *testing.T) {
+func TestSummarizeReport(t *testing.T) {
 	want := []string{
 		"apart                          10.0 s", "together                       50.0 s",
 		"100 pods on 40 nodes for $8.00/h became 12 nodes for $2.40/h; bought anew they would cost $2.20/h",

@@ -51,7 +51,7 @@ func (s *scene) watch() error {
 		s.busy = now
 	}
 	if s.apart && seen.Going > seen.Allowed {
-		s.broken[fmt.Sprintf("%d of %d nodes went at a time, and the budget allows %d", seen.Going, seen.Nodes, seen.Allowed)] = true
+		s.broken[fmt.Sprintf("%d of %d nodes were disrupted at once, the budget is %d", seen.Going, seen.Nodes, seen.Allowed)] = true
 	}
 	if s.looks++; s.looks%3 == 1 {
 		s.report.Samples = append(s.report.Samples, seen)
@@ -85,7 +85,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Samp
 	}
 	for _, a := range s.size.apps {
 		if available[a.name] < a.kept {
-			s.broken[fmt.Sprintf("%s had fewer than %d pods available", a.name, a.kept)] = true
+			s.broken[fmt.Sprintf("%s had fewer than %d available pods", a.name, a.kept)] = true
 		}
 	}
 }

@@ -62,9 +62,9 @@ func play(t *testing.T, lambda bool) {
 	w.judgeRights()
 	w.chapter("the NodePool and the EC2NodeClass", w.applied)
 	w.chapter("0→5", w.inflate)
-	w.chapter("a spot instance, and a crash", w.interrupt)
+	w.chapter("a spot interruption and a crash", w.interrupt)
 	w.chapter("5→0", w.deflate)
-	w.chapter("the end", w.end)
+	w.chapter("shutdown", w.end)
 }
 
 // chapter runs a subtest that the following ones depend on.
@@ -91,7 +91,7 @@ func (w *scene) applied() {
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	w.RequireNoError(err)
-	w.Logf("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
+	w.Logf("the pool's consolidateAfter is %s instead of 10m, to shorten the test", consolidateAfter)
 	w.WaitUntil(time.Minute, "the NodePool to be ready", func() bool {
 		for _, pool := range cluster.ListCached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
 			return pool.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
@@ -112,7 +112,7 @@ func (w *scene) inflate() {
 	w.scale(replicas)
 	w.WaitUntil(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
 	if !w.story.unschedulable {
-		w.Error("no pod was ever seen Unschedulable")
+		w.Error("no pod was observed as Unschedulable")
 	}
 	w.settled()
 	w.judgeFleet()
@@ -142,7 +142,7 @@ func (w *scene) interrupt() {
 		}
 	}
 	if victim == "" || !w.Cloud.InterruptSpot(victim) {
-		w.Fatal("there is no spot instance, though the pool prefers them")
+		w.Fatal("no spot instance was launched, although the pool prefers spot")
 	}
 	warned := time.Now()
 	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
@@ -165,7 +165,7 @@ func (w *scene) interrupt() {
 		}
 		return !r.Gone.IsZero() && w.running() == replicas
 	})
-	w.Logf("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
+	w.Logf("replaced within %.1f of the 120 s between the warning and the interruption", time.Since(warned).Seconds())
 	w.settled()
 	w.judgeFleet()
 }
@@ -174,7 +174,7 @@ func (w *scene) deflate() {
 	w.scale(0)
 	// The pool's budget permits one of five nodes at a time. Each is proposed, confirmed
 	// after 15 s, and drained: half a minute per replica.
-	w.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+	w.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to be removed", func() bool {
 		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.AllTerminated()
 	})
 	var left []string
@@ -187,7 +187,7 @@ func (w *scene) deflate() {
 		}
 		return len(left) == 0
 	})
-	w.Logf("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
+	w.Logf("no node, NodeClaim, instance or launch template remains; the total cost is $%.6f", w.Cloud.Dollars())
 }
 
 // end stops Joist, and checks what it leaves.

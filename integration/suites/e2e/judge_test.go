@@ -43,7 +43,7 @@ func (w *scene) judgeFleet() {
 		}
 		w.judgeNode(r, node)
 		w.judgeTags(r, node, claim)
-		w.Logf("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
+		w.Logf("checked %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
 	}
 }
 

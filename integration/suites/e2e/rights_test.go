@@ -48,7 +48,7 @@ func (w *scene) judgeRights() {
 		}, metav1.CreateOptions{})
 		w.RequireNoError(err)
 		if answer.Status.Allowed {
-			w.Errorf("%s may %s %s %s in %q, and needs it for nothing: %s", c.service, c.verb, c.resource, c.name, c.namespace, answer.Status.Reason)
+			w.Errorf("%s may %s %s %s in %q, but does not need it: %s", c.service, c.verb, c.resource, c.name, c.namespace, answer.Status.Reason)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (w *scene) nodeState(node *corev1.Node) string {
 	r, _ := w.Cloud.Record(testbed.InstanceID(node.Spec.ProviderID))
 	switch {
 	case !testbed.IsNodeReady(node) && !r.Ended.IsZero():
-		return "is heard of no more"
+		return "is no longer ready"
 	case !testbed.IsNodeReady(node):
 		return "has joined"
 	case testbed.IsDisrupted(node):
@@ -155,7 +155,7 @@ func claimState(c *karpenter.NodeClaim) string {
 	conditions := c.Status.Conditions
 	switch {
 	case c.DeletionTimestamp != nil && conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating):
-		return "is drained, its instance is to be terminated"
+		return "is drained, its instance will be terminated"
 	case c.DeletionTimestamp != nil:
 		return "is being deleted"
 	case conditions.IsTrue(karpenter.ConditionTypeInitialized):

@@ -18,18 +18,18 @@ import (
 // and this one streams
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists).
 var unused = map[string]string{
-	"watcher create events":                                      "a pod that no batch can take along is told so; here every pod finds a place",
-	"watcher get karpenter.sh/nodeclaims":                        "a claim of the last plan that the watch does not show is looked for; here the watch shows all in time",
-	"watcher create coordination.k8s.io/leases in kube-system":   "whichever service comes first makes Karpenter's Lease",
-	"lifecycle create coordination.k8s.io/leases in kube-system": "whichever service comes first makes Karpenter's Lease",
-	"lifecycle delete pods":                                      "pods are deleted when the time of a drain is over; here they leave in time (TestDrains of integration/suites/lifecycle)",
-	"lifecycle get karpenter.sh/nodepools":                       "a static pool is counted before a node of it goes (gate StaticCapacity)",
-	"lifecycle get autoscaling.x-k8s.io/capacitybuffers":         "a plan tells of each buffer whether it has room; here the buffer asks for none",
-	"lifecycle get apps/deployments":                             "a CapacityBuffer may name one; here it names a PodTemplate",
-	"lifecycle get apps/statefulsets":                            "a CapacityBuffer may name one; here it names a PodTemplate",
-	"lifecycle get apps/replicasets":                             "a CapacityBuffer may name one; here it names a PodTemplate",
-	"lifecycle create configmaps in joist":                       "whoever of both comes first makes the outbox, and shortages are written down when there are any",
-	"lifecycle update configmaps joist-unavailable in joist":     "the second shortage is written beside the first; here is none or one",
+	"watcher create events":                                      "a pod that no batch can contain gets an Event; here every pod can be placed",
+	"watcher get karpenter.sh/nodeclaims":                        "a claim of the last plan that is not in the cache is read; here the cache has all in time",
+	"watcher create coordination.k8s.io/leases in kube-system":   "the service that starts first creates Karpenter's Lease",
+	"lifecycle create coordination.k8s.io/leases in kube-system": "the service that starts first creates Karpenter's Lease",
+	"lifecycle delete pods":                                      "pods are deleted at the deadline of a drain; here they end in time (TestDrains of integration/suites/lifecycle)",
+	"lifecycle get karpenter.sh/nodepools":                       "the nodes of a static pool are counted before one is removed (gate StaticCapacity)",
+	"lifecycle get autoscaling.x-k8s.io/capacitybuffers":         "a plan has a result for each buffer; here the buffer has no replicas",
+	"lifecycle get apps/deployments":                             "a CapacityBuffer may refer to one; here it refers to a PodTemplate",
+	"lifecycle get apps/statefulsets":                            "a CapacityBuffer may refer to one; here it refers to a PodTemplate",
+	"lifecycle get apps/replicasets":                             "a CapacityBuffer may refer to one; here it refers to a PodTemplate",
+	"lifecycle create configmaps in joist":                       "the service that starts first creates the outbox; unavailable offerings are recorded when there are any",
+	"lifecycle update configmaps joist-unavailable in joist":     "the second unavailable offering is added to the ConfigMap; here there is none or one",
 }
 
 // judgeUse compares the chart's permissions with all calls to the API server: no call was
@@ -48,11 +48,11 @@ func (w *scene) judgeUse() {
 			}
 			asked += times
 			if call.Denied {
-				w.Errorf("%s was refused to %s %s/%s %s in %q", service, call.Verb, call.Group, call.Resource, call.Name, call.Namespace)
+				w.Errorf("%s was denied %s %s/%s %s in %q", service, call.Verb, call.Group, call.Resource, call.Name, call.Namespace)
 			}
 		}
 		if asked == 0 {
-			w.Errorf("%s asked for nothing: the audit log is not what it seems", service)
+			w.Errorf("%s made no API calls: the audit log is incomplete", service)
 		}
 		for _, r := range w.granted(service) {
 			n++
@@ -60,16 +60,16 @@ func (w *scene) judgeUse() {
 			name := service + " " + r.String()
 			said[name] = true
 			if !used && unused[name] == "" {
-				w.Errorf("%s may %s, and never does: take the right away, or say in `unused` what needs it", service, r)
+				w.Errorf("%s may %s, but never does: remove the permission, or add to `unused` the reason why it is needed", service, r)
 			}
 		}
 	}
 	for name := range unused {
 		if !said[name] {
-			w.Errorf("`unused` has a reason for what nobody may: %s", name)
+			w.Errorf("`unused` has a reason for a permission that no service has: %s", name)
 		}
 	}
-	w.Logf("%d rights of two services were compared with %d kinds of calls", n, len(calls))
+	w.Logf("compared %d permissions of two services with %d kinds of calls", n, len(calls))
 }
 
 // right is one verb on one resource, optionally of one name.

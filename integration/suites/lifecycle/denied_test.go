@@ -88,10 +88,10 @@ func (s *site) watched() *kubecluster.Cache {
 	return cache
 }
 
-// TestDenied removes a permission from lifecycle. Lifecycle reports the missing
+// TestDeniedPermission removes a permission from lifecycle. Lifecycle reports the missing
 // permission, takes no action that depends on the objects it cannot read, and continues
 // when it has the permission again.
-func TestDenied(t *testing.T) {
+func TestDeniedPermission(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
@@ -109,7 +109,7 @@ func TestDenied(t *testing.T) {
 	} {
 		restore := s.claimRights(c.without...)
 		cache := s.watched()
-		s.until(20*time.Second, "said what is missing without "+strings.Join(c.without, " and "), func() bool {
+		s.until(20*time.Second, "reported the missing permission, without "+strings.Join(c.without, " and "), func() bool {
 			if c.hint == "" {
 				return cache.Synced() && cache.Problem() == nil
 			}
@@ -123,12 +123,12 @@ func TestDenied(t *testing.T) {
 	m := s.machine("blind")
 	m.pod("seen")
 	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
-	s.until(20*time.Second, "said that it may not see volume claims", func() bool {
+	s.until(20*time.Second, "reported that it may not read volume claims", func() bool {
 		return strings.Contains(errors.Join(s.cache.Problem()).Error(), "persistentvolumeclaims")
 	})
 	time.Sleep(5 * time.Second)
 	if gone, _ := m.leaving("seen"); gone || m.asks() || karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
-		s.Error("it drains without knowing which volumes to wait for")
+		s.Error("the drain started without knowing the volumes")
 	}
 	restore()
 	m.until(90*time.Second, "evicted", func() bool { gone, _ := m.leaving("seen"); return gone })

@@ -23,26 +23,26 @@ func TestDrains(t *testing.T) {
 	}
 	t.Parallel()
 	s := newSite(t)
-	t.Run("beside each other", func(t *testing.T) {
+	t.Run("concurrently", func(t *testing.T) {
 		for name, story := range map[string]func(*site){
-			"a budget, then healed":  budgeted,
-			"two budgets":            twoBudgets,
-			"a finalizer":            finalized,
-			"its grace period ends":  overdue,
-			"volumes":                attachedVolumes,
-			"a node without a claim": widowed,
-			"kubectl delete node":    nodeDeleted,
-			"others write beside it": contended,
-			"a pod of the same name": replaced,
+			"a budget that is relaxed later":    budgeted,
+			"two budgets":                       twoBudgets,
+			"a finalizer":                       finalized,
+			"the termination grace period ends": overdue,
+			"volumes":                           attachedVolumes,
+			"a node without a claim":            widowed,
+			"kubectl delete node":               nodeDeleted,
+			"other clients write the objects":   contended,
+			"a pod replaced under its name":     replaced,
 
-			"four groups":               ordered,
-			"pods that stay":            passedBy,
-			"a pod that never goes":     stuck,
-			"pods that are not healthy": unready,
-			"a pod that comes late":     late,
-			"a pod that takes longer":   overlong,
-			"a volume that stays":       attachedStill,
-			"its instance has ended":    vanished,
+			"four eviction groups":               ordered,
+			"pods that are not evicted":          passedBy,
+			"a pod that never ends":              stuck,
+			"pods that are not ready":            unready,
+			"a pod that is created late":         late,
+			"a pod with a long grace period":     overlong,
+			"a volume that stays attached":       attachedStill,
+			"the instance is already terminated": vanished,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -58,13 +58,13 @@ func budgeted(s *site) {
 	m.budget("web", "web", 1)
 	m.leave()
 	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "1 pods must be healthy, and 1 of 1 are")
-	m.until(5*time.Second, "on the claim, too", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
+	m.until(5*time.Second, "reported on the claim", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
 	if gone, _ := m.leaving("web"); gone || m.asks() {
-		s.Error("the budget was passed over")
+		s.Error("the pod was evicted against its budget, or the instance terminated")
 	}
 	m.patchBudget("web", map[string]any{"spec": map[string]any{"minAvailable": 0}})
 	took := m.until(15*time.Second, "evicted", func() bool { gone, _ := m.leaving("web"); return gone })
-	s.Logf("evicted %s after its budget gave way", took.Round(time.Millisecond))
+	s.Logf("evicted %s after its budget was relaxed", took.Round(time.Millisecond))
 	m.kill("web")
 	m.ends()
 }
@@ -92,7 +92,7 @@ func finalized(s *site) {
 	m.leave()
 	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/held", "example.com/slow")
 	if m.asks() {
-		s.Error("it was not waited for")
+		s.Error("the termination was requested before the pod had ended")
 	}
 	pod, err := s.kube.CoreV1().Pods("default").Get(s.Context(), "held", metav1.GetOptions{})
 	s.check(err)
@@ -125,10 +125,10 @@ func overdue(s *site) {
 	c := m.claim()
 	over := c.DeletionTimestamp.Add(20 * time.Second)
 	if left := time.Until(over); had < 7 || had > 8 || left > 9*time.Second || left < 5*time.Second {
-		s.Errorf("it has %d s of 8 s, and %s are left to the node", had, left)
+		s.Errorf("the pod has %d s of 8 s, and the node's deadline is in %s", had, left)
 	}
 	if at := c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]; at != over.UTC().Format(time.RFC3339) {
-		s.Errorf("the time is %s, want %s", at, over.UTC().Format(time.RFC3339))
+		s.Errorf("got deadline %s, want %s", at, over.UTC().Format(time.RFC3339))
 	}
 	m.said(10*time.Second, karpenter.ReasonGracePeriodExpiring, "All pods will be deleted by")
 	m.kill("kept")
@@ -159,7 +159,7 @@ func attachedVolumes(s *site) {
 	m.leave()
 	m.said(30*time.Second, karpenter.ReasonAwaitingVolumeDetachment, "(attach-pv-goes)")
 	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "Unknown" || c.Reason != "AwaitingVolumeDetachment" || m.asks() {
-		s.Errorf("it is not waited for: %+v", c)
+		s.Errorf("the volume is not waited for: %+v", c)
 	}
 	s.check(s.admin.Delete(s.Context(), cluster.VolumeAttachments, cluster.Key{Name: "attach-pv-goes"}, ""))
 	m.until(20*time.Second, "detached", func() bool { return m.condition(karpenter.ConditionTypeVolumesDetached).Status == "True" })
@@ -175,7 +175,7 @@ func widowed(s *site) {
 	m.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object { o.SetFinalizers(nil); return o }, s.admin.Update)
 	m.until(60*time.Second, "evicted from", func() bool { gone, _ := m.leaving("orphan"); return gone })
 	m.kill("orphan")
-	m.until(30*time.Second, "let go", func() bool { return m.node() == nil })
+	m.until(30*time.Second, "released", func() bool { return m.node() == nil })
 }
 
 func nodeDeleted(s *site) {
@@ -206,7 +206,7 @@ func contended(s *site) {
 		}
 	}()
 	m.leave()
-	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	stop()
 	<-done
 	m.ends()
@@ -232,10 +232,10 @@ func replaced(s *site) {
 	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
 	second := m.pod("db-0", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	if err := s.admin.Evict(s.Context(), cluster.KeyOf(first), first.UID); err == nil {
-		s.Error("the first pod's eviction took the second")
+		s.Error("the first pod's eviction evicted its successor")
 	}
 	m.ends()
 	if gone, _ := m.leaving("db-0"); gone || second.UID == first.UID {
-		s.Error("a pod that stays was evicted")
+		s.Error("the successor was evicted")
 	}
 }

@@ -152,7 +152,7 @@ func (s *site) until(limit time.Duration, what string, holds func() bool) time.D
 	began := time.Now()
 	for !holds() {
 		if time.Since(began) > limit {
-			s.Fatalf("after %s: not %s", limit, what)
+			s.Fatalf("after %s: still not %s", limit, what)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -264,9 +264,9 @@ func (m machine) condition(kind string) metav1.Condition {
 // and claim are deleted.
 func (m machine) ends() {
 	m.Helper()
-	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	m.vanish()
-	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
 func (m machine) asks() bool {
@@ -280,7 +280,7 @@ func (m machine) vanish() {
 	m.Helper()
 	e, err := event.Maker{Service: "test", Cluster: m.id}.New(time.Now(), event.InstanceGone{InstanceID: m.instance, Shown: time.Now()}, nil)
 	m.check(err)
-	m.until(20*time.Second, "told that the instance is gone", func() bool {
+	m.until(20*time.Second, "notified that the instance is gone", func() bool {
 		return m.service.ConcurrentHandler(m.gate)(m.Context(), e) == nil
 	})
 }
@@ -337,7 +337,7 @@ func (m machine) budget(name, app string, least int) {
 	budgets := m.kube.PolicyV1().PodDisruptionBudgets("default")
 	_, err := budgets.Create(m.Context(), b, metav1.CreateOptions{})
 	m.check(err)
-	m.until(20*time.Second, "a budget that counts its pods", func() bool {
+	m.until(20*time.Second, "counted in a budget", func() bool {
 		b, err := budgets.Get(m.Context(), name, metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy > 0
 	})
@@ -356,7 +356,7 @@ func (m machine) patchBudget(name string, patch map[string]any) {
 func (m machine) said(limit time.Duration, reason string, words ...string) {
 	m.Helper()
 	var last string
-	took := m.until(limit, reason+" said with "+strings.Join(words, ", "), func() bool {
+	took := m.until(limit, reason+" reported with "+strings.Join(words, ", "), func() bool {
 		events, err := m.kube.CoreV1().Events("default").List(m.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + m.name})
 		m.check(err)
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {

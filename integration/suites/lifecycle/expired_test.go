@@ -123,11 +123,11 @@ func (w *watches) mend() {
 	w.cut = false
 }
 
-// TestExpired cuts lifecycle's watches during drains and restarts the API server, which
+// TestExpiredWatches cuts lifecycle's watches during drains and restarts the API server, which
 // answers each resumed watch with 410 Gone, as after a compaction. Changes in between are
 // visible only in a new list: a budget permitted an eviction, a pod was deleted, and
 // another was created with the name of a deleted one.
-func TestExpired(t *testing.T) {
+func TestExpiredWatches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
@@ -143,24 +143,24 @@ func TestExpired(t *testing.T) {
 	waits.said(30*time.Second, "FailedDraining", "PodDisruptionBudget kept")
 
 	if open := s.watches.part(); open < 8 {
-		s.Fatalf("%d watches were open, and there are 8 kinds", open)
+		s.Fatalf("only %d watches were open, want one for each of 8 kinds", open)
 	}
 	waits.kill("kept")
 	other.kill("db-0")
 	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
 	second := other.pod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
 	if first.UID == second.UID {
-		s.Fatal("the pod is the same")
+		s.Fatal("the pod was not replaced")
 	}
 	s.check(s.plane.Restart(s.Context()))
 	s.watches.mend()
 
 	// client-go restarts a watch after up to a minute, depending on how long the API
 	// server was unavailable; the test's time limits start after that.
-	s.until(time.Minute, "told with 410 of each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
+	s.until(time.Minute, "answered with 410 for each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
 	waits.ends()
 	other.ends()
 	if gone, _ := other.leaving("db-0"); gone {
-		s.Error("the pod that came under the name of one that was drained was evicted, elsewhere")
+		s.Error("the successor of a drained pod on another node was evicted")
 	}
 }

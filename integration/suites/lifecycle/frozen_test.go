@@ -9,9 +9,9 @@ import (
 // for one call.
 const standstill = 35 * time.Second
 
-// TestFrozen freezes the API server during a drain. Nothing is lost, and the drain
+// TestFrozenAPIServer freezes the API server during a drain. Nothing is lost, and the drain
 // continues.
-func TestFrozen(t *testing.T) {
+func TestFrozenAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
@@ -26,7 +26,7 @@ func TestFrozen(t *testing.T) {
 	time.Sleep(standstill)
 	s.check(thaw())
 	if m.asks() {
-		s.Error("its instance was to end though its pod runs")
+		s.Error("the termination was requested while its pod runs")
 	}
 	m.patchBudget("ice", map[string]any{"spec": map[string]any{"minAvailable": 0}})
 	took := m.until(30*time.Second, "evicted", func() bool { gone, _ := m.leaving("ice"); return gone })

@@ -27,7 +27,7 @@ func ordered(s *site) {
 		m.until(20*time.Second, "evicted: "+name, func() bool { gone, _ := m.leaving(name); return gone })
 		for _, later := range groups[i+1:] {
 			if gone, _ := m.leaving(later); gone || m.asks() {
-				s.Errorf("%s was evicted, or the instance ended, while %s was there", later, name)
+				s.Errorf("%s was evicted, or the termination requested, while %s was running", later, name)
 			}
 		}
 		m.kill(name)
@@ -51,7 +51,7 @@ func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 	}}}
 	_, err := m.kube.AppsV1().DaemonSets("default").Create(m.Context(), set, metav1.CreateOptions{})
 	m.check(err)
-	m.until(20*time.Second, "taken over by its DaemonSet: "+name, func() bool {
+	m.until(20*time.Second, "adopted by its DaemonSet: "+name, func() bool {
 		pod, err := m.kube.CoreV1().Pods("default").Get(m.Context(), name, metav1.GetOptions{})
 		m.check(err)
 		owner := metav1.GetControllerOf(pod)
@@ -77,7 +77,7 @@ func passedBy(s *site) {
 	m.leave()
 	m.until(20*time.Second, "evicted: other", func() bool { gone, _ := m.leaving("other"); return gone })
 	m.kill("other")
-	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	for _, name := range []string{"ended", "static", "tolerant"} {
 		if gone, _ := m.leaving(name); gone {
 			s.Errorf("%s was removed", name)
@@ -97,12 +97,12 @@ func stuck(s *site) {
 	m.leave()
 	var since time.Time
 	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("forgotten"); since = time.Now(); return gone })
-	m.until(100*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(100*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	if waited := time.Since(since); waited < time.Minute {
-		s.Errorf("it was waited for %s, and not for a minute past its grace", waited.Round(time.Second))
+		s.Errorf("waited only %s for a stuck pod, want at least a minute", waited.Round(time.Second))
 	}
 	m.vanish()
-	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
 // unready: an unhealthy pod is evicted despite a budget that permits it for such pods,
@@ -122,17 +122,17 @@ func unready(s *site) {
 		budgets := m.kube.PolicyV1().PodDisruptionBudgets("default")
 		_, err = budgets.Create(m.Context(), b, metav1.CreateOptions{})
 		s.check(err)
-		m.until(20*time.Second, "a budget that counts its pods", func() bool {
+		m.until(20*time.Second, "counted in a budget", func() bool {
 			b, err := budgets.Get(m.Context(), name, metav1.GetOptions{})
 			return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == 1 && b.Status.CurrentHealthy == 0
 		})
 	}
 	m.leave()
-	m.until(20*time.Second, "evicted past its budget", func() bool { gone, _ := m.leaving("sick"); return gone })
+	m.until(20*time.Second, "evicted against its budget", func() bool { gone, _ := m.leaving("sick"); return gone })
 	m.kill("sick")
 	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "1 pods must be healthy, and 0 of 1 are")
 	if gone, _ := m.leaving("ill"); gone || m.asks() {
-		s.Error("the budget that covers only healthy pods was passed over")
+		s.Error("a pod was evicted against a budget with the policy IfHealthyBudget, or the instance terminated")
 	}
 	m.patchBudget("ill", map[string]any{"spec": map[string]any{"unhealthyPodEvictionPolicy": policyv1.AlwaysAllow}})
 	m.until(20*time.Second, "evicted once the policy allows it", func() bool { gone, _ := m.leaving("ill"); return gone })
@@ -148,7 +148,7 @@ func late(s *site) {
 	m.pod("bound")
 	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("bound"); return gone })
 	if m.asks() {
-		s.Error("its instance was to end before the pod was seen")
+		s.Error("the termination was requested before the cache had the pod")
 	}
 	m.kill("bound")
 	m.ends()
@@ -161,9 +161,9 @@ func late(s *site) {
 		began = c.LastTransitionTime
 		return c.Status == metav1.ConditionUnknown
 	})
-	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	if took := time.Since(began.Time); took < 5*time.Second {
-		s.Errorf("an empty node was drained for %s", took)
+		s.Errorf("an empty node was drained for only %s", took)
 	}
 	m.ends()
 }
@@ -185,14 +185,14 @@ func overlong(s *site) {
 		return gone
 	})
 	if had < 1 || had > 12 {
-		s.Errorf("it has %d s of grace, and its node had 12 s", had)
+		s.Errorf("the pod has %d s to end, the node's deadline was in 12 s", had)
 	}
-	m.until(100*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(100*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	if after := time.Since(over); after < 0 || after > 75*time.Second {
-		s.Errorf("its instance was to end %s after its time", after.Round(time.Second))
+		s.Errorf("the termination was requested %s after the deadline", after.Round(time.Second))
 	}
 	m.vanish()
-	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
 // attachedStill: the drain waits for volumes only until the node's termination time.
@@ -207,12 +207,12 @@ func attachedStill(s *site) {
 	s.check(err)
 	m.leave()
 	over := m.claim().DeletionTimestamp.Add(20 * time.Second)
-	m.until(60*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	m.until(60*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
 	if time.Now().Before(over) {
-		s.Error("a volume was not waited for until the node's time was over")
+		s.Error("the termination was requested before the deadline, although a volume is attached")
 	}
 	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "False" || c.Reason != "TerminationGracePeriodElapsed" {
-		s.Errorf("the volume is told of as %s %s", c.Status, c.Reason)
+		s.Errorf("got VolumesDetached %s %s", c.Status, c.Reason)
 	}
 	m.ends()
 }
@@ -228,11 +228,11 @@ func vanished(s *site) {
 	n := m.node()
 	if n.DeletionTimestamp == nil || n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" ||
 		!karpenter.HasTaint(n.Spec.Taints, karpenter.DisruptedTaint()) || len(n.Finalizers) == 0 {
-		s.Errorf("a node that drains looks like %+v", n.ObjectMeta)
+		s.Errorf("a draining node has %+v", n.ObjectMeta)
 	}
 	m.vanish()
-	m.until(15*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.until(15*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 	if m.asks() {
-		s.Error("the end of an instance that has ended was asked for")
+		s.Error("requested the termination of an instance that is already terminated")
 	}
 }

@@ -131,11 +131,11 @@ func TestNodePools(t *testing.T) {
 		name string
 		play func()
 	}{
-		{"a deletion waits, nodes are kept, nodes are removed", func() { e.waitsKeepsRemoves(gate) }},
-		{"deletion in the foreground is not stopped", e.foreground},
-		{"status beside somebody who applies", e.applied},
+		{"a deletion waits for approval; nodes are kept, then removed", func() { e.waitsKeepsRemoves(gate) }},
+		{"a foreground deletion is not delayed", e.foreground},
+		{"another client applies the pool", e.applied},
 		{"repair", func() { e.repaired(gate) }},
-		{"the cascade with the gate off", e.cascades},
+		{"the feature gate is off", e.cascades},
 	} {
 		e.Logf("%s", scene.name)
 		scene.play()
@@ -146,23 +146,23 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	first := e.pool("web", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("web") })
 	e.remove("web", metav1.DeletePropagationBackground)
-	e.WaitUntil(time.Minute, "the question", func() bool {
+	e.WaitUntil(time.Minute, "the condition AwaitingApproval", func() bool {
 		c, _ := e.read("web").Status.Conditions.Get("DeletionApproved")
 		return c.Reason == "AwaitingApproval"
 	})
 	e.restart(gate, lifecycle.NodeHealth{})
 	e.collected()
 	if claims, going := e.of("web"); len(claims) != 7 || going != 0 {
-		e.Fatalf("%d claims, %d going, before anybody has answered", len(claims), going)
+		e.Fatalf("%d claims, %d being deleted, before the approval", len(claims), going)
 	}
 	e.patch("web", `{"metadata":{"annotations":{"joist.sh/approve":"keep"}}}`)
-	e.WaitUntil(time.Minute, "the pool to go", func() bool { return e.read("web") == nil })
+	e.WaitUntil(time.Minute, "the pool to be removed", func() bool { return e.read("web") == nil })
 	e.collected()
 	if claims, going := e.of("web"); len(claims) != 7 || going != 0 {
-		e.Fatalf("%d claims, %d going, that were to be kept", len(claims), going)
+		e.Fatalf("%d claims, %d being deleted, after the approval to keep them", len(claims), going)
 	}
 	second := e.pool("web", 0)
-	e.WaitUntil(time.Minute, "the next pool to take them over", func() bool {
+	e.WaitUntil(time.Minute, "the next pool to adopt the claims", func() bool {
 		claims, _ := e.of("web")
 		return e.held("web") && !slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
 			return len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != second.UID || second.UID == first.UID
@@ -171,7 +171,7 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	e.patch("web", `{"metadata":{"annotations":{"joist.sh/approve":"delete 3"}}}`)
 	e.remove("web", metav1.DeletePropagationBackground)
 	most := 0
-	e.WaitUntil(time.Minute, "the pool and its claims to go", func() bool {
+	e.WaitUntil(time.Minute, "the pool and its claims to be removed", func() bool {
 		claims, going := e.of("web")
 		most = max(most, going)
 		if going == 3 || going == len(claims) {
@@ -182,7 +182,7 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	// A claim that was never launched is deleted quickly, so the test may observe fewer
 	// than three.
 	if most > 3 {
-		e.Fatalf("%d claims were going at once, and 3 were approved", most)
+		e.Fatalf("%d claims were being deleted at once, 3 were approved", most)
 	}
 }
 
@@ -196,7 +196,7 @@ func (e *estate) foreground() {
 		return going == len(claims)
 	})
 	e.ended("front")
-	e.WaitUntil(time.Minute, "the pool to go", func() bool { return e.read("front") == nil })
+	e.WaitUntil(time.Minute, "the pool to be removed", func() bool { return e.read("front") == nil })
 }
 
 func (e *estate) applied() {
@@ -237,7 +237,7 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 		_, err = e.Kube.CoreV1().Nodes().UpdateStatus(e.Ctx, node, metav1.UpdateOptions{})
 		return err
 	}))
-	e.WaitUntil(time.Minute, "the repair", func() bool {
+	e.WaitUntil(time.Minute, "the status to be restored", func() bool {
 		claims, going := e.of("sick")
 		return len(claims) == 0 || going == 1 && claims[0].Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != ""
 	})
@@ -247,7 +247,7 @@ func (e *estate) cascades() {
 	e.pool("plain", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("plain") })
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
-	e.WaitUntil(time.Minute, "the finalizer to go", func() bool { return !e.held("plain") })
+	e.WaitUntil(time.Minute, "the finalizer to be removed", func() bool { return !e.held("plain") })
 	e.remove("plain", metav1.DeletePropagationBackground)
 	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {
 		claims, going := e.of("plain")

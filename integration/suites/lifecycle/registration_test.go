@@ -146,20 +146,20 @@ func (b birth) whole(node string) {
 	}
 }
 
-// TestRegistration registers and initializes claims on a real API server, where kubelets,
+// TestRegistrationWritesNodeOnce registers and initializes claims on a real API server, where kubelets,
 // the controller manager and people write to the same objects.
-func TestRegistration(t *testing.T) {
+func TestRegistrationOnAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
 	e := newEstate(t)
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
 	t.Run("step by step", func(*testing.T) { e.stepByStep() })
-	t.Run("in a storm of conflicts", func(*testing.T) { e.conflicts() })
+	t.Run("with many conflicts", func(*testing.T) { e.conflicts() })
 	t.Run("two nodes of one instance", func(*testing.T) { e.twins() })
-	t.Run("a name that is used again", func(*testing.T) { e.renamed() })
+	t.Run("a reused node name", func(*testing.T) { e.renamed() })
 	t.Run("claims edited by hand", func(*testing.T) { e.edited() })
-	t.Run("a death at every write", func(*testing.T) { e.deaths() })
+	t.Run("a crash at every write", func(*testing.T) { e.deaths() })
 }
 
 func (e *estate) stepByStep() {
@@ -212,9 +212,9 @@ func (e *estate) conflicts() {
 	<-done
 	b.whole("busy")
 	if got := b.node("busy").Annotations["theirs"]; got != strconv.FormatInt(writes.Load(), 10) {
-		b.Errorf("somebody's write was lost: %q of %d", got, writes.Load())
+		b.Errorf("another client's write was lost: %q of %d", got, writes.Load())
 	}
-	b.Logf("%d rounds of others' writes while a node registered", writes.Load())
+	b.Logf("other clients wrote %d times while a node registered", writes.Load())
 }
 
 // twins are two nodes of one claim that exist before lifecycle reconciles. A node that
@@ -246,7 +246,7 @@ func (e *estate) renamed() {
 	e.RequireNoError(err)
 	second := e.born("second", 5)
 	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
-	e.WaitUntil(time.Minute, "the node to be away", func() bool {
+	e.WaitUntil(time.Minute, "the node to be removed", func() bool {
 		_, err := e.Kube.CoreV1().Nodes().Get(e.Ctx, "again", metav1.GetOptions{})
 		return err != nil
 	})
@@ -273,7 +273,7 @@ func (e *estate) edited() {
 		}
 	}
 	e.RequireNoError(b.write(func(c *karpenter.NodeClaim) { c.Status.Conditions, c.Status.NodeName = nil, "" }, b.claim()))
-	e.WaitUntil(time.Minute, "what was taken off to come back", func() bool {
+	e.WaitUntil(time.Minute, "the removed fields to be restored", func() bool {
 		c := b.claim()
 		return slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) && c.Labels[karpenter.LabelEC2NodeClass] == "default" &&
 			c.Status.NodeName == "edited" && c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
@@ -289,7 +289,7 @@ type frail struct {
 	after bool
 }
 
-var errDead = fault.E("writing", fault.Unknown, errors.New("the process is dead"))
+var errDead = fault.E("writing", fault.Unknown, errors.New("the process has crashed"))
 
 func (f *frail) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return f.write(o, func() (cluster.Object, error) { return f.Client.Update(ctx, o) })
@@ -331,13 +331,13 @@ func (e *estate) deaths() {
 			config := e.config
 			config.Client = f
 			service := lifecycle.New(config)
-			e.WaitUntil(time.Minute, "a death, or a node that is ready", func() bool {
+			e.WaitUntil(time.Minute, "a crash, or a ready node", func() bool {
 				_ = service.Step(e.Ctx)
 				return f.left <= 0 || b.says("Ready") == "True Ready"
 			})
 			struck = struck || f.left <= 0
 			heir := lifecycle.New(e.config)
-			e.WaitUntil(time.Minute, name+" to come up", func() bool {
+			e.WaitUntil(time.Minute, name+" to start", func() bool {
 				e.RequireNoError(heir.Step(e.Ctx))
 				return b.says("Ready") == "True Ready"
 			})
@@ -348,8 +348,8 @@ func (e *estate) deaths() {
 			break
 		}
 	}
-	e.Logf("%d deaths while nodes registered", points-2)
+	e.Logf("%d crashes while nodes registered", points-2)
 	if points < 8 {
-		e.Errorf("only %d deaths: the writes were not counted", points-2)
+		e.Errorf("only %d crashes: the writes were not counted", points-2)
 	}
 }

@@ -22,22 +22,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// TestReplacements applies proposals for two claims on a real API server, while kubelets
+// TestReplacementsOnAPIServer applies proposals for two claims on a real API server, while kubelets
 // and people write the same objects: one whose replacement becomes ready, and one whose
 // replacement is rejected and cannot even be deleted.
-func TestReplacements(t *testing.T) {
+func TestReplacementsOnAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
 	t.Parallel()
 	s := newSite(t)
 	s.moving("moved")
-	t.Run("beside each other", func(t *testing.T) {
-		t.Run("its replacement comes", func(t *testing.T) {
+	t.Run("concurrently", func(t *testing.T) {
+		t.Run("the replacement becomes ready", func(t *testing.T) {
 			t.Parallel()
 			replacedByOne(s.in(t))
 		})
-		t.Run("its replacement is refused", func(t *testing.T) {
+		t.Run("the replacement is refused", func(t *testing.T) {
 			t.Parallel()
 			rolledBack(s.in(t))
 		})
@@ -147,7 +147,7 @@ func (s *site) tell(body event.Body) {
 	var last error
 	s.until(30*time.Second, "told", func() bool {
 		if last = s.service.ConcurrentHandler(s.gate)(s.Context(), e); last != nil {
-			s.Logf("told again: %v", last)
+			s.Logf("repeated message: %v", last)
 		}
 		return last == nil
 	})
@@ -171,7 +171,7 @@ func (s *site) proposes(id string, machines ...machine) {
 	for _, m := range machines {
 		m.tainted()
 		if got := m.condition(karpenter.ConditionTypeDisruptionReason); got.Status != metav1.ConditionTrue || got.Reason != b.Reason {
-			s.Errorf("%s: the condition is %+v", m.name, got)
+			s.Errorf("%s: got condition %+v", m.name, got)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func replacedByOne(s *site) {
 	}}})
 	time.Sleep(2 * time.Second)
 	if a.claim().DeletionTimestamp != nil || b.claim().DeletionTimestamp != nil {
-		s.Fatal("a node went before its replacement had joined")
+		s.Fatal("a node was deleted before its replacement was initialized")
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: next.name}}
 	node.Spec.ProviderID, node.Spec.Taints = "aws:///eu-west-1a/"+next.instance, []corev1.Taint{karpenter.UnregisteredTaint()}
@@ -196,12 +196,12 @@ func replacedByOne(s *site) {
 	for _, m := range []machine{a, b} {
 		m.until(30*time.Second, "going", func() bool { return m.claim() == nil || m.claim().DeletionTimestamp != nil })
 		m.said(10*time.Second, karpenter.ReasonDisruptionTerminating, "Disrupting Node: Underutilized")
-		m.until(30*time.Second, "asked to leave", func() bool { gone, _ := m.leaving(m.name); return gone })
+		m.until(30*time.Second, "evicted", func() bool { gone, _ := m.leaving(m.name); return gone })
 		m.kill(m.name)
 		m.ends()
 	}
 	if c := next.claim(); c == nil || c.DeletionTimestamp != nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
-		s.Errorf("the replacement is %+v", c)
+		s.Errorf("got replacement %+v", c)
 	}
 }
 
@@ -217,17 +217,17 @@ func rolledBack(s *site) {
 	}, s.admin.Update)
 	s.tell(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
 	for _, m := range []machine{a, b} {
-		m.until(30*time.Second, "as it was", func() bool {
+		m.until(30*time.Second, "restored", func() bool {
 			return !karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ReadProposal(m.claim()) == nil &&
 				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
 		})
 		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption was rolled back: replacement NodeClaim new-back is being deleted")
 		if gone, _ := m.leaving(m.name); gone || m.claim().DeletionTimestamp != nil {
-			s.Errorf("%s was touched", m.name)
+			s.Errorf("%s was evicted or deleted", m.name)
 		}
 	}
 	if next.claim() == nil {
-		s.Error("the finalizer did not hold, so that nothing is proven")
+		s.Error("the finalizer did not keep the replacement, so the rollback is not tested")
 	}
 	next.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object {
 		o.SetFinalizers(nil)

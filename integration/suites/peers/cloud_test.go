@@ -61,7 +61,7 @@ func forget(t *testing.T, url string) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		t.Fatalf("moto does not forget: %s", response.Status)
+		t.Fatalf("moto did not reset its state: %s", response.Status)
 	}
 }
 

@@ -38,7 +38,7 @@ func results(t *testing.T) []result {
 	return out
 }
 
-func TestMessages(t *testing.T) {
+func TestFailureMessages(t *testing.T) {
 	for _, r := range results(t) {
 		want := map[string][]string{
 			"TestElasticMQ/does_that": {"one, and\n        its diff\n", "two\n"}, "TestRuler": {"no Java\n"},
@@ -49,9 +49,9 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestJudgement checks that the table must be exact: each failure has a row, and each row
+// TestTableMustBeExact checks that the table must be exact: each failure has a row, and each row
 // a failure.
-func TestJudgement(t *testing.T) {
+func TestTableMustBeExact(t *testing.T) {
 	noJava := difference{"TestRuler", "", nil, ""}
 	for _, test := range []struct {
 		name  string
@@ -60,18 +60,18 @@ func TestJudgement(t *testing.T) {
 	}{
 		{"no rows", nil, []string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler"}},
 		{"a row", []difference{{"TestElasticMQ", "does that", []string{"one", "two"}, ""}}, []string{"no known difference: TestRuler"}},
-		{"a row for a part", []difference{{"TestElasticMQ", "does that", []string{"two"}, ""}},
+		{"a row for a part of the messages", []difference{{"TestElasticMQ", "does that", []string{"two"}, ""}},
 			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler"}},
-		{"a row for what works", []difference{{"TestElasticMQ", "does this", []string{"one"}, ""}},
-			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler", "is gone: TestElasticMQ, does this"}},
-		{"rows for what did not run", []difference{{"TestElasticMQ", "does more", nil, ""}, noJava},
+		{"a row for a behaviour that agrees", []difference{{"TestElasticMQ", "does this", []string{"one"}, ""}},
+			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler", "no longer occurs: TestElasticMQ, does this"}},
+		{"rows for behaviours that did not run", []difference{{"TestElasticMQ", "does more", nil, ""}, noJava},
 			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler",
 				"not tried: TestElasticMQ, does more", "not tried: TestRuler, "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := compare(results(t), test.table).print(new(strings.Builder), false)
 			if err == nil {
-				t.Fatal("nothing is wrong")
+				t.Fatal("print returned no error")
 			}
 			text := err.Error()
 			for _, want := range test.wrong {
@@ -79,21 +79,21 @@ func TestJudgement(t *testing.T) {
 					t.Errorf("%q is missing from %q", want, text)
 				}
 			}
-			for _, each := range []string{"no known difference:", "is gone:", "was not tried:"} {
+			for _, each := range []string{"no known difference:", "no longer occurs:", "was not tried:"} {
 				if got, want := strings.Count(text, each), strings.Count(strings.Join(test.wrong, ""), strings.TrimPrefix(each, "was ")); got != want {
-					t.Errorf("%q is there %d times, want %d: %s", each, got, want, text)
+					t.Errorf("%q occurs %d times, want %d: %s", each, got, want, text)
 				}
 			}
 		})
 	}
 }
 
-// TestDifferencesAreReasoned checks that each row has a failure message and a reason.
-func TestDifferencesAreReasoned(t *testing.T) {
+// TestDifferencesHaveReasons checks that each row has a failure message and a reason.
+func TestDifferencesHaveReasons(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range differences {
 		if len(row.says) == 0 || row.reason == "" || seen[row.full()] {
-			t.Errorf("%s has no words or no reason, or stands twice", row.full())
+			t.Errorf("%s has no messages or no reason, or occurs twice", row.full())
 		}
 		seen[row.full()] = true
 	}

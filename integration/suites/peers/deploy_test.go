@@ -41,7 +41,7 @@ var removals = map[string][]part{
 	"TestMotoDeploy":       {{"AWS::Events::Archive", "EventPattern"}},
 }
 
-func TestRemovalsAreReasoned(t *testing.T) {
+func TestRemovedPartsAreInTable(t *testing.T) {
 	for test, parts := range removals {
 		for _, p := range parts {
 			behaviour := test + "/deploys_" + strings.ReplaceAll(p.String(), " ", "_")
@@ -215,7 +215,7 @@ func (c cdk) run(t *testing.T, command string, args ...string) (string, error) {
 	err := cmd.Run()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if ctx.Err() != nil {
-		err = fmt.Errorf("it does not end within %s", c.patience)
+		err = fmt.Errorf("it did not end within %s", c.patience)
 	}
 	if err != nil {
 		err = fmt.Errorf("cdk %s: %w", command, err)
@@ -269,7 +269,7 @@ func readStack(t *testing.T, server aws.Config, in *template.Stack) map[string][
 		}
 		read, ok := readers[resource.Type]
 		if !ok {
-			t.Fatalf("%s: nothing reads the type %s back", id, resource.Type)
+			t.Fatalf("%s: no reader for the type %s", id, resource.Type)
 		}
 		each := pair{id: id, want: reparse(resource.Properties).(object)}
 		got, err := read(t.Context(), server, each.want)
@@ -349,7 +349,7 @@ func uninstall(t *testing.T, c cdk, in *template.Stack) {
 	c.must(t, "destroy", "--force")
 	after := readStack(t, c.server, in)
 	for _, kind := range slices.Sorted(maps.Keys(after)) {
-		t.Run("leaves of "+kind+" what it should", func(t *testing.T) {
+		t.Run("keeps or deletes "+kind, func(t *testing.T) {
 			var wrong []string
 			for i, each := range after[kind] {
 				if before[kind][i].err != nil {

@@ -79,7 +79,7 @@ func differ(at string, want, got any) []string {
 	return out
 }
 
-func TestDiffer(t *testing.T) {
+func TestFindDifferences(t *testing.T) {
 	want := object{"Tags": []any{object{"Key": "b"}, object{"Key": "a"}}, "Policy": `{"Statement": [{"Sid": "One", "Action": ["x", "y"]}]}`, "Days": 30, "Gone": "x"}
 	got := object{"Tags": []any{object{"Key": "a"}, object{"Key": "b"}}, "Policy": object{"Statement": []any{object{"Sid": "Two", "Action": []any{"y", "x"}}}}, "Days": 30.0}
 	all := differ("", normalize(reparse(want)), normalize(reparse(got)))

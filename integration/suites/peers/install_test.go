@@ -81,7 +81,7 @@ func install() error {
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), versions, 0o666); err != nil {
 		return err
 	}
-	fmt.Println("installing the peers into .cache/peers (some minutes, once)")
+	fmt.Println("installing the peers into .cache/peers (takes some minutes, only once)")
 	for _, command := range [][]string{
 		{"mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "java")},
 		{"javac", "-cp", at.classes, "-d", filepath.Join(dir, "ruler"), filepath.Join("ruler", "Ask.java")},
@@ -95,7 +95,7 @@ func install() error {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("running %q: %w. Try: see what it printed above; then make peers again", command, err)
+			return fmt.Errorf("running %q: %w. Try: read its output above, then run make peers again", command, err)
 		}
 	}
 	return os.WriteFile(done, nil, 0o666)

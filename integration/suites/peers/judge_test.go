@@ -118,7 +118,7 @@ func (j judgement) print(w io.Writer, some bool) error {
 	for _, p := range allOfThem {
 		passed := len(j.passed[p.test])
 		if passed == 0 && !some {
-			wrong = append(wrong, fmt.Errorf("no behaviour of %s was seen", p))
+			wrong = append(wrong, fmt.Errorf("no test of %s ran", p))
 		}
 		known := 0
 		for _, row := range j.known {
@@ -135,7 +135,7 @@ func (j judgement) print(w io.Writer, some bool) error {
 		wrong = append(wrong, fmt.Errorf("\nno known difference: %s", each))
 	}
 	for _, row := range j.vanished {
-		wrong = append(wrong, fmt.Errorf("a known difference is gone: %s, %s. Try: take its row out of differences_test.go", row.test, row.behaviour))
+		wrong = append(wrong, fmt.Errorf("a known difference no longer occurs: %s, %s. Try: remove its row from differences_test.go", row.test, row.behaviour))
 	}
 	if !some {
 		for _, row := range j.unseen {

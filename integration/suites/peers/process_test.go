@@ -77,9 +77,9 @@ func answers(url string, ended chan error) error {
 		select {
 		case err := <-ended:
 			ended <- err
-			return errors.Join(errors.New("it has ended"), err)
+			return errors.Join(errors.New("the process has ended"), err)
 		case <-late:
-			return errors.New("it does not answer")
+			return errors.New("the process does not answer")
 		case <-tick.C:
 			if response, err := http.Get(url); err == nil {
 				return response.Body.Close()

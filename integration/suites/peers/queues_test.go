@@ -31,7 +31,7 @@ func TestElasticMQ(t *testing.T) {
 	t.Parallel()
 	server := config(startElasticMQ(t, at))
 	queuetest.Run(t, func(t *testing.T) queuetest.Subject { return queues(t, server).Subject })
-	t.Run("a missing queue is told", func(t *testing.T) { tellsMissingQueue(t, server) })
+	t.Run("a missing queue is an error", func(t *testing.T) { tellsMissingQueue(t, server) })
 }
 
 // TestMotoQueues runs the queue suite against moto's SQS and EventBridge.
@@ -45,14 +45,14 @@ func TestMotoQueues(t *testing.T) {
 		s.Queue = unwrapping{s.Queue}
 		return s.Subject
 	})
-	t.Run("a missing queue is told", func(t *testing.T) { tellsMissingQueue(t, server) })
-	t.Run("a missing bus is told", func(t *testing.T) {
+	t.Run("a missing queue is an error", func(t *testing.T) { tellsMissingQueue(t, server) })
+	t.Run("a missing bus is an error", func(t *testing.T) {
 		err := eventbus.New(server, "gone", "JOIST_BUS").Send(t.Context(), message)
 		if !fault.Is(err, fault.Missing) {
-			t.Errorf("sending to it gives %v", err)
+			t.Errorf("sending returned %v", err)
 		}
 	})
-	t.Run("a target gets its InputPath", func(t *testing.T) {
+	t.Run("a target receives its InputPath", func(t *testing.T) {
 		s := queues(t, server)
 		if err := route(t, server, s.url).Send(t.Context(), message); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func tellsMissingQueue(t *testing.T, server aws.Config) {
 		"sending": q.Send(t.Context(), message), "receiving": receive, "deleting": q.Delete(t.Context(), "r"), "measuring": depth,
 	} {
 		if !fault.Is(err, fault.Missing) {
-			t.Errorf("%s gives %v", doing, err)
+			t.Errorf("%s returned %v", doing, err)
 		}
 	}
 }

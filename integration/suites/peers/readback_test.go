@@ -55,7 +55,7 @@ var readers = map[string]reader{
 
 // unread are properties that no API returns.
 var unread = map[string]string{
-	"AWS::Lambda::Function Code": "Lambda answers a link to the code, not its place in S3",
+	"AWS::Lambda::Function Code": "Lambda returns a link to the code, not its place in S3",
 }
 
 var errAbsent = errors.New("the peer does not have it")

@@ -33,23 +33,23 @@ func parseTemplate(text []byte) (document, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&d.object); err != nil {
-		return d, fmt.Errorf("read the template: %w", err)
+		return d, fmt.Errorf("reading the template: %w", err)
 	}
 	var written struct{ Resources json.RawMessage }
 	if err := json.Unmarshal(text, &written); err != nil || len(d.section("Resources")) == 0 {
-		return d, errors.Join(errors.New("read the template: it has no resources"), err)
+		return d, errors.Join(errors.New("reading the template: it has no resources"), err)
 	}
 	decoder = json.NewDecoder(bytes.NewReader(written.Resources))
 	_, _ = decoder.Token() // the brace that opens the object
 	for decoder.More() {
 		id, err := decoder.Token()
 		if err != nil {
-			return d, fmt.Errorf("read the template: %w", err)
+			return d, fmt.Errorf("reading the template: %w", err)
 		}
 		d.order = append(d.order, id.(string))
 		var resource json.RawMessage
 		if err := decoder.Decode(&resource); err != nil {
-			return d, fmt.Errorf("read the template's %s: %w", id, err)
+			return d, fmt.Errorf("reading the template's %s: %w", id, err)
 		}
 	}
 	return d, nil
@@ -280,21 +280,21 @@ func orderOf(t *testing.T, text []byte) []string {
 	return d.order
 }
 
-func TestRemoveParts(t *testing.T) {
+func TestRemovePartsOfTemplate(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		parts   []part
 		want    map[string][]string
 		removed []string
 	}{
-		{"a type and all that refers to it", []part{{kind: "AWS::Lambda::Function"}}, map[string][]string{
+		{"a type and all references to it", []part{{kind: "AWS::Lambda::Function"}}, map[string][]string{
 			"Role": {"RoleName"}, "Log": {"RetentionInDays"}, "Rule": {"State", "Log"}, "Alone": nil, "output Role": nil,
 		}, []string{"Alias", "Function", "Mapping"}},
 		{"a property", []part{{"AWS::Events::Rule", "State"}}, map[string][]string{
 			"Role": {"RoleName"}, "Log": {"RetentionInDays"}, "Function": {"Role", "Timeout", "Log"}, "Mapping": {"FunctionName"}, "Alias": {"Of"},
 			"Rule": {"Function", "Log"}, "Alone": {"Alias"}, "output Role": nil, "output Function": nil,
 		}, nil},
-		{"a type and a property of another", []part{{kind: "AWS::Events::Rule"}, {"AWS::Logs::LogGroup", "RetentionInDays"}}, map[string][]string{
+		{"a type and a property of another type", []part{{kind: "AWS::Events::Rule"}, {"AWS::Logs::LogGroup", "RetentionInDays"}}, map[string][]string{
 			"Role": {"RoleName"}, "Log": nil, "Function": {"Role", "Timeout", "Log"}, "Mapping": {"FunctionName"}, "Alias": {"Of"},
 			"output Role": nil, "output Function": nil,
 		}, []string{"Alone", "Rule"}},
@@ -310,7 +310,7 @@ func TestRemoveParts(t *testing.T) {
 			if all := []string{"Role", "Log", "Function", "Mapping", "Alias", "Rule", "Alone"}; !slices.Equal(orderOf(t, reduced), slices.DeleteFunc(all, func(id string) bool {
 				return slices.Contains(test.removed, id)
 			})) {
-				t.Errorf("the resources are in the order %q", orderOf(t, reduced))
+				t.Errorf("got the order of resources %q", orderOf(t, reduced))
 			}
 			if !slices.Equal(removed, test.removed) {
 				t.Errorf("removed %q, want %q", removed, test.removed)
@@ -319,12 +319,12 @@ func TestRemoveParts(t *testing.T) {
 	}
 	for _, p := range []part{{kind: "AWS::SNS::Topic"}, {"AWS::Events::Rule", "Targets"}} {
 		if _, _, err := removeParts([]byte(connected), p); err == nil {
-			t.Errorf("%s: no error, though the template has none", p)
+			t.Errorf("%s: got no error for a type that the template does not have", p)
 		}
 	}
 }
 
-func TestKeepPart(t *testing.T) {
+func TestKeepPartOfTemplate(t *testing.T) {
 	for p, want := range map[part]map[string][]string{
 		{kind: "AWS::Lambda::EventSourceMapping"}: {
 			"Mapping": {"FunctionName"}, "Function": {"Role", "Timeout", "Log"}, "Role": {"RoleName"}, "Log": {"RetentionInDays"},
@@ -342,6 +342,6 @@ func TestKeepPart(t *testing.T) {
 		}
 	}
 	if _, err := keepPart([]byte(connected), part{kind: "AWS::SNS::Topic"}); err == nil {
-		t.Error("no error, though the template has no topic")
+		t.Error("got no error for a topic that the template does not have")
 	}
 }

@@ -36,7 +36,7 @@ func read(from io.Reader, progress io.Writer) ([]result, error) {
 		if err := decoder.Decode(&event); err == io.EOF {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("reading what the suites printed: %w", err)
+			return nil, fmt.Errorf("reading the output of the suites: %w", err)
 		}
 		if event.Test == "" {
 			continue

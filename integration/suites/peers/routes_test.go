@@ -53,26 +53,26 @@ func routeMessages(t *testing.T, server aws.Config, in *template.Stack) {
 			t.Run("AWS's "+name, func(t *testing.T) { r.routeNotice(t, entry, sent) })
 		}
 	}
-	t.Run("not AWS's state running", r.routeNoStart)
+	t.Run("AWS's state running is not routed", r.routeNoStart)
 	facts := readFacts(t)
 	for _, fact := range facts {
 		if spec, _ := fact.Type.Spec(); slices.Contains(spec.Consumers, "lifecycle") {
 			t.Run(string(fact.Type), func(t *testing.T) { r.routeFact(t, fact) })
 		}
 	}
-	t.Run("no fact of another cluster", func(t *testing.T) {
+	t.Run("an event of another cluster is not routed", func(t *testing.T) {
 		strange := facts[0]
 		strange.Cluster = "other"
 		r.publish(t, strange)
 		r.routeFact(t, facts[0])
 	})
-	t.Run("a fact is its detail alone", func(t *testing.T) {
+	t.Run("an event is delivered as its detail", func(t *testing.T) {
 		r.publish(t, facts[0])
 		if body := r.receive(t, r.lifecycle).Body; !bytes.HasPrefix(body, []byte(`{"specversion"`)) {
 			t.Errorf("the queue has %.60s", body)
 		}
 	})
-	t.Run("every fact is in the audit log", func(t *testing.T) { r.readAudit(t, facts) })
+	t.Run("every event is in the audit log", func(t *testing.T) { r.readAudit(t, facts) })
 }
 
 func (r router) open(t *testing.T, name string) queue.Queue {
@@ -100,7 +100,7 @@ func (r router) receive(t *testing.T, from queue.Queue) queue.Message {
 			return got[0]
 		}
 	}
-	t.Fatalf("no message arrives within %s", arrival)
+	t.Fatalf("no message arrived within %s", arrival)
 	return queue.Message{}
 }
 
@@ -124,7 +124,7 @@ func (r router) putEvent(t *testing.T, body []byte) {
 		t.Fatal(err)
 	}
 	if out.FailedEntryCount > 0 {
-		t.Fatalf("the bus refuses it: %s", aws.ToString(out.Entries[0].ErrorCode))
+		t.Fatalf("the bus rejected it: %s", aws.ToString(out.Entries[0].ErrorCode))
 	}
 }
 
@@ -156,7 +156,7 @@ func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time
 		Account: deployedAccount, Region: deployedRegion, Now: time.Now,
 	}
 	if err := service.Handle(t.Context(), message); err != nil {
-		t.Fatalf("handle %s: %v", message.Body, err)
+		t.Fatalf("handling %s: %v", message.Body, err)
 	}
 	var instances []string
 	for range entry.Instances {
@@ -166,24 +166,24 @@ func (r router) routeNotice(t *testing.T, entry noticetest.Entry, sent time.Time
 		}
 		instances = append(instances, noticed.InstanceID)
 		if noticed.Kind != entry.Kind {
-			t.Errorf("the fact is of kind %s, want %s", noticed.Kind, entry.Kind)
+			t.Errorf("got an event of kind %s, want %s", noticed.Kind, entry.Kind)
 		}
 		want := time.Time{}
 		if entry.Deadline != noticetest.DeadlineNone {
 			want = sent.Add(entry.Deadline)
 		}
 		if !noticed.Deadline.Equal(want) {
-			t.Errorf("the deadline is %s, want %s", noticed.Deadline, want)
+			t.Errorf("got deadline %s, want %s", noticed.Deadline, want)
 		}
 	}
 	if entry.Instances[0] == noticetest.Ended {
 		if gone, err := event.DecodeBody[event.InstanceGone](r.receiveFact(t)); err != nil || gone.InstanceID != noticetest.Ended {
-			t.Errorf("the fact after it is %+v, %v", gone, err)
+			t.Errorf("the next event is %+v, %v", gone, err)
 		}
 	}
 	slices.Sort(instances)
 	if want := slices.Sorted(slices.Values(entry.Instances)); !slices.Equal(instances, want) {
-		t.Errorf("the facts are about %q, want %q", instances, want)
+		t.Errorf("got events about %q, want %q", instances, want)
 	}
 }
 
@@ -241,7 +241,7 @@ func (r router) receiveFact(t *testing.T) event.Envelope {
 	}
 	fact, err := event.Decode(body)
 	if err != nil {
-		t.Fatalf("decode %s: %v", body, err)
+		t.Fatalf("decoding %s: %v", body, err)
 	}
 	return fact
 }
@@ -282,5 +282,5 @@ func (r router) readAudit(t *testing.T, facts []event.Envelope) {
 			return
 		}
 	}
-	t.Errorf("%d of %d facts are missing: %s", len(missing), len(facts), strings.Join(missing, ", "))
+	t.Errorf("%d of %d events are missing: %s", len(missing), len(facts), strings.Join(missing, ", "))
 }

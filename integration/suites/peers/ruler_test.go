@@ -38,7 +38,7 @@ func startRuler(t *testing.T, at installed) ruler {
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("ending event-ruler: %v", err)
+			t.Errorf("event-ruler failed: %v", err)
 		}
 	})
 	return ruler{in, bufio.NewScanner(out)}
@@ -54,7 +54,7 @@ func (r ruler) ask(pattern, event string) (string, error) {
 		return "", err
 	}
 	if !r.out.Scan() {
-		return "", fmt.Errorf("event-ruler ended: %w", r.out.Err())
+		return "", fmt.Errorf("event-ruler has ended: %w", r.out.Err())
 	}
 	return r.out.Text(), nil
 }
@@ -93,7 +93,7 @@ func TestRuler(t *testing.T) {
 				t.Fatal(err)
 			}
 			if verdict(got) != want {
-				t.Errorf("%s: %s; we say %s", pattern, got, want)
+				t.Errorf("%s: %s; Joist gives %s", pattern, got, want)
 			}
 		})
 	}
@@ -110,11 +110,11 @@ func TestRuler(t *testing.T) {
 				t.Fatal(err)
 			}
 			if mine := ours(corner.pattern, corner.event); verdict(mine) != verdict(theirs) {
-				t.Errorf("we say %q, event-ruler says %q", mine, theirs)
+				t.Errorf("Joist gives %q, event-ruler gives %q", mine, theirs)
 			}
 		})
 	}
-	t.Run("drawn patterns and events", func(t *testing.T) {
+	t.Run("random patterns and events", func(t *testing.T) {
 		counts := map[string]int{}
 		rapid.Check(t, func(t *rapid.T) {
 			pattern := drawPattern(t)
@@ -126,14 +126,14 @@ func TestRuler(t *testing.T) {
 				}
 				counts[verdict(theirs)]++
 				if mine := ours(pattern, event); verdict(mine) != verdict(theirs) {
-					t.Fatalf("%s on %s: we say %q, event-ruler says %q", pattern, event, mine, theirs)
+					t.Fatalf("%s on %s: Joist gives %q, event-ruler gives %q", pattern, event, mine, theirs)
 				}
 			}
 		})
-		t.Logf("drawn patterns and events on which both agree: %v", counts)
+		t.Logf("random patterns and events on which both agree: %v", counts)
 		for _, each := range []string{"match", "no match"} {
 			if counts[each] < 100 {
-				t.Errorf("too few pairs were drawn that are %q: %v", each, counts)
+				t.Errorf("fewer than 100 random pairs give %q: %v", each, counts)
 			}
 		}
 	})

@@ -59,10 +59,10 @@ func TestQueueAdministration(t *testing.T) {
 	url, dead := createQueues(t, c)
 	found := must[*sqs.GetQueueUrlOutput](t)(c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("a-planner")}))
 	if *found.QueueUrl != url || url != w.QueueURL("a-planner") {
-		t.Errorf("found %s, made %s", *found.QueueUrl, url)
+		t.Errorf("found queue URL %s, created %s", *found.QueueUrl, url)
 	}
 	if _, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("gone")}); !strings.Contains(code(err), "NonExistentQueue") {
-		t.Errorf("a queue that does not exist: %v", err)
+		t.Errorf("a missing queue returned %v", err)
 	}
 	must[*sqs.SetQueueAttributesOutput](t)(c.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 		QueueUrl: &url, Attributes: map[string]string{"VisibilityTimeout": "90", "Policy": "{}"},
@@ -86,9 +86,9 @@ func TestQueueAdministration(t *testing.T) {
 	}
 }
 
-// TestMoveTask lets SQS move a message to the dead-letter queue, and moves it back with a
+// TestMessageMoveTask lets SQS move a message to the dead-letter queue, and moves it back with a
 // task.
-func TestMoveTask(t *testing.T) {
+func TestMessageMoveTask(t *testing.T) {
 	w := start(t)
 	c := sqs.NewFromConfig(w.Config())
 	url, dead := createQueues(t, c)
@@ -97,7 +97,7 @@ func TestMoveTask(t *testing.T) {
 		return must[*sqs.ReceiveMessageOutput](t)(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url})).Messages
 	}
 	if len(receive(url)) != 1 || len(receive(url)) != 0 {
-		t.Fatal("the queue's own visibility does not hold")
+		t.Fatal("the queue's visibility timeout is not applied")
 	}
 	w.clock.Advance(61 * time.Second)
 	if len(receive(url)) != 0 {
@@ -111,12 +111,12 @@ func TestMoveTask(t *testing.T) {
 	}
 	back := receive(url)
 	if len(back) != 1 || len(receive(dead)) != 0 {
-		t.Fatalf("%d messages came back", len(back))
+		t.Fatalf("%d messages were moved back", len(back))
 	}
 	must[*sqs.DeleteMessageOutput](t)(c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: back[0].ReceiptHandle}))
 	_, err := c.StartMessageMoveTask(t.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String("arn:aws:sqs:eu-west-1:123456789012:a-planner")})
 	if code(err) != "ResourceNotFoundException" {
-		t.Errorf("moving from a queue that is no dead-letter queue: %v", err)
+		t.Errorf("moving from a queue that is not a dead-letter queue returned %v", err)
 	}
 	if err := w.broker.CheckConservation(); err != nil {
 		t.Error(err)
@@ -147,7 +147,7 @@ func TestBatchCalls(t *testing.T) {
 	must[*sqs.PurgeQueueOutput](t)(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url}))
 	_, err := c.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make11()})
 	if !strings.Contains(code(err), "TooManyEntriesInBatchRequest") {
-		t.Errorf("eleven entries: %v", err)
+		t.Errorf("eleven entries returned %v", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestRules(t *testing.T) {
 		return err
 	}
 	if err := put(`{"source":[]}`); code(err) != "InvalidEventPatternException" {
-		t.Errorf("an empty list: %v", err)
+		t.Errorf("an empty list returned %v", err)
 	}
 	if err := put(`{"source":[{"prefix":"joist/"}]}`); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestBlobSuite(t *testing.T) {
 	}
 }
 
-func TestPrefixes(t *testing.T) {
+func TestKeyPrefixes(t *testing.T) {
 	w := start(t)
 	a := s3blob.New(w.Config(), fakeaws.Bucket, "clusters/a/", "JOIST_BUCKET")
 	b := s3blob.New(w.Config(), fakeaws.Bucket, "clusters/b", "JOIST_BUCKET")
@@ -35,7 +35,7 @@ func TestPrefixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.Get(t.Context(), "plans/1"); !fault.Is(err, fault.Missing) {
-		t.Errorf("another prefix: %v", err)
+		t.Errorf("reading with another prefix returned %v", err)
 	}
 	if keys := w.blobs.ListKeys(); len(keys) != 1 || keys[0] != "clusters/a/plans/1" {
 		t.Errorf("the bucket has %q", keys)
@@ -46,19 +46,19 @@ func TestBlobErrors(t *testing.T) {
 	w := start(t)
 	gone := s3blob.New(w.Config(), "gone", "", "JOIST_BUCKET")
 	if err := gone.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "JOIST_BUCKET") {
-		t.Errorf("a bucket that does not exist: %v", err)
+		t.Errorf("a missing bucket returned %v", err)
 	}
 	config := w.Config()
 	config.RetryMaxAttempts = 1
 	store := s3blob.New(config, fakeaws.Bucket, "", "JOIST_BUCKET")
 	w.blobs.SetFaults(memblob.Faults{LosePutAnswer: 1, FailGet: 1})
 	if err := store.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Unknown) {
-		t.Errorf("a lost answer: %v of kind %q", err, fault.KindOf(err))
+		t.Errorf("a lost response returned %v of kind %q", err, fault.KindOf(err))
 	}
 	if _, err := store.Get(t.Context(), "a"); !fault.Is(err, fault.Retry) {
-		t.Errorf("a failed read: %v of kind %q", err, fault.KindOf(err))
+		t.Errorf("a failed read returned %v of kind %q", err, fault.KindOf(err))
 	}
 	if at, err := store.LastWritten(t.Context(), "a"); err != nil || w.clock.Now().Sub(at) > 5*time.Second {
-		t.Errorf("written %s, %v", at, err)
+		t.Errorf("last written at %s, %v", at, err)
 	}
 }

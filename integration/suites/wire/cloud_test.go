@@ -132,19 +132,19 @@ func TestTemplateOnTheWire(t *testing.T) {
 		name     string
 		template cloud.Template
 	}{
-		{"of groups", cloud.Template{
+		{"with security groups", cloud.Template{
 			SecurityGroups: []string{"sg-1", "sg-2"},
 			BlockDevices:   []cloud.BlockDevice{{Device: "/dev/xvda", SizeGiB: 20, Type: "gp3"}},
 		}},
-		{"of one interface", cloud.Template{
+		{"with one network interface", cloud.Template{
 			SecurityGroups: []string{"sg-1"}, PublicIP: new(false), PrefixCount: new(int32(2)),
 			Connections: &cloud.ConnectionTracking{TCPEstablished: new(int32(60)), UDPStream: new(int32(120)), UDP: new(int32(30))},
 		}},
-		{"of interfaces", cloud.Template{
+		{"with several network interfaces", cloud.Template{
 			SecurityGroups: []string{"sg-1"},
 			Interfaces:     []cloud.NetworkInterface{{Kind: "efa"}, {Card: 1, Device: 1, Kind: "efa-only"}},
 		}},
-		{"of everything else", cloud.Template{
+		{"with all other fields", cloud.Template{
 			InstanceProfile: "web-node", Monitoring: true,
 			BlockDevices: []cloud.BlockDevice{{
 				Device: "/dev/xvda", SizeGiB: 1, Type: "io2", IOPS: 2, ThroughputMiBps: 3, Encrypted: new(true), KMSKey: "key",
@@ -171,7 +171,7 @@ func TestTemplateOnTheWire(t *testing.T) {
 			}
 			got, ok := s.model.Template(want.Name)
 			if !ok {
-				t.Fatal("no template arrived")
+				t.Fatal("the template did not arrive")
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -332,7 +332,7 @@ func TestServicesDoNotOverlap(t *testing.T) {
 		request.Header = test.header
 		for name, service := range services {
 			if got := service.Match(request, []byte(test.body)); got != (name == test.want) {
-				t.Errorf("%s: %s says %v", test.name, name, got)
+				t.Errorf("%s: %s matches: %v", test.name, name, got)
 			}
 		}
 	}

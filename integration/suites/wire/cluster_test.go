@@ -66,21 +66,21 @@ func tellsChanges(t *testing.T, client *kubecluster.Client) {
 			select {
 			case <-cache.Changed():
 			case <-time.After(20 * time.Second):
-				t.Fatalf("the cache told nothing more before %s", what)
+				t.Fatalf("the cache reported no further change before: %s", what)
 			}
 		}
 	}
-	until("it was synced", cache.Synced)
+	until("the cache is synced", cache.Synced)
 	key := cluster.Key{Namespace: "default", Name: "changes"}
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if _, err := client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	until("what was created came", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return ok })
+	until("the created object is in the cache", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return ok })
 	if err := client.Delete(t.Context(), cluster.ConfigMaps, key, ""); err != nil {
 		t.Fatal(err)
 	}
-	until("what was deleted went", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return !ok })
+	until("the deleted object is removed from the cache", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return !ok })
 }
 
 // namesRights makes calls as a user without permissions.
@@ -111,18 +111,18 @@ func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
 	// The error names one of the two missing verbs: the one that was tried last.
 	denied(t, cache.Problem(), "grant the verb", `"nodes"`)
 	if cache.Synced() {
-		t.Error("a cache that may not watch is synced")
+		t.Error("a cache without the watch permission is synced")
 	}
 }
 
 func denied(t *testing.T, err error, names ...string) {
 	t.Helper()
 	if !fault.Is(err, fault.Denied) {
-		t.Fatalf("the error is %q, want it denied: %v", fault.KindOf(err), err)
+		t.Fatalf("got error kind %q, want denied: %v", fault.KindOf(err), err)
 	}
 	for _, name := range names {
 		if !strings.Contains(fault.FindHint(err), name) {
-			t.Errorf("the hint %q does not name %s", fault.FindHint(err), name)
+			t.Errorf("the hint %q does not contain %s", fault.FindHint(err), name)
 		}
 	}
 }

@@ -25,14 +25,14 @@ import (
 // process.
 func TestLambdaProcess(t *testing.T) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
-		t.Skip("it is run by TestLambda")
+		t.Skip("it is started by TestLambda")
 	}
 	lambda.Start(func(_ context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 		var out events.SQSEventResponse
 		for _, r := range e.Records {
 			switch {
 			case r.Body == "all":
-				return out, errors.New("all of it failed")
+				return out, errors.New("all messages failed")
 			case r.Body == "stranger":
 				out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: "stranger"})
 			case strings.HasPrefix(r.Body, "bad") || *r.MessageAttributes[queue.TypeAttribute].StringValue != "test.v1":
@@ -66,10 +66,10 @@ func TestLambda(t *testing.T) {
 		stay   []string
 		fails  string
 	}{
-		{name: "all is well", bodies: []string{"a", "b", "żółć"}},
-		{name: "some fail", bodies: []string{"a", "bad 1", "b", "bad 2"}, stay: []string{"bad 1", "bad 2"}},
-		{name: "the function fails", bodies: []string{"a", "all"}, stay: []string{"a", "all"}, fails: "all of it failed"},
-		{name: "an unknown failure fails all", bodies: []string{"a", "stranger"}, stay: []string{"a", "stranger"}, fails: "no message of the batch"},
+		{name: "no failure", bodies: []string{"a", "b", "żółć"}},
+		{name: "some messages fail", bodies: []string{"a", "bad 1", "b", "bad 2"}, stay: []string{"bad 1", "bad 2"}},
+		{name: "the function fails", bodies: []string{"a", "all"}, stay: []string{"a", "all"}, fails: "all messages failed"},
+		{name: "an unknown message id fails the batch", bodies: []string{"a", "stranger"}, stay: []string{"a", "stranger"}, fails: "no message of the batch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := w.broker.Queue(test.name, memqueue.QueueOptions{Visibility: time.Minute})
@@ -96,7 +96,7 @@ func TestLambda(t *testing.T) {
 	}
 }
 
-func TestLambdaRuns(t *testing.T) {
+func TestLambdaRunsHandler(t *testing.T) {
 	w := start(t)
 	function(t, w, "worker")
 	q := w.broker.Queue("q", memqueue.QueueOptions{Visibility: time.Minute})
@@ -119,7 +119,7 @@ func TestLambdaRuns(t *testing.T) {
 	}
 }
 
-func TestLambdaWithoutAProcess(t *testing.T) {
+func TestLambdaWithoutRunningProcess(t *testing.T) {
 	w := start(t)
 	if _, err := w.Lambda.Invoke(t.Context(), "nobody", []byte(`{}`), 10*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
@@ -145,9 +145,9 @@ func TestLambdaProcessExits(t *testing.T) {
 	select {
 	case err := <-failed:
 		if err == nil || !strings.Contains(err.Error(), "Runtime.ExitError") {
-			t.Errorf("the invocation ended with %v", err)
+			t.Errorf("the invocation returned %v", err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("the invocation does not end")
+		t.Error("the invocation did not end")
 	}
 }

@@ -65,8 +65,8 @@ func TestMarketOnTheWire(t *testing.T) {
 	}
 }
 
-// TestMarketBreaksOffOnTheWire checks that a list with missing last pages is an error.
-func TestMarketBreaksOffOnTheWire(t *testing.T) {
+// TestMissingPageOnTheWireIsAnError checks that a list with missing last pages is an error.
+func TestMissingPageOnTheWireIsAnError(t *testing.T) {
 	sold, err := catalog.EmbeddedCatalogue(fakeaws.Region)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestMarketBreaksOffOnTheWire(t *testing.T) {
 			s.model.RefuseLater(test.action, 2, fault.Throttled, "ThrottlingException", "Rate exceeded")
 			n, err := test.read(t, s)
 			if !fault.Is(err, fault.Throttled) || n > 0 {
-				t.Errorf("%d items and %v", n, err)
+				t.Errorf("got %d items and %v", n, err)
 			}
 		})
 	}
@@ -123,9 +123,9 @@ func TestDenialOfTheMarketNamesTheAction(t *testing.T) {
 	}
 }
 
-// TestShiftsOfWhatIsNotManaged checks that a cluster without a managed resource in the
+// TestUnmanagedClusterHasNoZonalShift checks that a cluster without a managed resource in the
 // controller has no zonal shift.
-func TestShiftsOfWhatIsNotManaged(t *testing.T) {
+func TestUnmanagedClusterHasNoZonalShift(t *testing.T) {
 	found, err := startCloud(t).ZonalShifts(t.Context(), "arn:aws:elasticloadbalancing:eu-west-1:1:loadbalancer/x")
 	if err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)

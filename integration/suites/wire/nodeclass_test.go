@@ -62,13 +62,13 @@ func TestNodeClassOnTheWire(t *testing.T) {
 		Asked: s.clock.Now(),
 	}
 	if done := s.ensure(t, ask); done.Problem != nil || !done.Validated || done.Invalid != nil {
-		t.Fatalf("it was said %+v", done)
+		t.Fatalf("got %+v", done)
 	}
 	if p, err := s.model.Profile(t.Context(), "web_1"); err != nil || p.Role != s.Role || p.Path != ask.Path {
-		t.Errorf("the profile is %+v (%v)", p, err)
+		t.Errorf("got profile %+v (%v)", p, err)
 	}
 	if n := len(s.model.Records()); n != 0 {
-		t.Errorf("%d instances were launched by rehearsals", n)
+		t.Errorf("dry runs launched %d instances", n)
 	}
 	s.clock.Advance(time.Minute)
 	for action, reason := range map[memcloud.Action]string{
@@ -77,19 +77,19 @@ func TestNodeClassOnTheWire(t *testing.T) {
 	} {
 		s.model.Deny(action)
 		if done := s.ensure(t, ask); !done.Validated || done.Invalid == nil || done.Invalid.Reason != reason {
-			t.Errorf("without %s it was said %+v", action, done)
+			t.Errorf("without %s got %+v", action, done)
 		}
 		s.model.Allow(action)
 		s.clock.Advance(time.Minute)
 	}
 	ask.Delete = true
 	if done := s.ensure(t, ask); !done.Deleted {
-		t.Errorf("it was said %+v", done)
+		t.Errorf("got %+v", done)
 	}
 	if _, err := s.model.Profile(t.Context(), "web_1"); err == nil {
-		t.Error("the profile is still there")
+		t.Error("the profile still exists")
 	}
 	if left, err := s.model.Templates(t.Context(), nil); err != nil || len(left) != 0 {
-		t.Errorf("templates are left: %v, %v", left, err)
+		t.Errorf("templates remain: %v, %v", left, err)
 	}
 }

@@ -72,9 +72,9 @@ func policies() map[string]policy {
 	scoped["RunInstances"] = []condition{{true, "karpenter.sh/discovery", "web"}}
 	scoped["CreateFleet"] = scoped["RunInstances"] // it launches with the caller's permissions
 	return map[string]policy{
-		"tags guard profiles and instances":      guarded,
-		"launches by templates with a tag alone": scoped,
-		"no IAM but PassRole":                    open("TerminateInstances"),
+		"profiles and instances protected by tags": guarded,
+		"launches only by templates with a tag":    scoped,
+		"no IAM but PassRole":                      open("TerminateInstances"),
 	}
 }
 
@@ -119,7 +119,7 @@ func (j *judge) weigh(ctx context.Context, form query.Form) {
 			subjects = []map[string]string{form.Tags("Tags.member")}
 		}
 		if len(subjects) == 0 {
-			j.denied[action+" of nothing"] = true
+			j.denied[action+" without a resource"] = true
 		}
 		for _, tags := range subjects {
 			if value, there := tags[c.key]; !there || c.value != "*" && value != c.value {
@@ -253,7 +253,7 @@ func (l *life) launch() string {
 	}
 	settled := obey[event.LaunchSettled](l, event.LaunchRequested{Intent: "one", IntentRef: ref, Claims: 1})
 	if len(settled.Instances) != 1 {
-		l.t.Fatalf("settled %+v", settled)
+		l.t.Fatalf("got %+v", settled)
 	}
 	return settled.Instances[0].InstanceID
 }
@@ -284,7 +284,7 @@ func (l *life) live(managed bool) {
 func (l *life) ensured(b event.NodeClassEnsure) {
 	l.t.Helper()
 	if done := obey[event.NodeClassEnsured](l, b); done.Problem != nil || done.Invalid != nil || done.Validated == b.Delete || done.Deleted != b.Delete {
-		l.t.Fatalf("it was said %+v %+v %+v", done, done.Problem, done.Invalid)
+		l.t.Fatalf("got %+v %+v %+v", done, done.Problem, done.Invalid)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 			l.model.Deny(memcloud.ListProfiles)
 			l.live(managed)
 			if _, err := l.model.Profile(t.Context(), "web_2"); err == nil {
-				t.Error("the profile of the last role is left")
+				t.Error("the profile of the former role remains")
 			}
 			want := map[string]bool{}
 			if managed {
@@ -309,15 +309,15 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 			}
 			unused := slices.DeleteFunc(slices.Sorted(maps.Keys(p)), func(action string) bool { return l.judge.called[action] })
 			if len(unused) > 0 && managed {
-				t.Errorf("never called, so not proved: %q", unused)
+				t.Errorf("the policy allows actions that were never called: %q", unused)
 			}
 		})
 	}
 }
 
 // The check detects calls that a policy would deny.
-func TestTheJudgeDenies(t *testing.T) {
-	l := startLife(t, policies()["launches by templates with a tag alone"])
+func TestPolicyCheckDenies(t *testing.T) {
+	l := startLife(t, policies()["launches only by templates with a tag"])
 	ctx := t.Context()
 	_ = l.EnsureTemplate(ctx, cloud.Template{Name: "bare", ImageID: l.ImageAMD64.ID})
 	_ = l.TryRun(ctx, cloud.RunRequest{Template: "bare", InstanceType: testType, SubnetID: l.Subnets[0].ID})
@@ -326,7 +326,7 @@ func TestTheJudgeDenies(t *testing.T) {
 	_, _ = l.ListProfiles(ctx, "/")
 	for _, want := range []string{
 		`RunInstances: karpenter.sh/discovery=""`, `CreateInstanceProfile: kubernetes.io/cluster/web="shared"`,
-		`AddRoleToInstanceProfile: karpenter.k8s.aws/ec2nodeclass=""`, "TerminateInstances of nothing", "ListInstanceProfiles",
+		`AddRoleToInstanceProfile: karpenter.k8s.aws/ec2nodeclass=""`, "TerminateInstances without a resource", "ListInstanceProfiles",
 	} {
 		if !l.judge.denied[want] {
 			t.Errorf("%s is not denied: %v", want, l.judge.denied)

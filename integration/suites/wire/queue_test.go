@@ -38,7 +38,7 @@ func TestQueueSuite(t *testing.T) {
 	})
 }
 
-func TestMissingThingsHaveHints(t *testing.T) {
+func TestMissingQueueAndBusHaveHints(t *testing.T) {
 	w := start(t)
 	q := sqsqueue.New(w.Config(), w.QueueURL("gone"), "JOIST_QUEUE_URL")
 	bus := eventbus.New(w.Config(), "gone", "JOIST_BUS")
@@ -49,11 +49,11 @@ func TestMissingThingsHaveHints(t *testing.T) {
 		"sending": q.Send(t.Context(), m), "receiving": receive, "deleting": q.Delete(t.Context(), "r"), "measuring": depth,
 	} {
 		if !fault.Is(err, fault.Missing) || !strings.Contains(fault.FindHint(err), "JOIST_QUEUE_URL") {
-			t.Errorf("%s: %v of kind %q", doing, err, fault.KindOf(err))
+			t.Errorf("%s returned %v of kind %q", doing, err, fault.KindOf(err))
 		}
 	}
 	if err := bus.Send(t.Context(), m); !fault.Is(err, fault.Missing) || !strings.Contains(fault.FindHint(err), "JOIST_BUS") {
-		t.Errorf("the bus: %v of kind %q", err, fault.KindOf(err))
+		t.Errorf("the bus returned %v of kind %q", err, fault.KindOf(err))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 	counts := w.broker.Counts()
 	for _, want := range []memqueue.Fault{memqueue.SendFailed, memqueue.DeleteFailed, memqueue.Duplicated, memqueue.Reordered} {
 		if counts[want] == 0 {
-			t.Errorf("%s never happened: %v", want, counts)
+			t.Errorf("the fault %s was never injected: %v", want, counts)
 		}
 	}
 	if err := w.broker.CheckConservation(); err != nil || len(seen) != messages {

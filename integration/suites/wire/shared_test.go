@@ -127,7 +127,7 @@ func (s *shop) work() {
 	for _, cluster := range []string{ours, theirs} {
 		f, m, ok := s.stack.Worker(cluster + "-joist-launcher")
 		if !ok || f.FunctionName != sharedFunction {
-			s.t.Fatalf("the queue of %s is read by %+v", cluster, f)
+			s.t.Fatalf("the queue of %s has the mapping %+v", cluster, f)
 		}
 		q, _ := s.broker.FindQueue(cluster + "-joist-launcher")
 		all.Go(func() {
@@ -242,10 +242,10 @@ func TestOneProcessServesTwoClusters(t *testing.T) {
 			s.strangers()
 			own := s.guard.Used()[sharedRole]
 			if did := slices.Sorted(maps.Keys(own)); !slices.Equal(did, by.own) || own["sts:AssumeRole"] != 2 {
-				t.Errorf("by its own role it did %v", own)
+				t.Errorf("with its own role the function called %v", own)
 			}
 			if denied := s.guard.Denied(); len(denied) > 0 {
-				t.Errorf("denied was %v", denied)
+				t.Errorf("denied calls: %v", denied)
 			}
 		})
 	}
@@ -263,10 +263,10 @@ func (s *shop) launches() {
 	used := s.guard.Used()
 	for _, cluster := range []string{ours, theirs} {
 		if n := s.lie(cluster + "-joist-lifecycle"); n != 1 {
-			s.t.Errorf("%d facts came to %s", n, cluster)
+			s.t.Errorf("%d events arrived in the queue of %s", n, cluster)
 		}
 		if by := used[roleOf(cluster)]; by["ec2:CreateFleet"] == 0 || by["events:PutEvents"] != 1 || by["s3:GetObject"] == 0 || by["sqs:ChangeMessageVisibility"] != 0 {
-			s.t.Errorf("for %s it did %v", cluster, by)
+			s.t.Errorf("with the role of %s the function called %v", cluster, by)
 		}
 	}
 }
@@ -284,15 +284,15 @@ func (s *shop) strangers() {
 	forged := s.intent(theirs, "forged")
 	forged.Cluster = ours
 	s.ask(forged, ours, ours, ours)
-	s.until("the strangers", func() bool {
+	s.until("the messages of the other cluster", func() bool {
 		return s.dealt(ours+"-joist-launcher") == 3 && s.lie(ours+"-joist-launcher-dead") == 1 &&
 			s.guard.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
 	})
 	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
-		s.t.Errorf("the role of %s did %v for a queue of %s, after %v", theirs, after, ours, before[roleOf(theirs)])
+		s.t.Errorf("the role of %s called %v for a queue of %s, before %v", theirs, after, ours, before[roleOf(theirs)])
 	}
 	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.lie(theirs+"-joist-launcher-dead") != 0 {
-		s.t.Errorf("%s has launched %v, and %d dead letters", theirs, got, s.lie(theirs+"-joist-launcher-dead"))
+		s.t.Errorf("%s has launched %v, and has %d dead-letter messages", theirs, got, s.lie(theirs+"-joist-launcher-dead"))
 	}
 }
 
@@ -304,7 +304,7 @@ func (s *shop) lie(name string) int {
 
 // Only a cluster's own function may assume its role, with the session name of that
 // cluster, and the role has no permissions on the other cluster.
-func TestWhoTakesAClustersRole(t *testing.T) {
+func TestWhoMayAssumeClusterRole(t *testing.T) {
 	s := openShop(t, "")
 	as := func(key string) aws.Config {
 		c := s.Config()
@@ -321,37 +321,37 @@ func TestWhoTakesAClustersRole(t *testing.T) {
 		return out.Credentials, nil
 	}
 	for name, c := range map[string][3]string{
-		"another service's function":      {"AKIDPLANNER", ours, "launcher@prod"},
-		"the other cluster's role":        {"AKIDCLUSTERS", ours, "launcher@prod"},
-		"the function under a false name": {hostKey, ours, "launcher@staging"},
+		"function of another service":     {"AKIDPLANNER", ours, "launcher@prod"},
+		"role of another cluster":         {"AKIDCLUSTERS", ours, "launcher@prod"},
+		"session name of another cluster": {hostKey, ours, "launcher@staging"},
 	} {
 		if _, err := take(c[0], c[1], c[2]); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
-			t.Errorf("%s takes the role: %v", name, err)
+			t.Errorf("%s may assume the role: %v", name, err)
 		}
 	}
 	had, err := take(hostKey, ours, "launcher@prod")
 	s.check(err)
 	ec2 := ec2cloud.New(as(*had.AccessKeyId))
 	if err := ec2.EnsureTemplate(t.Context(), s.intent(ours, "own").Templates[0]); err != nil {
-		t.Errorf("its own cluster's: %v", err)
+		t.Errorf("on its own cluster: %v", err)
 	}
 	if err := ec2.EnsureTemplate(t.Context(), s.intent(theirs, "other").Templates[0]); !fault.Is(err, fault.Denied) {
-		t.Errorf("the other cluster's: %v", err)
+		t.Errorf("on the other cluster: %v", err)
 	}
 }
 
 // A role that cannot be assumed stops only its own cluster's messages, until the role is
 // repaired.
-func TestABrokenRoleStopsItsClusterAlone(t *testing.T) {
+func TestBrokenRoleStopsOnlyItsCluster(t *testing.T) {
 	s := openShop(t, theirs)
 	s.work()
 	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
-	s.until("the refusal", func() bool { return len(s.guard.Denied()) > 0 })
+	s.until("the denied call", func() bool { return len(s.guard.Denied()) > 0 })
 	s.ask(s.intent(ours, "one"), ours, ours, ours)
 	s.until("the other cluster's launch", func() bool { return slices.Equal(s.launched(ours), []string{"one"}) })
 	if denied := s.guard.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.dealt(theirs+"-joist-launcher") != 0 {
-		t.Errorf("denied is %v, and %d messages were given up", denied, s.dealt(theirs+"-joist-launcher"))
+		t.Errorf("denied calls: %v; %d messages were deleted or moved", denied, s.dealt(theirs+"-joist-launcher"))
 	}
 	s.guard.Know(s.rights.Roles)
-	s.until("the launch after all", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
+	s.until("the launch after the repair", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
 }

@@ -101,15 +101,15 @@ func (w *told) stories(typ event.Type, subject string) []string {
 // From pending pods to tagged instances, and from a notice to the end of its instance,
 // all messages have the same trace id, including those that a reconcile sends without an
 // incoming message.
-func TestEveryHopIsInItsStory(t *testing.T) {
+func TestMessagesHaveTraceOfTheirCause(t *testing.T) {
 	w := tell(t, embedded.Options{})
-	w.until("the node class", func() bool {
+	w.until("the node class to be ready", func() bool {
 		return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
 			return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 		}) == 1
 	})
 	w.scale(5)
-	w.until("the pods", func() bool { return w.running() == 5 && len(w.stories(event.TagRequestedType, "")) > 0 })
+	w.until("the pods to run and the instances to be tagged", func() bool { return w.running() == 5 && len(w.stories(event.TagRequestedType, "")) > 0 })
 	asked := w.stories(event.PodsUnschedulableType, "")
 	for _, typ := range []event.Type{event.PlanMadeType, event.LaunchRequestedType, event.LaunchSettledType, event.TagRequestedType} {
 		stories := w.stories(typ, "")
@@ -118,22 +118,22 @@ func TestEveryHopIsInItsStory(t *testing.T) {
 		}
 		for _, story := range stories {
 			if !slices.Contains(asked, story) {
-				t.Errorf("%s is of the story %s, and pods that waited began %v", typ, story, asked)
+				t.Errorf("%s has the trace %s, the batches have the traces %v", typ, story, asked)
 			}
 		}
 	}
 	victim := w.takeBack()
-	w.until("the instance to go", func() bool {
+	w.until("the interrupted instance to be terminated", func() bool {
 		r, _ := w.Cloud.Record(victim)
 		return !r.Gone.IsZero() && w.running() == 5
 	})
 	noticed, ended := w.stories(event.NodeNoticedType, "instance/"+victim), w.stories(event.TerminateRequestedType, "instance/"+victim)
 	if len(noticed) == 0 || len(ended) == 0 {
-		t.Fatalf("noticed in %v, ended in %v", noticed, ended)
+		t.Fatalf("noticed in the traces %v, terminated in %v", noticed, ended)
 	}
 	for _, story := range ended {
 		if !slices.Contains(noticed, story) {
-			t.Errorf("the instance is ended in the story %s, and was noticed in %v", story, noticed)
+			t.Errorf("the termination has the trace %s, the notice %v", story, noticed)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (w *traced) whole(begins string, then ...string) span {
 		}
 		why = then[missing] + " is missing below " + top.String() + ":\n" + w.trace(top.trace)
 	}
-	w.t.Fatalf("no %q leads to all of %q: %s", begins, then, why)
+	w.t.Fatalf("no span %q leads to all of %q: %s", begins, then, why)
 	return span{}
 }
 
@@ -101,11 +101,11 @@ var (
 // and end with changes that only a reconcile observes. So does the trace of a disruption.
 // Work for several traces is linked to them. All this also holds if services are killed
 // in between.
-func TestOneTraceFromBeginningToEnd(t *testing.T) {
-	for name, die := range map[string][]string{"in one life": nil, "lifecycle dies": {"lifecycle"}, "all die": {"watcher", "lifecycle", "planner", "launcher", "interruption"}} {
+func TestOneTraceFromStartToEnd(t *testing.T) {
+	for name, die := range map[string][]string{"without a restart": nil, "restart of lifecycle": {"lifecycle"}, "restart of all services": {"watcher", "lifecycle", "planner", "launcher", "interruption"}} {
 		t.Run(name, func(t *testing.T) {
 			w := trace(t)
-			w.until("the node class", func() bool {
+			w.until("the node class to be ready", func() bool {
 				return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
 					return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 				}) == 1
@@ -115,7 +115,7 @@ func TestOneTraceFromBeginningToEnd(t *testing.T) {
 				w.heard(at)
 				w.restart(die...)
 			}
-			w.until("the pods", func() bool { return w.running() == 5 })
+			w.until("the pods to run", func() bool { return w.running() == 5 })
 			w.heard("pods running")
 			w.heard("node initialized")
 			w.whole("pods pending", launchHops...)
@@ -123,7 +123,7 @@ func TestOneTraceFromBeginningToEnd(t *testing.T) {
 			victim := w.takeBack()
 			w.heard("process node.noticed.v1")
 			w.restart(die...)
-			w.until("the instance to go", func() bool {
+			w.until("the interrupted instance to be terminated", func() bool {
 				r, _ := w.Cloud.Record(victim)
 				return !r.Gone.IsZero() && w.running() == 5
 			})
@@ -131,16 +131,16 @@ func TestOneTraceFromBeginningToEnd(t *testing.T) {
 			notice := w.whole("notice spot-interruption", noticeHops...)
 			w.whole("notice of the end", "process instance.gone.v1")
 			if end := w.named("notice of the end")[0]; end.trace != notice.trace {
-				t.Errorf("the notice is in trace %s, and the end in %s", notice.trace, end.trace)
+				t.Errorf("the notice is in trace %s, the instance's termination in %s", notice.trace, end.trace)
 			}
 			w.linked("process batch", notice)
 			w.linked("pods pending", notice)
 			w.scale(0)
-			w.until("the nodes to go", func() bool { return w.count(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
+			w.until("the nodes to be removed", func() bool { return w.count(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
 			w.flush()
 			w.whole("process cluster.snapshot.v1", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
 			if orphans := w.orphans(); len(orphans) > 0 {
-				t.Errorf("nobody told the parents of %q", orphans)
+				t.Errorf("spans with a missing parent: %q", orphans)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func (w *told) takeBack() string {
 		}
 	}
 	if !w.Cloud.InterruptSpot(victim) {
-		w.t.Fatalf("%q is not taken back", victim)
+		w.t.Fatalf("%q cannot be interrupted", victim)
 	}
 	return victim
 }
