@@ -15,12 +15,12 @@ var (
 func (c *Config) checkNetwork() error {
 	for _, id := range c.Subnets {
 		if !subnetID.MatchString(id) {
-			return newError("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "%q is no id of a subnet", id)
+			return newError("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "invalid subnet id %q", id)
 		}
 	}
 	for _, id := range c.SecurityGroups {
 		if !groupID.MatchString(id) {
-			return newError("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
+			return newError("give ids with commas between them: securityGroups=sg-0c1d2e3f", "invalid security group id %q", id)
 		}
 	}
 	return nil
@@ -36,13 +36,13 @@ func (c *Config) checkCharts() error {
 	case !c.Charts.Install:
 		return nil
 	case len(c.Clusters) > 1:
-		return newError("leave it out, and run each cluster's HelmCommand", "installCharts is of a stack with one cluster, and this has %d", len(c.Clusters))
+		return newError("leave it out, and run each cluster's HelmCommand", "installCharts requires a stack with one cluster; this one has %d", len(c.Clusters))
 	case c.Charts.Images == "":
-		return newError("say where the images are: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts needs images, and none are published yet")
+		return newError("give the registry of the images: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts requires images, because none are published yet")
 	case !kubectlRole.MatchString(c.Charts.KubectlRole):
-		return newError("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts needs kubectlRole, which is %q", c.Charts.KubectlRole)
+		return newError("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts requires kubectlRole, which is %q", c.Charts.KubectlRole)
 	case !kubectlLayer.MatchString(c.Charts.KubectlLayer):
-		return newError("give the ARN of a version of a Lambda layer with kubectl and helm, as AWS's asset lambda-layer-kubectl makes one", "installCharts needs kubectlLayer, which is %q", c.Charts.KubectlLayer)
+		return newError("give the ARN of a version of a Lambda layer with kubectl and helm, such as AWS's asset lambda-layer-kubectl", "installCharts requires kubectlLayer, which is %q", c.Charts.KubectlLayer)
 	}
 	return nil
 }
@@ -61,13 +61,13 @@ const longestRegion = 14
 func (c *Config) checkNames() error {
 	switch {
 	case !stackName.MatchString(c.StackName):
-		return newError("use letters, digits and hyphens, beginning with a letter: stackName=Joist-prod", "%q is no name of a stack", c.StackName)
+		return newError("use letters, digits and hyphens, beginning with a letter: stackName=Joist-prod", "invalid stack name %q", c.StackName)
 	case c.Account != "" && !account.MatchString(c.Account):
-		return newError("give the twelve digits that `aws sts get-caller-identity` prints", "%q is no AWS account", c.Account)
+		return newError("give the twelve digits that `aws sts get-caller-identity` prints", "invalid AWS account %q", c.Account)
 	case c.AlarmTopic != "" && !topicARN.MatchString(c.AlarmTopic):
-		return newError("give the topic's ARN", "alarmTopic %q is no ARN of an SNS topic", c.AlarmTopic)
+		return newError("give the topic's ARN", "alarmTopic %q is not the ARN of an SNS topic", c.AlarmTopic)
 	case c.Bucket != "" && !bucketName.MatchString(c.Bucket):
-		return newError("use 3 to 63 lower-case letters, digits and hyphens", "%q is no name of a bucket", c.Bucket)
+		return newError("use 3 to 63 lower-case letters, digits and hyphens", "invalid bucket name %q", c.Bucket)
 	case c.Bucket != "":
 		return nil
 	}
@@ -77,11 +77,11 @@ func (c *Config) checkNames() error {
 		region = len(c.Region)
 	}
 	if length := len("joist-") + len(owner) + len("-123456789012-") + region; length > 63 {
-		return newError("name the bucket yourself: bucket=joist-"+strings.ToLower(owner[:min(len(owner), 12)])+"-123456789012",
-			"the bucket of %q would have %d characters, and 63 are allowed", owner, length)
+		return newError("set the bucket's name: bucket=joist-"+strings.ToLower(owner[:min(len(owner), 12)])+"-123456789012",
+			"the bucket of %q would have a name of %d characters; at most 63 are allowed", owner, length)
 	}
 	if !bucketName.MatchString("joist-" + owner + "-1") {
-		return newError("name the bucket yourself: bucket=joist-123456789012", "%q cannot be part of a bucket's name, which has lower-case letters, digits and hyphens only", owner)
+		return newError("set the bucket's name: bucket=joist-123456789012", "%q cannot be in a bucket's name, which has only lower-case letters, digits and hyphens", owner)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (c *Config) checkDuplicates() error {
 	owners := map[string]string{}
 	for _, cluster := range c.Clusters {
 		// IAM compares names without case.
-		resources := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + strings.ToLower(cluster.Plan.Prefix): "give each a namePrefix of its own"}
+		resources := map[string]string{"cluster " + cluster.Name: "list it once", "prefix " + strings.ToLower(cluster.Plan.Prefix): "give each a namePrefix of its own"}
 		for _, q := range cluster.Plan.Queues {
 			resources["queue "+q.Name] = "give each an interruptionQueue of its own: a queue has one reader"
 		}
@@ -108,7 +108,7 @@ func (c *Config) checkDuplicates() error {
 		}
 		for _, thing := range slices.Sorted(maps.Keys(resources)) {
 			if other, taken := owners[thing]; taken {
-				return newError(resources[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
+				return newError(resources[thing], "the %s belongs to both %s and %s", thing, other, cluster.Name)
 			}
 		}
 		for thing := range resources {

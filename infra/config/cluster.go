@@ -59,7 +59,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		return c, newError("give the name of the EKS cluster, as `aws eks list-clusters` prints it: --context clusterName=prod", "%sclusterName is missing", r.at)
 	}
 	if podIdentity && c.OIDCProvider != "" {
-		return c, newError("give one of them", "%s has both podIdentity and oidcProvider", c.Name)
+		return c, newError("set only one of them", "%s has both podIdentity and oidcProvider", c.Name)
 	}
 	if err := c.adoptSetup(adopt, &queue); err != nil {
 		return c, err
@@ -92,11 +92,11 @@ func (c *Cluster) adoptSetup(setup string, queue *string) error {
 		}
 	case terraform:
 		if *queue == "" || c.Node.Role == "" {
-			return newError("give both, as in interruptionQueue=Karpenter-"+c.Name+"-SpotInterruptionQueue and nodeRole=KarpenterNodeRole-"+c.Name,
-				"half of %s's Terraform set-up would be adopted: interruptionQueue is %q and nodeRole is %q", c.Name, *queue, c.Node.Role)
+			return newError("set both, for example interruptionQueue=Karpenter-"+c.Name+"-SpotInterruptionQueue and nodeRole=KarpenterNodeRole-"+c.Name,
+				"%s would adopt an incomplete Terraform set-up: interruptionQueue is %q and nodeRole is %q", c.Name, *queue, c.Node.Role)
 		}
 	default:
-		return newError("give cloudformation or terraform, or leave it out", "%s cannot adopt %q", c.Name, setup)
+		return newError("use cloudformation or terraform, or leave it out", "%s cannot adopt %q", c.Name, setup)
 	}
 	if c.Node.Access == "" {
 		c.Node.Access = ExistingAccess
@@ -134,8 +134,8 @@ func (c *Cluster) checkQueue() error {
 	q, _ := c.Plan.Queue("interruption")
 	if !q.Existing {
 		if c.Queue.Policy || len(c.Queue.Rules) > 0 || c.Queue.Visibility != 0 {
-			return newError("give interruptionQueue, the name of that queue, or leave existingQueuePolicy, existingRules and queueVisibility out",
-				"half of %s's set-up would be adopted: what its queue of interruptions has is given, and the queue is not", c.Name)
+			return newError("give interruptionQueue, the name of that queue, or leave out existingQueuePolicy, existingRules and queueVisibility",
+				"%s would adopt an incomplete set-up: settings of its interruption queue are given without the queue", c.Name)
 		}
 		return nil
 	}
@@ -149,12 +149,12 @@ func (c *Cluster) checkQueue() error {
 		}
 	}
 	if len(c.Queue.Rules) > 0 && !c.Queue.Policy {
-		return newError("say existingQueuePolicy=true if EventBridge may send to it; else leave existingRules out, and the stack makes both",
-			"half of %s's set-up would be adopted: rules send to %s, and no policy lets them", c.Name, q.Name)
+		return newError("set existingQueuePolicy=true if EventBridge may send to it; otherwise leave out existingRules, and the stack creates both",
+			"%s would adopt an incomplete set-up: rules send to %s, but no policy allows them to", c.Name, q.Name)
 	}
 	if c.Queue.Visibility < defaultVisibility || c.Queue.Visibility > 12*time.Hour {
-		return newError("raise the queue's visibility timeout to at least 30 s, and say so: queueVisibility=30s",
-			"%s: messages of %s are hidden for %s, in which the function cannot end", c.Name, q.Name, c.Queue.Visibility)
+		return newError("raise the queue's visibility timeout to at least 30 s, and set queueVisibility=30s",
+			"%s: the visibility timeout of %s is %s, which is too short for the function", c.Name, q.Name, c.Queue.Visibility)
 	}
 	return nil
 }
@@ -162,15 +162,15 @@ func (c *Cluster) checkQueue() error {
 func (c *Cluster) checkNode() error {
 	switch {
 	case c.Node.ProfileExisting && !c.Node.Existing:
-		return newError("give the role that the profile has: nodeRole="+c.karpenterName("KarpenterNodeRole-", 64),
-			"half of %s's set-up would be adopted: instanceProfile is %s, and its role is not given", c.Name, c.Node.Profile)
+		return newError("give the role of the profile: nodeRole="+c.karpenterName("KarpenterNodeRole-", 64),
+			"%s would adopt an incomplete set-up: instanceProfile is %s, and its role is not given", c.Name, c.Node.Profile)
 	case strings.Contains(c.Node.Role, ":") || strings.Contains(c.Node.Role, "/"):
 		return newError("give the role's name, without ARN and path", "%s: nodeRole is %q", c.Name, c.Node.Role)
 	case !roleName.MatchString(c.Node.Role):
 		return newError("give namePrefix=<a shorter one>, or nodeRole=<an existing one>",
-			"%s: %q is no name of a role: it has 1 to 64 letters, digits and +=,.@-_", c.Name, c.Node.Role)
+			"%s: invalid role name %q (use 1 to 64 letters, digits and +=,.@-_)", c.Name, c.Node.Role)
 	case !profileName.MatchString(c.Node.Profile):
-		return newError("give the profile's name, without ARN and path", "%s: %q is no name of an instance profile", c.Name, c.Node.Profile)
+		return newError("give the profile's name, without ARN and path", "%s: invalid instance profile name %q", c.Name, c.Node.Profile)
 	case slices.ContainsFunc(c.Node.Snapshots, func(id string) bool { return !snapshotID.MatchString(id) }):
 		return newError("give ids such as snap-0123456789abcdef0, or leave it out and tag the snapshots", "%s: snapshots has %q", c.Name, c.Node.Snapshots)
 	case !slices.Contains([]Profiles{ByRole, ByInstanceProfile}, c.Node.Profiles):
@@ -184,10 +184,10 @@ func (c *Cluster) checkNode() error {
 func (c *Cluster) checkNames() error {
 	switch {
 	case !namespaceName.MatchString(c.Namespace):
-		return newError("give a namespace as Kubernetes names them: namespace=joist", "%s: %q is no namespace", c.Name, c.Namespace)
+		return newError("give a namespace as Kubernetes names them: namespace=joist", "%s: invalid namespace %q", c.Name, c.Namespace)
 	case c.OIDCProvider != "" && !providerARN.MatchString(c.OIDCProvider):
 		return newError("give the provider's ARN, as `aws iam list-open-id-connect-providers` prints it, or leave it out for Pod Identity",
-			"%s: oidcProvider %q is no ARN of an OIDC provider", c.Name, c.OIDCProvider)
+			"%s: oidcProvider %q is not the ARN of an OIDC provider", c.Name, c.OIDCProvider)
 	}
 	return nil
 }

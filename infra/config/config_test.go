@@ -47,7 +47,7 @@ func TestFunctionMemory(t *testing.T) {
 	c := mustRead(t, contextValues{"clusterName": "prod"})
 	for service := range config.Sizes {
 		if got := c.SizeOf(service).Memory; got > 3008 {
-			t.Errorf("%s asks for %v MB, and a new account allows 3,008", service, got)
+			t.Errorf("the default memory of %s is %v MB, a new account allows 3,008", service, got)
 		}
 	}
 	c = mustRead(t, contextValues{"clusterName": "prod", "functionMemory": "planner=3538,disruption=1769"})
@@ -59,7 +59,7 @@ func TestFunctionMemory(t *testing.T) {
 }
 
 // For each Karpenter set-up, the stack knows the existing resources and creates the rest.
-func TestAdopt(t *testing.T) {
+func TestAdoptedResources(t *testing.T) {
 	cloudFormation := mustRead(t, contextValues{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
 	if q, _ := cloudFormation.Plan.Queue("interruption"); q.Name != "prod" || !q.Existing {
 		t.Errorf("queue %+v", q)
@@ -106,7 +106,7 @@ func TestManyClusters(t *testing.T) {
 
 // By default each cluster has its own functions. Shared functions still permit settings
 // that differ between clusters.
-func TestSharedFunctions(t *testing.T) {
+func TestSharedFunctionSettings(t *testing.T) {
 	own := mustRead(t, contextValues{"clusters": "prod,staging"})
 	if own.SharedFunctions || own.Clusters[1].Plan.FunctionName("planner") != "staging-joist-planner" {
 		t.Errorf("%+v", own)
@@ -121,7 +121,7 @@ func TestSharedFunctions(t *testing.T) {
 }
 
 // If the cluster's name is too long for IAM, names use the prefix instead.
-func TestLongNames(t *testing.T) {
+func TestLongClusterNames(t *testing.T) {
 	long := strings.Repeat("c", 60)
 	c := mustRead(t, contextValues{"clusterName": long, "namePrefix": "short"})
 	if k := c.Clusters[0]; k.Node.Role != "KarpenterNodeRole-short" || k.Node.Profile != "KarpenterNodeInstanceProfile-"+long || c.SharedPrefix() != "short" {
@@ -139,84 +139,84 @@ func TestInvalidConfig(t *testing.T) {
 		context contextValues
 		says    string
 	}{
-		"nothing":                  {contextValues{}, "--context clusterName=prod"},
-		"a blank name":             {contextValues{"clusterName": " "}, "clusterName is missing"},
-		"an odd name":              {contextValues{"clusterName": "my cluster"}, "list-clusters"},
-		"a long name":              {contextValues{"clusterName": strings.Repeat("c", 43)}, "namePrefix"},
-		"a name too long for S3":   {contextValues{"clusterName": strings.Repeat("c", 40)}, "bucket=joist-"},
-		"a name not for S3":        {contextValues{"clusterName": "Prod_1"}, "lower-case"},
-		"a number for a name":      {contextValues{"clusterName": 7}, "give a text"},
-		"a bucket":                 {with(contextValues{"bucket": "UPPER"}), "no name of a bucket"},
-		"a partition":              {with(contextValues{"partition": "aws-iso"}), "not supported"},
-		"a region":                 {with(contextValues{"region": "us-iso-east-1"}), "no partition that Joist knows"},
-		"a region elsewhere":       {with(contextValues{"region": "cn-north-1", "partition": "aws"}), "leave partition out"},
-		"a stack's name":           {with(contextValues{"stackName": "my_stack"}), "no name of a stack"},
-		"an account":               {with(contextValues{"account": "12"}), "twelve digits"},
-		"a topic":                  {with(contextValues{"alarmTopic": "page-me"}), "SNS topic"},
-		"subnets alone":            {with(contextValues{"subnets": "subnet-0a1b2c3d"}), "securityGroups"},
-		"a subnet":                 {with(contextValues{"subnets": "private", "securityGroups": "sg-0c1d2e3f"}), "no id of a subnet"},
-		"a security group":         {with(contextValues{"subnets": "subnet-0a1b2c3d", "securityGroups": "nodes"}), "no id of a security group"},
-		"a set-up":                 {with(contextValues{"adopt": "pulumi"}), "cloudformation or terraform"},
-		"half a Terraform":         {with(contextValues{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "half of prod"},
-		"the other half":           {with(contextValues{"adopt": "terraform", "interruptionQueue": "q"}), "half of prod"},
-		"rules without a queue":    {with(contextValues{"existingRules": "RebalanceRule"}), "half of prod"},
-		"a policy without a queue": {with(contextValues{"existingQueuePolicy": "true"}), "half of prod"},
-		"rules without a policy":   {with(contextValues{"interruptionQueue": "q", "existingRules": "RebalanceRule"}), "existingQueuePolicy=true"},
-		"an unknown rule":          {with(contextValues{"interruptionQueue": "q", "existingQueuePolicy": true, "existingRules": "R"}), "CapacityReservationInterruptionRule"},
-		"a short visibility":       {with(contextValues{"interruptionQueue": "q", "queueVisibility": "5s"}), "at least 30 s"},
-		"an odd reservation":       {with(contextValues{"reservedConcurrency": "launcher=many"}), "interruption=10"},
-		"a reservation of nobody":  {with(contextValues{"reservedConcurrency": "watcher=10"}), "catalog, disruption, interruption"},
-		"a small reservation":      {with(contextValues{"reservedConcurrency": "interruption=9"}), "at least 10"},
-		"a small shared one":       {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "joist", "reservedConcurrency": "interruption=19"}, "at least 20"},
-		"an odd visibility":        {with(contextValues{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
-		"a profile without a role": {with(contextValues{"instanceProfile": "p"}), "its role is not given"},
-		"a role's ARN":             {with(contextValues{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
-		"profiles":                 {with(contextValues{"nodeProfiles": "mine"}), "spec.instanceProfile"},
-		"access":                   {with(contextValues{"nodeAccess": "all"}), "accessEntry"},
-		"a namespace":              {with(contextValues{"namespace": "My"}), "no namespace"},
-		"a provider":               {with(contextValues{"oidcProvider": "https://oidc.eks"}), "list-open-id-connect-providers"},
-		"both identities":          {with(contextValues{"oidcProvider": "arn:aws:iam::123456789012:oidc-provider/x", "podIdentity": true}), "both podIdentity"},
-		"charts without images":    {with(contextValues{"installCharts": "true"}), "images="},
-		"charts without a role":    {with(contextValues{"installCharts": "true", "images": "x"}), "kubectlRole"},
-		"charts without a layer":   {with(contextValues{"installCharts": "true", "images": "x", "kubectlRole": "arn:aws:iam::111122223333:role/x"}), "kubectlLayer"},
-		"charts of many":           {contextValues{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
-		"an unknown variable":      {with(contextValues{"environment": "LOGLEVEL=debug"}), "which nothing reads"},
-		"a value":                  {with(contextValues{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
-		"a variable of ours":       {with(contextValues{"environment": map[string]any{"JOIST_BUS": "x"}}), "says itself"},
-		"a place of metrics":       {with(contextValues{"cloudWatchMetrics": "agent:25888"}), "stdout"},
-		"no pair":                  {with(contextValues{"environment": "LOG_LEVEL"}), "NAME=value"},
-		"a flag":                   {with(contextValues{"installCharts": "yes"}), "true or false"},
-		"a queue's URL":            {with(contextValues{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
-		"both lists":               {with(contextValues{"clusters": "a,b"}), "both clusterName and clusters"},
-		"no clusters":              {contextValues{"clusters": ""}, "clusters is empty"},
-		"functions of one":         {with(contextValues{"sharedFunctions": true}), "clusters=prod,staging"},
-		"functions of no name":     {contextValues{"clusters": "a,b", "sharedFunctions": true}, "another name in each region"},
-		"a role of ours":           {with(contextValues{"environment": "JOIST_ROLE_ARN=x"}), "says itself"},
-		"a long stack's name":      {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
-		"a cluster's own name":     {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
-		"its name to IAM":          {contextValues{"clusters": "a,B", "sharedFunctions": true, "stackName": "b"}, "that no cluster has"},
-		"a name twice to IAM":      {contextValues{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
-		"functions of two minds": {contextValues{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
-			`LOG_LEVEL is of the functions, which all clusters share: it is "debug" for a and "" for b`},
-		"memory of no function":  {with(contextValues{"functionMemory": "watcher=512"}), "which is no function"},
-		"too little memory":      {with(contextValues{"functionMemory": "planner=64"}), "Lambda takes 128 to 10240"},
-		"too much memory":        {with(contextValues{"functionMemory": "planner=10241"}), "Lambda takes 128 to 10240"},
-		"memory in words":        {with(contextValues{"functionMemory": "planner=3GB"}), "functionMemory=planner=3538"},
-		"a snapshot by its name": {with(contextValues{"snapshots": "images"}), "snap-0123456789abcdef0"},
-		"a cluster twice":        {contextValues{"clusters": "prod,prod"}, "both of prod and of prod"},
+		"nothing":                                         {contextValues{}, "--context clusterName=prod"},
+		"a blank name":                                    {contextValues{"clusterName": " "}, "clusterName is missing"},
+		"an invalid name":                                 {contextValues{"clusterName": "my cluster"}, "list-clusters"},
+		"a long name":                                     {contextValues{"clusterName": strings.Repeat("c", 43)}, "namePrefix"},
+		"a name that is too long for S3":                  {contextValues{"clusterName": strings.Repeat("c", 40)}, "bucket=joist-"},
+		"a name that is invalid for S3":                   {contextValues{"clusterName": "Prod_1"}, "lower-case"},
+		"a number as name":                                {contextValues{"clusterName": 7}, "give a text"},
+		"a bucket":                                        {with(contextValues{"bucket": "UPPER"}), "invalid bucket name"},
+		"a partition":                                     {with(contextValues{"partition": "aws-iso"}), "not supported"},
+		"a region":                                        {with(contextValues{"region": "us-iso-east-1"}), "in an unknown partition"},
+		"a region of another partition":                   {with(contextValues{"region": "cn-north-1", "partition": "aws"}), "leave partition out"},
+		"a stack's name":                                  {with(contextValues{"stackName": "my_stack"}), "invalid stack name"},
+		"an account":                                      {with(contextValues{"account": "12"}), "twelve digits"},
+		"a topic":                                         {with(contextValues{"alarmTopic": "page-me"}), "SNS topic"},
+		"subnets without security groups":                 {with(contextValues{"subnets": "subnet-0a1b2c3d"}), "securityGroups"},
+		"a subnet":                                        {with(contextValues{"subnets": "private", "securityGroups": "sg-0c1d2e3f"}), "invalid subnet id"},
+		"a security group":                                {with(contextValues{"subnets": "subnet-0a1b2c3d", "securityGroups": "nodes"}), "invalid security group id"},
+		"a set-up":                                        {with(contextValues{"adopt": "pulumi"}), "cloudformation or terraform"},
+		"Terraform without a queue":                       {with(contextValues{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "prod would adopt an incomplete"},
+		"Terraform without a role":                        {with(contextValues{"adopt": "terraform", "interruptionQueue": "q"}), "prod would adopt an incomplete"},
+		"rules without a queue":                           {with(contextValues{"existingRules": "RebalanceRule"}), "prod would adopt an incomplete"},
+		"a policy without a queue":                        {with(contextValues{"existingQueuePolicy": "true"}), "prod would adopt an incomplete"},
+		"rules without a policy":                          {with(contextValues{"interruptionQueue": "q", "existingRules": "RebalanceRule"}), "existingQueuePolicy=true"},
+		"an unknown rule":                                 {with(contextValues{"interruptionQueue": "q", "existingQueuePolicy": true, "existingRules": "R"}), "CapacityReservationInterruptionRule"},
+		"a short visibility timeout":                      {with(contextValues{"interruptionQueue": "q", "queueVisibility": "5s"}), "at least 30 s"},
+		"an invalid reservation":                          {with(contextValues{"reservedConcurrency": "launcher=many"}), "interruption=10"},
+		"a reservation of an unknown function":            {with(contextValues{"reservedConcurrency": "watcher=10"}), "catalog, disruption, interruption"},
+		"a reservation that is too small":                 {with(contextValues{"reservedConcurrency": "interruption=9"}), "at least 10"},
+		"a shared reservation that is too small":          {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "joist", "reservedConcurrency": "interruption=19"}, "at least 20"},
+		"an invalid visibility timeout":                   {with(contextValues{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
+		"a profile without a role":                        {with(contextValues{"instanceProfile": "p"}), "its role is not given"},
+		"a role's ARN":                                    {with(contextValues{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
+		"profiles":                                        {with(contextValues{"nodeProfiles": "mine"}), "spec.instanceProfile"},
+		"access":                                          {with(contextValues{"nodeAccess": "all"}), "accessEntry"},
+		"a namespace":                                     {with(contextValues{"namespace": "My"}), "invalid namespace"},
+		"a provider":                                      {with(contextValues{"oidcProvider": "https://oidc.eks"}), "list-open-id-connect-providers"},
+		"podIdentity and a provider":                      {with(contextValues{"oidcProvider": "arn:aws:iam::123456789012:oidc-provider/x", "podIdentity": true}), "both podIdentity"},
+		"charts without images":                           {with(contextValues{"installCharts": "true"}), "images="},
+		"charts without a role":                           {with(contextValues{"installCharts": "true", "images": "x"}), "kubectlRole"},
+		"charts without a layer":                          {with(contextValues{"installCharts": "true", "images": "x", "kubectlRole": "arn:aws:iam::111122223333:role/x"}), "kubectlLayer"},
+		"charts of two clusters":                          {contextValues{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
+		"an unknown variable":                             {with(contextValues{"environment": "LOGLEVEL=debug"}), "which no service reads"},
+		"a value":                                         {with(contextValues{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
+		"a variable that the stack sets":                  {with(contextValues{"environment": map[string]any{"JOIST_BUS": "x"}}), "sets itself"},
+		"an address of metrics without tcp":               {with(contextValues{"cloudWatchMetrics": "agent:25888"}), "stdout"},
+		"a variable without a value":                      {with(contextValues{"environment": "LOG_LEVEL"}), "NAME=value"},
+		"a flag":                                          {with(contextValues{"installCharts": "yes"}), "true or false"},
+		"a queue's URL":                                   {with(contextValues{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
+		"a cluster and a list of clusters":                {with(contextValues{"clusters": "a,b"}), "both clusterName and clusters"},
+		"no clusters":                                     {contextValues{"clusters": ""}, "clusters is empty"},
+		"shared functions of one cluster":                 {with(contextValues{"sharedFunctions": true}), "clusters=prod,staging"},
+		"shared functions without a stack name":           {contextValues{"clusters": "a,b", "sharedFunctions": true}, "another name in each region"},
+		"a role variable that the stack sets":             {with(contextValues{"environment": "JOIST_ROLE_ARN=x"}), "sets itself"},
+		"a long stack name":                               {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
+		"a stack name that a cluster has":                 {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
+		"a stack name that a cluster has in another case": {contextValues{"clusters": "a,B", "sharedFunctions": true, "stackName": "b"}, "that no cluster has"},
+		"two cluster names that differ in case":           {contextValues{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
+		"shared functions with two log levels": {contextValues{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
+			`LOG_LEVEL applies to functions that all clusters share: it is "debug" for a and "" for b`},
+		"memory of an unknown function": {with(contextValues{"functionMemory": "watcher=512"}), "has the unknown function"},
+		"too little memory":             {with(contextValues{"functionMemory": "planner=64"}), "Lambda allows 128 to 10240"},
+		"too much memory":               {with(contextValues{"functionMemory": "planner=10241"}), "Lambda allows 128 to 10240"},
+		"memory with a unit":            {with(contextValues{"functionMemory": "planner=3GB"}), "functionMemory=planner=3538"},
+		"a snapshot by its name":        {with(contextValues{"snapshots": "images"}), "snap-0123456789abcdef0"},
+		"a cluster twice":               {contextValues{"clusters": "prod,prod"}, "belongs to both prod and prod"},
 		"a queue twice": {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
 			"one reader"},
-		"a queue of another": {contextValues{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},
+		"a queue of another cluster": {contextValues{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},
 		"a prefix twice": {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "namePrefix": "x"}, map[string]any{"clusterName": "b", "namePrefix": "x"}}},
 			"namePrefix of its own"},
-		"an unknown key":       {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "rolle": "x"}}}, `"rolle"`},
-		"a key of whom":        {contextValues{"clusters": "a,b", "nodeRole": "x"}, "whose it is"},
-		"a number in clusters": {contextValues{"clusters": []any{7}}, "neither a name nor an object"},
+		"an unknown key":            {contextValues{"clusters": []any{map[string]any{"clusterName": "a", "rolle": "x"}}}, `"rolle"`},
+		"a key without its cluster": {contextValues{"clusters": "a,b", "nodeRole": "x"}, "its cluster is unknown"},
+		"a number in clusters":      {contextValues{"clusters": []any{7}}, "neither a name nor an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readConfig(test.context)
 			if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+" "+fault.FindHint(err), test.says) {
-				t.Errorf("%v (%s) does not say %q", err, fault.FindHint(err), test.says)
+				t.Errorf("%v (%s) does not contain %q", err, fault.FindHint(err), test.says)
 			}
 		})
 	}

@@ -19,9 +19,9 @@ func (c *Cluster) checkEnvironment() error {
 		known := slices.ContainsFunc(settings.Variables, func(v settings.Variable) bool { return v.Name == name })
 		switch {
 		case slices.Contains(SetByStack, name):
-			return newError("leave it out", "%s: environment has %s, which the stack says itself", c.Name, name)
+			return newError("leave it out", "%s: environment has %s, which the stack sets itself", c.Name, name)
 		case !known:
-			return newError("joist-launcher --help and the others list their variables", "%s: environment has %s, which nothing reads", c.Name, name)
+			return newError("run joist-launcher --help and the others to list their variables", "%s: environment has %s, which no service reads", c.Name, name)
 		}
 	}
 	_, err := settings.Read(func(name string) (string, bool) {
@@ -29,7 +29,7 @@ func (c *Cluster) checkEnvironment() error {
 		return value, ok
 	})
 	if err != nil {
-		return newError("joist-launcher --help and the others explain their variables", "%s: environment: %v", c.Name, err)
+		return newError("run joist-launcher --help and the others to list their variables", "%s: environment: %v", c.Name, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ var (
 func Keys() []string { return slices.Concat(stackKeys, clusterKeys) }
 
 func newError(remedy, format string, args ...any) error {
-	return fault.F("reading what the stack is to be", fault.Invalid, format, args...).WithHint("%s", remedy)
+	return fault.F("reading the stack's configuration", fault.Invalid, format, args...).WithHint("%s", remedy)
 }
 
 // Read reads a Config from the context. get returns the value of a key, or nil. Errors are
@@ -74,7 +74,7 @@ func clusterReaders(r *reader) ([]*reader, error) {
 		return []*reader{r}, nil
 	}
 	if r.get("clusterName") != nil {
-		return nil, newError("give one of them", "both clusterName and clusters are given")
+		return nil, newError("set only one of them", "both clusterName and clusters are set")
 	}
 	var all []*reader
 	list, ok := value.([]any)
@@ -93,7 +93,7 @@ func clusterReaders(r *reader) ([]*reader, error) {
 		}
 		for key := range keys {
 			if !slices.Contains(clusterKeys, key) {
-				return nil, newError("its keys are "+strings.Join(clusterKeys, ", "), "clusters[%d] has the key %q, which nothing reads", i, key)
+				return nil, newError("the keys are "+strings.Join(clusterKeys, ", "), "clusters[%d] has the unknown key %q", i, key)
 			}
 		}
 		all = append(all, &reader{get: func(key string) any { return keys[key] }, at: fmt.Sprintf("clusters[%d].", i)})
@@ -103,7 +103,7 @@ func clusterReaders(r *reader) ([]*reader, error) {
 	}
 	for _, key := range clusterKeys {
 		if r.get(key) != nil {
-			return nil, newError("write it into the objects of clusters, in cdk.json", "%s is given beside clusters, and it is not said whose it is", key)
+			return nil, newError("set it in the objects of clusters, in cdk.json", "%s is set next to clusters, so its cluster is unknown", key)
 		}
 	}
 	return all, nil
@@ -131,7 +131,7 @@ func partitionOf(region string) string {
 // setDefaults sets the defaults of missing keys and checks the config.
 func (c *Config) setDefaults() error {
 	if c.Region != "" && partitionOf(c.Region) == "" {
-		return newError("use a region of the partitions aws, aws-cn or aws-us-gov", "the region %q is in no partition that Joist knows", c.Region)
+		return newError("use a region of the partitions aws, aws-cn or aws-us-gov", "the region %q is in an unknown partition", c.Region)
 	}
 	if c.Partition == "" {
 		c.Partition = "aws"
@@ -152,7 +152,7 @@ func (c *Config) setDefaults() error {
 		}
 	}
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
-		return newError("give both, or neither", "functions in a VPC need subnets and securityGroups")
+		return newError("set both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
 	return firstError(c.checkNetwork, c.checkReserved, c.checkCharts, c.checkNames, c.checkDuplicates, c.checkSharedEnvironment)
 }

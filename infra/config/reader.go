@@ -83,7 +83,7 @@ func (r *reader) readList(key string) []string {
 			add(fmt.Sprint(item))
 		}
 	default:
-		r.reportInvalid(key, v, "texts with commas between them")
+		r.reportInvalid(key, v, "strings separated by commas")
 	}
 	return items
 }
@@ -100,7 +100,7 @@ func (r *reader) readPairs(key string) map[string]string {
 	for _, item := range r.readList(key) {
 		name, value, ok := strings.Cut(item, "=")
 		if !ok {
-			r.reportInvalid(key, item, "NAME=value, with commas between them, or an object in cdk.json")
+			r.reportInvalid(key, item, "NAME=value pairs separated by commas, or an object in cdk.json")
 		}
 		all[name] = value
 	}
@@ -113,7 +113,7 @@ func (r *reader) readCounts(key string) map[string]int {
 	for name, text := range r.readPairs(key) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			r.reportInvalid(key, name+"="+text, "a whole number for each name, as interruption=10")
+			r.reportInvalid(key, name+"="+text, "a whole number for each name, for example interruption=10")
 		}
 		all[name] = n
 	}
@@ -128,7 +128,7 @@ func (r *reader) readDuration(key string) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		r.reportInvalid(key, text, "a time as 30s or 9m")
+		r.reportInvalid(key, text, "a duration such as 30s or 9m")
 	}
 	return d
 }

@@ -17,12 +17,12 @@ func (c *Config) functionPrefix(clusters int) (string, error) {
 	case !c.SharedFunctions:
 		return "", nil
 	case clusters < 2:
-		return "", newError("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
+		return "", newError("leave it out, or list several clusters: clusters=prod,staging", "sharedFunctions requires a stack with several clusters; this one has one")
 	case c.StackName == "":
 		// With a default, stacks in two regions would create the same roles, and the second
 		// deployment would fail.
-		return "", newError("name the stack, by another name in each region of the account: stackName=joist-eu-west-1",
-			"sharedFunctions needs stackName: it begins the names of the functions' roles, and IAM has one of a name in all regions")
+		return "", newError("set the stack's name, with another name in each region of the account: stackName=joist-eu-west-1",
+			"sharedFunctions requires stackName: it is the prefix of the functions' roles, whose names are unique across regions")
 	}
 	return strings.ToLower(c.StackName), nil
 }
@@ -38,8 +38,8 @@ func (c *Config) checkSharedEnvironment() error {
 		slices.Sort(names)
 		for _, name := range names {
 			if ours, theirs := first.Environment[name], other.Environment[name]; settings.IsProcessWide(name) && ours != theirs {
-				return newError("give each cluster the same, or leave sharedFunctions out",
-					"%s is of the functions, which all clusters share: it is %q for %s and %q for %s", name, ours, first.Name, theirs, other.Name)
+				return newError("set the same value for each cluster, or leave sharedFunctions out",
+					"%s applies to functions that all clusters share: it is %q for %s and %q for %s", name, ours, first.Name, theirs, other.Name)
 			}
 		}
 	}

@@ -35,14 +35,14 @@ func (c *Config) checkReserved() error {
 	for service, reserved := range c.Reserved {
 		size, ok := Sizes[service]
 		if !ok {
-			return newError("name "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "reservedConcurrency names %q, which is no function", service)
+			return newError("name "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "reservedConcurrency has the unknown function %q", service)
 		}
 		needed := int(size.Concurrency)
 		if c.SharedFunctions {
 			needed *= len(c.Clusters)
 		}
 		if reserved < needed {
-			return newError(fmt.Sprintf("reserve at least %d", needed), "reservedConcurrency has %d for %s, and its event sources run %d copies at a time", reserved, service, needed)
+			return newError(fmt.Sprintf("reserve at least %d", needed), "reservedConcurrency is %d for %s, but its event sources run %d copies at once", reserved, service, needed)
 		}
 	}
 	return nil
@@ -73,11 +73,11 @@ func readMemory(r *reader, key string) (map[string]float64, error) {
 	all := map[string]float64{}
 	for service, text := range r.readPairs(key) {
 		if _, known := Sizes[service]; !known {
-			return nil, newError("the functions are those of "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "%s names %q, which is no function", key, service)
+			return nil, newError("the functions are those of "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "%s has the unknown function %q", key, service)
 		}
 		megabytes, err := strconv.Atoi(text)
 		if err != nil || megabytes < memoryMin || megabytes > memoryMax {
-			return nil, newError("give the memory in MB: "+key+"=planner=3538", "%s of %s is %q, and Lambda takes %d to %d", key, service, text, memoryMin, memoryMax)
+			return nil, newError("set the memory in MB: "+key+"=planner=3538", "%s of %s is %q; Lambda allows %d to %d", key, service, text, memoryMin, memoryMax)
 		}
 		all[service] = float64(megabytes)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-var update = flag.Bool("update", false, "write the table in infra/README.md anew")
+var update = flag.Bool("update", false, "rewrite the table in infra/README.md")
 
 func testPlan(t *testing.T) topology.Plan {
 	t.Helper()
@@ -46,7 +46,7 @@ func checkReadme(t *testing.T, name, table string) {
 	before, rest, ok := strings.Cut(string(raw), begin)
 	old, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s has no place for the table", file)
+		t.Fatalf("%s has no markers for the table", file)
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
@@ -58,7 +58,7 @@ func checkReadme(t *testing.T, name, table string) {
 		t.Errorf("%s has another estimate; run go test ./cost -update:\n%s", file, table)
 	}
 	if !strings.Contains(before+after, cost.PricesOf) {
-		t.Errorf("%s does not say that prices are of %s", file, cost.PricesOf)
+		t.Errorf("%s does not state that the prices are of %s", file, cost.PricesOf)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestBillLines(t *testing.T) {
 		}
 	}
 	if line := (cost.Line{Price: cost.Price{Per: 1000, Dollars: 2}, Units: 500}); line.Dollars() != 1 {
-		t.Errorf("half of a thousand at $2 costs %v", line.Dollars())
+		t.Errorf("500 of 1,000 units at $2 cost $%v", line.Dollars())
 	}
 }
 
@@ -89,7 +89,7 @@ func TestBillGrowsWithLoad(t *testing.T) {
 		l := cost.AtRest
 		more(&l)
 		if got := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, l)); got <= least {
-			t.Errorf("more %s costs $%.4f instead of $%.4f", name, got, least)
+			t.Errorf("with more %s the bill is $%.4f instead of $%.4f", name, got, least)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestSharedFunctionsHaveFewerAlarms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if saved := cost.Total(cost.MonthlyBill(board.Cluster{Plan: testPlan(t)}, cost.Busy)) - cost.Total(cost.MonthlyBill(board.Cluster{Plan: shared}, cost.Busy)); math.Abs(saved-1) > 1e-9 {
-		t.Errorf("it saves $%.4f", saved)
+		t.Errorf("shared functions save $%.4f", saved)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestIdleMetricsExist(t *testing.T) {
 	for _, name := range cost.IdleNames() {
 		i := slices.IndexFunc(metric.Catalogue, func(m metric.Metric) bool { return m.Name == name })
 		if i < 0 || metric.Catalogue[i].CloudWatch == nil {
-			t.Errorf("%s is no metric that CloudWatch gets", name)
+			t.Errorf("%s is not a metric that CloudWatch receives", name)
 		}
 	}
 }
 
 // FargateSize adds a quarter of a GiB and rounds up to a size of Fargate.
-func TestFargate(t *testing.T) {
+func TestFargateSize(t *testing.T) {
 	for _, test := range []struct{ cores, memory, billedCores, billedMemory float64 }{
 		{0.1, 0.25, 0.25, 0.5}, {0.1, 0.5, 0.25, 1}, {0.25, 1.75, 0.25, 2}, {0.25, 1.8, 0.5, 3}, {1, 1, 1, 2}, {1, 7.9, 2, 9},
 	} {

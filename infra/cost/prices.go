@@ -36,7 +36,7 @@ const (
 	metricAccount     = "https://signoz.io/guides/cloudwatch-pricing, February 2026"
 	alarmAccount      = "https://c3x.dev/resources/aws/aws_cloudwatch_metric_alarm, without a date"
 	fargateAccount    = "https://www.wring.co/blog/aws-fargate-pricing-guide, March 2026"
-	unverified        = "nowhere: as remembered"
+	unverified        = "not verified"
 )
 
 // Prices without free tiers and volume discounts.

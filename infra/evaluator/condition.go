@@ -81,14 +81,14 @@ func parseCondition(operator, key string, values list) (condition, error) {
 	name, c.ifExists = strings.CutSuffix(name, "IfExists")
 	known, ok := operators[name]
 	if !ok {
-		return c, errors.New("the operator is not known here")
+		return c, errors.New("the operator is not supported")
 	}
 	c.negated, c.match = known.negated, known.match
 	if len(values) == 0 {
 		return c, errors.New("it has no value")
 	}
 	if c.match == nil && (c.set != single || c.ifExists || len(values) != 1 || values[0] != "true" && values[0] != "false") {
-		return c, errors.New("the operator Null asks once, for true or false")
+		return c, errors.New("the operator Null has one value, true or false")
 	}
 	for _, text := range values {
 		p, err := compilePattern(text)
@@ -112,7 +112,7 @@ func (c condition) isMet(request context) (bool, error) {
 		return c.ifExists || c.set == forAll || c.negated && c.set == single, nil
 	}
 	if c.set == single && len(have) > 1 {
-		return false, fmt.Errorf("%s on %s: the key has %d values, which only set operators may look at", c.operator, c.key, len(have))
+		return false, fmt.Errorf("%s on %s: the key has %d values, which only set operators support", c.operator, c.key, len(have))
 	}
 	if c.set == forAll && isEmpty(have) {
 		return true, nil
@@ -143,7 +143,7 @@ func (c condition) matchesValue(value string, request context) (bool, error) {
 		filled, ok := p.fillVariables(request)
 		if !ok {
 			if c.negated {
-				return false, fmt.Errorf("%s on %s: a variable has no value, and what a difference from nothing is, is not known here", c.operator, c.key)
+				return false, fmt.Errorf("%s on %s: a variable has no value, and a negated comparison with it is not supported", c.operator, c.key)
 			}
 			continue
 		}

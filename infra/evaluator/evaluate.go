@@ -169,19 +169,19 @@ func (s statement) isAbout(r Request, c context) (bool, error) {
 // buildContext returns the condition keys with those of the principal.
 func (r Request) buildContext() (context, error) {
 	if r.Action == "" || r.Resource == "" || r.Principal.Name == "" {
-		return nil, errors.New("a request has an action, a resource and a principal")
+		return nil, errors.New("a request requires an action, a resource and a principal")
 	}
 	c := context{}
 	for key, values := range r.Context {
 		low := strings.ToLower(key)
 		if _, twice := c[low]; twice {
-			return nil, fmt.Errorf("the key %s is there twice, in letters of different case", key)
+			return nil, fmt.Errorf("the key %s occurs twice, in different case", key)
 		}
 		c[low] = values
 	}
 	add := func(key string, value string) error {
 		if _, given := c[key]; given {
-			return fmt.Errorf("the key %s follows from the principal", key)
+			return fmt.Errorf("the key %s is derived from the principal", key)
 		}
 		c[key] = []string{value}
 		return nil
@@ -194,7 +194,7 @@ func (r Request) buildContext() (context, error) {
 		known["aws:principalisawsservice"], known["aws:principalservicename"] = "true", r.Principal.Name
 	case Federated:
 	default:
-		return nil, fmt.Errorf("a principal of kind %q is not known here", r.Principal.Kind)
+		return nil, fmt.Errorf("the principal kind %q is not supported", r.Principal.Kind)
 	}
 	for key, value := range known {
 		if err := add(key, value); err != nil {

@@ -50,24 +50,24 @@ func TestEvaluationLogic(t *testing.T) {
 		context            map[string][]string
 		want               bool
 	}{
-		{"nobody said anything", self, queue, none, none, nil, false},
-		{"its own policy is enough at home", self, queue, []string{mine}, none, nil, true},
-		{"the queue's is, too", self, queue, none, []string{toMe}, nil, true},
-		{"what is said to the account is not enough", self, queue, none, []string{toUs}, nil, false},
-		{"with its own policy it is", self, queue, []string{mine}, []string{toUs}, nil, true},
-		{"its own denial wins over the queue", self, queue, []string{mine, forbid}, []string{toMe}, nil, false},
-		{"the queue's denial wins over its own policy", self, queue, []string{mine}, []string{notMe}, nil, false},
-		{"a denial whose condition does not hold is none", self, queue, []string{mine}, []string{secure}, map[string][]string{"aws:SecureTransport": {"true"}}, true},
-		{"one whose condition holds is", self, queue, []string{mine}, []string{secure}, map[string][]string{"AWS:securetransport": {"false"}}, false},
-		{"abroad, its own policy alone is nothing", self, otherQueue, []string{mine}, none, nil, false},
-		{"abroad, the queue's alone is nothing", self, otherQueue, none, []string{toMe}, nil, false},
-		{"abroad, both are enough", self, otherQueue, []string{mine}, []string{toMe}, nil, true},
-		{"abroad, the account and its own policy are", self, otherQueue, []string{mine}, []string{toUs}, nil, true},
-		{"a service by the queue's policy", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {rule}}, true},
-		{"the service for somebody else", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {strings.Replace(rule, ownAccount, otherAccount, 1)}}, false},
-		{"the service for nobody", events, queue, none, []string{byRule}, nil, false},
-		{"a service is not everyone's role", events, queue, none, []string{toMe, toUs}, nil, false},
-		{"a denial of everyone is one of services", events, queue, none, []string{byRule, notMe}, map[string][]string{"aws:SourceArn": {rule}}, false},
+		{"no statement", self, queue, none, none, nil, false},
+		{"same account: allowed by its own policy", self, queue, []string{mine}, none, nil, true},
+		{"same account: allowed by the queue's policy", self, queue, none, []string{toMe}, nil, true},
+		{"same account: the queue's policy allows only the account", self, queue, none, []string{toUs}, nil, false},
+		{"same account: the queue's policy allows the account, and its own policy allows it", self, queue, []string{mine}, []string{toUs}, nil, true},
+		{"its own Deny overrides the queue's Allow", self, queue, []string{mine, forbid}, []string{toMe}, nil, false},
+		{"the queue's Deny overrides its own Allow", self, queue, []string{mine}, []string{notMe}, nil, false},
+		{"a Deny whose condition is not met", self, queue, []string{mine}, []string{secure}, map[string][]string{"aws:SecureTransport": {"true"}}, true},
+		{"a Deny whose condition is met", self, queue, []string{mine}, []string{secure}, map[string][]string{"AWS:securetransport": {"false"}}, false},
+		{"other account: its own policy is not enough", self, otherQueue, []string{mine}, none, nil, false},
+		{"other account: the queue's policy is not enough", self, otherQueue, none, []string{toMe}, nil, false},
+		{"other account: allowed by both policies", self, otherQueue, []string{mine}, []string{toMe}, nil, true},
+		{"other account: the queue's policy allows the account, and its own policy allows it", self, otherQueue, []string{mine}, []string{toUs}, nil, true},
+		{"a service allowed by the queue's policy", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {rule}}, true},
+		{"a service on behalf of another account", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {strings.Replace(rule, ownAccount, otherAccount, 1)}}, false},
+		{"a service without a source", events, queue, none, []string{byRule}, nil, false},
+		{"a service is not a principal of the account", events, queue, none, []string{toMe, toUs}, nil, false},
+		{"a Deny for all principals applies to services", events, queue, none, []string{byRule, notMe}, map[string][]string{"aws:SourceArn": {rule}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := evaluator.Policies{Identity: parsePolicy(t, test.identity...), Resource: parsePolicy(t, test.policies...)}.Evaluate(
@@ -80,7 +80,7 @@ func TestEvaluationLogic(t *testing.T) {
 }
 
 // Assuming a role requires its trust policy: an identity policy alone is never enough.
-func TestTrust(t *testing.T) {
+func TestTrustPolicies(t *testing.T) {
 	own := `{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"}`
 	web := `{"Effect":"Allow","Principal":{"Federated":"arn:aws:iam::111122223333:oidc-provider/issuer"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"issuer:sub":"system:serviceaccount:joist:joist-watcher","issuer:aud":"sts.amazonaws.com"}}}`
 	other := "arn:aws:iam::111122223333:role/other"
@@ -92,14 +92,14 @@ func TestTrust(t *testing.T) {
 		context         map[string][]string
 		want            bool
 	}{
-		{"not without trust", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{web}, nil, false},
-		{"by the account's trust and an own right", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{toUs}, nil, true},
-		{"by the account's trust alone", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", nil, []string{toUs}, nil, false},
-		{"the service account", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
+		{"without trust", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{web}, nil, false},
+		{"trust in the account, and its own policy", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", []string{own}, []string{toUs}, nil, true},
+		{"trust in the account only", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, "sts:AssumeRole", nil, []string{toUs}, nil, false},
+		{"web identity of the service account", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
 			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, true},
 		{"another's", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
 			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:default"}, "issuer:aud": {"sts.amazonaws.com"}}, false},
-		{"another provider", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/other"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
+		{"web identity of another provider", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/other"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
 			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTrust(t *testing.T) {
 
 // Operators treat present and missing keys as in AWS's "Condition operators" and
 // "Condition operators with multiple context keys or values".
-func TestConditions(t *testing.T) {
+func TestConditionOperators(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/a"
 	for _, test := range []struct {
 		operator, values string
@@ -180,7 +180,7 @@ func TestConditions(t *testing.T) {
 		{"StringEquals", `"${nothing}"`, []string{""}, false},
 		{"StringEquals", `"${nothing, 'x'}"`, []string{"x"}, true},
 	} {
-		t.Run(fmt.Sprintf("%s %s of %q", test.operator, test.values, test.have), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s with key values %q", test.operator, test.values, test.have), func(t *testing.T) {
 			c := map[string][]string{}
 			if test.have != nil {
 				c["The:Key"] = test.have
@@ -228,28 +228,28 @@ func TestActionsAndResources(t *testing.T) {
 // An unknown element is an error, never a permission.
 func TestUnknownElementsAreErrors(t *testing.T) {
 	for name, statement := range map[string]string{
-		"an operator":                  `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"DateLessThan":{"aws:CurrentTime":"2026-01-01"}}}`,
-		"an operator by its letters":   `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"stringequals":{"a:b":"c"}}}`,
-		"a set operator":               `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForSomeValues:StringEquals":{"a:b":"c"}}}`,
-		"Null of a set":                `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForAnyValue:Null":{"a:b":"true"}}}`,
-		"Null of something else":       `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"Null":{"a:b":"yes"}}}`,
-		"a number":                     `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":1}}}`,
-		"no value":                     `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":[]}}}`,
-		"an element":                   `{"Effect":"Allow","Action":"*","Resource":"*","Limit":1}`,
-		"NotPrincipal":                 `{"Effect":"Deny","NotPrincipal":{"AWS":"*"},"Action":"*","Resource":"*"}`,
-		"a kind of principal":          `{"Effect":"Allow","Principal":{"CanonicalUser":"x"},"Action":"*","Resource":"*"}`,
-		"a principal with a wildcard":  `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:role/*"},"Action":"*","Resource":"*"}`,
-		"a principal that is a word":   `{"Effect":"Allow","Principal":"me","Action":"*","Resource":"*"}`,
-		"no principal in a Principal":  `{"Effect":"Allow","Principal":{},"Action":"*","Resource":"*"}`,
-		"an effect":                    `{"Effect":"allow","Action":"*","Resource":"*"}`,
-		"no action":                    `{"Effect":"Allow","Resource":"*"}`,
-		"both actions":                 `{"Effect":"Allow","Action":"*","NotAction":"s3:*","Resource":"*"}`,
-		"an action without a service":  `{"Effect":"Allow","Action":"RunInstances","Resource":"*"}`,
-		"no resource":                  `{"Effect":"Allow","Action":"*"}`,
-		"a resource that is a name":    `{"Effect":"Allow","Action":"*","Resource":"work"}`,
-		"a variable without an end":    `{"Effect":"Allow","Action":"*","Resource":"arn:${aws:x"}`,
-		"a variable without a name":    `{"Effect":"Allow","Action":"*","Resource":"arn:${}"}`,
-		"a default without its quotes": `{"Effect":"Allow","Action":"*","Resource":"arn:${a:b, c}"}`,
+		"an unknown operator":           `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"DateLessThan":{"aws:CurrentTime":"2026-01-01"}}}`,
+		"an operator in another case":   `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"stringequals":{"a:b":"c"}}}`,
+		"an unknown set operator":       `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForSomeValues:StringEquals":{"a:b":"c"}}}`,
+		"Null with a set operator":      `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForAnyValue:Null":{"a:b":"true"}}}`,
+		"Null with another value":       `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"Null":{"a:b":"yes"}}}`,
+		"a number":                      `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":1}}}`,
+		"no value":                      `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":[]}}}`,
+		"an unknown element":            `{"Effect":"Allow","Action":"*","Resource":"*","Limit":1}`,
+		"NotPrincipal":                  `{"Effect":"Deny","NotPrincipal":{"AWS":"*"},"Action":"*","Resource":"*"}`,
+		"an unknown kind of principal":  `{"Effect":"Allow","Principal":{"CanonicalUser":"x"},"Action":"*","Resource":"*"}`,
+		"a principal with a wildcard":   `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:role/*"},"Action":"*","Resource":"*"}`,
+		"a principal that is a word":    `{"Effect":"Allow","Principal":"me","Action":"*","Resource":"*"}`,
+		"an empty Principal":            `{"Effect":"Allow","Principal":{},"Action":"*","Resource":"*"}`,
+		"an invalid effect":             `{"Effect":"allow","Action":"*","Resource":"*"}`,
+		"no action":                     `{"Effect":"Allow","Resource":"*"}`,
+		"Action and NotAction":          `{"Effect":"Allow","Action":"*","NotAction":"s3:*","Resource":"*"}`,
+		"an action without a service":   `{"Effect":"Allow","Action":"RunInstances","Resource":"*"}`,
+		"no resource":                   `{"Effect":"Allow","Action":"*"}`,
+		"a resource that is not an ARN": `{"Effect":"Allow","Action":"*","Resource":"work"}`,
+		"a variable that is not closed": `{"Effect":"Allow","Action":"*","Resource":"arn:${aws:x"}`,
+		"a variable without a name":     `{"Effect":"Allow","Action":"*","Resource":"arn:${}"}`,
+		"a default without quotes":      `{"Effect":"Allow","Action":"*","Resource":"arn:${a:b, c}"}`,
 	} {
 		if _, err := evaluator.Parse(name, []byte(`{"Version":"2012-10-17","Statement":`+statement+`}`)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -262,7 +262,7 @@ func TestUnknownElementsAreErrors(t *testing.T) {
 		"no JSON":        `Version: 2012`,
 	} {
 		if _, err := evaluator.Parse(name, []byte(document)); err == nil {
-			t.Errorf("%s was read", name)
+			t.Errorf("%s: Parse returned no error", name)
 		}
 	}
 }
@@ -276,16 +276,16 @@ func TestUndecidableRequestsAreErrors(t *testing.T) {
 		policies evaluator.Policies
 		request  evaluator.Request
 	}{
-		"several values without a set operator": {evaluator.Policies{Identity: sets}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:TagKeys": {"a", "b"}}}},
-		"a difference from a variable of none":  {evaluator.Policies{Identity: differs}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:b": {"x"}}}},
-		"a key twice":                           {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:B": {"x"}, "a:b": {"y"}}}},
-		"a made-up principal":                   {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:PrincipalArn": {"x"}}}},
-		"a bucket of nobody":                    {evaluator.Policies{Resource: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}},
-		"no action":                             {evaluator.Policies{}, evaluator.Request{Principal: self, Resource: queue}},
-		"no principal":                          {evaluator.Policies{}, evaluator.Request{Action: "a:b", Resource: queue}},
-		"a kind of principal":                   {evaluator.Policies{}, evaluator.Request{Principal: evaluator.Principal{Kind: "User", Name: ownRole}, Action: "a:b", Resource: queue}},
-		"a resource's policy on a role":         {evaluator.Policies{Identity: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
-		"a role's policy on a resource":         {evaluator.Policies{Resource: parsePolicy(t, mine)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+		"several values without a set operator":                {evaluator.Policies{Identity: sets}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:TagKeys": {"a", "b"}}}},
+		"a negated comparison with a variable without a value": {evaluator.Policies{Identity: differs}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:b": {"x"}}}},
+		"a key in two spellings":                               {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:B": {"x"}, "a:b": {"y"}}}},
+		"a context key of the principal":                       {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:PrincipalArn": {"x"}}}},
+		"a bucket without an owner":                            {evaluator.Policies{Resource: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}},
+		"no action":                                            {evaluator.Policies{}, evaluator.Request{Principal: self, Resource: queue}},
+		"no principal":                                         {evaluator.Policies{}, evaluator.Request{Action: "a:b", Resource: queue}},
+		"an unknown kind of principal":                         {evaluator.Policies{}, evaluator.Request{Principal: evaluator.Principal{Kind: "User", Name: ownRole}, Action: "a:b", Resource: queue}},
+		"a resource policy as identity policy":                 {evaluator.Policies{Identity: parsePolicy(t, toMe)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+		"an identity policy as resource policy":                {evaluator.Policies{Resource: parsePolicy(t, mine)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
 	} {
 		if got, err := test.policies.Evaluate(test.request); err == nil || got.Allowed {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -294,7 +294,7 @@ func TestUndecidableRequestsAreErrors(t *testing.T) {
 }
 
 // Principals match by account, ARN, service or provider, and not by similar names.
-func TestPrincipals(t *testing.T) {
+func TestPrincipalsMatch(t *testing.T) {
 	byService := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"Bool":{"aws:PrincipalIsAWSService":"%t"}}}`
 	several := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"arn:aws:sqs:eu-west-1:${k:many}:work"}`
 	for _, test := range []struct {
@@ -303,12 +303,12 @@ func TestPrincipals(t *testing.T) {
 		statement string
 		want      bool
 	}{
-		{"a service is one", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, true), true},
-		{"and not a role", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, false), false},
-		{"a role is none", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, true), false},
-		{"and says so", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, false), true},
-		{"a name of another kind is another's", evaluator.Principal{Kind: evaluator.Federated, Name: ownRole}, toMe, false},
-		{"a variable of several values is none", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, several, false},
+		{"a service matches the service", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, true), true},
+		{"a service does not match a negated service", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, false), false},
+		{"a role does not match the service", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, true), false},
+		{"a role matches a negated service", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, fmt.Sprintf(byService, false), true},
+		{"the same name of another kind does not match", evaluator.Principal{Kind: evaluator.Federated, Name: ownRole}, toMe, false},
+		{"a variable with several values does not match", evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, several, false},
 	} {
 		got, err := evaluator.Policies{Resource: parsePolicy(t, test.statement)}.Evaluate(evaluator.Request{
 			Principal: test.who, Action: "sqs:SendMessage", Resource: queue, Context: map[string][]string{"k:many": {ownAccount, otherAccount}}})

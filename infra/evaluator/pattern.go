@@ -71,7 +71,7 @@ func parseVariable(inner string) (token, error) {
 	}
 	fallback = strings.TrimSpace(fallback)
 	if len(fallback) < 2 || fallback[0] != '\'' || fallback[len(fallback)-1] != '\'' {
-		return token{}, errors.New("the default of a variable stands in single quotes")
+		return token{}, errors.New("the default of a variable requires single quotes")
 	}
 	fallback = fallback[1 : len(fallback)-1]
 	return token{kind: variable, text: strings.ToLower(key), fallback: &fallback}, nil

@@ -82,7 +82,7 @@ func Parse(name string, document []byte) (Policy, error) {
 		return Policy{}, fmt.Errorf("reading policy %s: %w", name, err)
 	}
 	if raw.Version != version {
-		return Policy{}, fmt.Errorf("reading policy %s: its Version is %q, and only %q is known", name, raw.Version, version)
+		return Policy{}, fmt.Errorf("reading policy %s: unsupported Version %q (use %q)", name, raw.Version, version)
 	}
 	statements, err := splitStatements(raw.Statement)
 	if err != nil {
@@ -108,7 +108,7 @@ func decodeStrict(data []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more after its end")
+		return errors.New("text after the end of the document")
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (r rawStatement) compile() (statement, error) {
 		return s, fmt.Errorf("its Effect is %q", r.Effect)
 	}
 	if r.NotPrincipal != nil {
-		return s, errors.New("NotPrincipal is not known here")
+		return s, errors.New("NotPrincipal is not supported")
 	}
 	var err error
 	if s.principals, err = parsePrincipals(r.Principal); err != nil {
@@ -167,7 +167,7 @@ func lowerAll(l list) list {
 // compileScope compiles an element or its negation; exactly one of them must exist.
 func compileScope(name string, is, not list) (scope, error) {
 	if (len(is) == 0) == (len(not) == 0) {
-		return scope{}, fmt.Errorf("it must have %s or Not%s, and not both", name, name)
+		return scope{}, fmt.Errorf("it must have either %s or Not%s", name, name)
 	}
 	s := scope{negated: len(not) > 0}
 	for _, text := range slices.Concat(is, not) {
@@ -176,10 +176,10 @@ func compileScope(name string, is, not list) (scope, error) {
 			return scope{}, fmt.Errorf("%s %q: %w", name, text, err)
 		}
 		if name == "Action" && text != "*" && !strings.Contains(text, ":") {
-			return scope{}, fmt.Errorf("%s %q has no service before it", name, text)
+			return scope{}, fmt.Errorf("%s %q has no service prefix", name, text)
 		}
 		if name == "Resource" && text != "*" && !strings.HasPrefix(text, "arn:") {
-			return scope{}, fmt.Errorf("%s %q is no ARN", name, text)
+			return scope{}, fmt.Errorf("%s %q is not an ARN", name, text)
 		}
 		s.patterns = append(s.patterns, p)
 	}

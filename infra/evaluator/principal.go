@@ -63,7 +63,7 @@ func parsePrincipals(data json.RawMessage) ([]principal, error) {
 	}
 	if data[0] == '"' {
 		if string(data) != `"*"` {
-			return nil, fmt.Errorf("the Principal %s is not known here", data)
+			return nil, fmt.Errorf("the Principal %s is not supported", data)
 		}
 		return []principal{{everyone: true}}, nil
 	}
@@ -82,7 +82,7 @@ func parsePrincipals(data json.RawMessage) ([]principal, error) {
 		case found != nil:
 			out = append(out, principal{account: found[1]})
 		case strings.ContainsAny(name, "*?$") || !strings.HasPrefix(name, "arn:"):
-			return nil, fmt.Errorf("the AWS principal %q is not known here", name)
+			return nil, fmt.Errorf("the AWS principal %q is not supported", name)
 		default:
 			out = append(out, principal{kind: Role, name: name})
 		}

@@ -108,19 +108,19 @@ func TestPoliciesAddPermissions(t *testing.T) {
 		wider.identity = append(slices.Clone(w.identity), drawStatement(t, "Allow", false))
 		wider.resource = append(slices.Clone(w.resource), drawStatement(t, "Allow", true))
 		if before.Allowed && !wider.evaluate(t).Allowed {
-			t.Fatalf("two more allows took a right away: %+v", wider)
+			t.Fatalf("two additional Allows removed a permission: %+v", wider)
 		}
 		narrower := w
 		narrower.identity = append(slices.Clone(w.identity), drawStatement(t, "Deny", false))
 		narrower.resource = append(slices.Clone(w.resource), drawStatement(t, "Deny", true))
 		if !before.Allowed && narrower.evaluate(t).Allowed {
-			t.Fatalf("two more denials gave a right: %+v", narrower)
+			t.Fatalf("two additional Denies added a permission: %+v", narrower)
 		}
 	})
 }
 
 // The order of statements has no effect, and a Deny of everything leaves no permission.
-func TestOrderAndDenial(t *testing.T) {
+func TestOrderAndDenyAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawScenario(t)
 		turned := w
@@ -128,17 +128,17 @@ func TestOrderAndDenial(t *testing.T) {
 		slices.Reverse(turned.identity)
 		slices.Reverse(turned.resource)
 		if w.evaluate(t).Allowed != turned.evaluate(t).Allowed {
-			t.Fatal("turned round, the same statements decide otherwise")
+			t.Fatal("the order of the statements changes the decision")
 		}
 		shut := w
 		shut.resource = append(slices.Clone(w.resource), object{"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"})
 		if shut.evaluate(t).Allowed {
-			t.Fatal("everything is denied, and this is allowed")
+			t.Fatal("allowed although everything is denied")
 		}
 		silent := w
 		silent.identity, silent.resource = withStatements("Deny", w.identity), withStatements("Deny", w.resource)
 		if silent.evaluate(t).Allowed {
-			t.Fatal("nobody allowed it")
+			t.Fatal("allowed without an Allow")
 		}
 	})
 }
@@ -165,12 +165,12 @@ func TestForAllValuesNeedsNull(t *testing.T) {
 		all := !slices.ContainsFunc(have, func(s string) bool { return !slices.Contains(may, s) })
 		forAll := object{"ForAllValues:StringEquals": object{"aws:TagKeys": may}}
 		if got := ask(forAll); got != (all || !some) {
-			t.Fatalf("ForAllValues of %q in %q: %v", have, may, got)
+			t.Fatalf("ForAllValues of %q in %q: got %v", have, may, got)
 		}
 		withNull := maps.Clone(forAll)
 		withNull["Null"] = object{"aws:TagKeys": "false"}
 		if got := ask(withNull); got != (all && some) {
-			t.Fatalf("with Null: %q in %q: %v", have, may, got)
+			t.Fatalf("ForAllValues with Null of %q in %q: got %v", have, may, got)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestWildcards(t *testing.T) {
 		w := scenario{identity: []object{{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": object{"StringLike": object{"k:one": pattern}}}},
 			request: evaluator.Request{Principal: evaluator.Principal{Kind: evaluator.Role, Name: ownRole}, Action: "ec2:CreateTags", Resource: queue, Context: map[string][]string{"k:one": {text}}}}
 		if got, want := w.evaluate(t).Allowed, naiveMatch(pattern, text); got != want {
-			t.Fatalf("%q like %q: %v", text, pattern, got)
+			t.Fatalf("%q like %q: got %v", text, pattern, got)
 		}
 	})
 }

@@ -22,18 +22,18 @@ var adapters = []string{
 // uncheckedActions are permissions that no adapter names, with the reason why they are
 // needed.
 var uncheckedActions = map[string]string{
-	"iam:PassRole":         "EC2 asks for it where a launch has an instance profile, and IAM where a role is put into one",
-	"logs:CreateLogStream": "Lambda writes a function's log by the function's role",
-	"logs:PutLogEvents":    "the same",
+	"iam:PassRole":         "EC2 checks it for launches with an instance profile, and IAM when a role is added to one",
+	"logs:CreateLogStream": "Lambda writes a function's log with the function's role",
+	"logs:PutLogEvents":    "Lambda writes a function's log with the function's role",
 }
 
 // unrestrictedActions are calls that need no permission, or that no service makes.
 var unrestrictedActions = map[string]string{
-	"sts:GetCallerIdentity": "it is allowed to everybody, whatever a policy says",
-	"sts:AssumeRole":        "a function that clusters share takes their roles, by rights of its own (shared_test.go)",
-	"kms:GenerateDataKey":   "a hint to those whose queues have keys of their own",
-	"kms:Decrypt":           "the same",
-	"tag:Name":              "a filter of EC2's, and no action",
+	"sts:GetCallerIdentity": "it is allowed without a policy",
+	"sts:AssumeRole":        "a shared function assumes the roles of its clusters with permissions of its own (shared_test.go)",
+	"kms:GenerateDataKey":   "hint for queues with a customer-managed key",
+	"kms:Decrypt":           "hint for queues with a customer-managed key",
+	"tag:Name":              "a filter of EC2, not an action",
 }
 
 // calledByAdapters returns the actions that the adapters in shared name.
@@ -76,12 +76,12 @@ func TestRightsMatchAdapterCalls(t *testing.T) {
 	}
 	for action := range called {
 		if !may[action] && unrestrictedActions[action] == "" {
-			t.Errorf("%s is called, and no role may", action)
+			t.Errorf("%s is called, but no role allows it", action)
 		}
 	}
 	for action := range may {
 		if !called[action] && uncheckedActions[action] == "" {
-			t.Errorf("%s may be done, and no adapter does", action)
+			t.Errorf("%s is allowed, but no adapter calls it", action)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestOperatorRightsMatchCLICalls(t *testing.T) {
 			called[action] = true
 			own++
 			if !slices.Contains(operatorAndReplayer(t), action) && unrestrictedActions[action] == "" {
-				t.Errorf("%s calls %s, and no person may", path, action)
+				t.Errorf("%s calls %s, but no policy for people allows it", path, action)
 			}
 		}
 		return err
@@ -117,7 +117,7 @@ func TestOperatorRightsMatchCLICalls(t *testing.T) {
 	}
 	for _, action := range operatorAndReplayer(t) {
 		if !called[action] && uncheckedActions[action] == "" {
-			t.Errorf("a person may %s, and no verb calls it", action)
+			t.Errorf("a policy for people allows %s, but no command calls it", action)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func legitimateLaunches() []call {
 		{name: "name a new instance", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(launchedTags(cluster), named)},
 		{name: "name an instance that Karpenter launched before v1", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(mergeTags(old, "karpenter.sh/nodeclaim", "web-1", "Name", "x"), tags("eks:eks-cluster-name", cluster))},
 		{name: "give a claimed instance its name", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(mergeTags(launchedTags(cluster), "karpenter.sh/nodeclaim", "web-1"), tags("Name", "web-1"))},
-		{name: "look whose an instance is", who: "launcher", models: "ec2cloud.DescribeInstances", needs: singleCall(newCall("ec2:DescribeInstances", "*"))},
+		{name: "read the owner of an instance", who: "launcher", models: "ec2cloud.DescribeInstances", needs: singleCall(newCall("ec2:DescribeInstances", "*"))},
 	}
 }
 
@@ -79,15 +79,15 @@ func legitimateProfiles() []call {
 	has, asked := resourceTags(profileTags(cluster)), requestTags(profileTags(cluster))
 	missing := "arn:aws:iam::" + account + ":instance-profile/" + cluster + "_1234"
 	return []call{
-		{name: "make an instance profile", who: "launcher", models: "iamprofile.EnsureProfile", needs: singleCall(newCall("iam:CreateInstanceProfile", profileARN(cluster), asked))},
-		{name: "put the node role into it", who: "launcher", models: "iamprofile.EnsureProfile", needs: []need{
+		{name: "create an instance profile", who: "launcher", models: "iamprofile.EnsureProfile", needs: singleCall(newCall("iam:CreateInstanceProfile", profileARN(cluster), asked))},
+		{name: "add the node role to it", who: "launcher", models: "iamprofile.EnsureProfile", needs: []need{
 			newCall("iam:AddRoleToInstanceProfile", profileARN(cluster), has), newCall("iam:PassRole", role("KarpenterNodeRole-"+cluster), key("iam:PassedToService", "ec2.amazonaws.com"))}},
-		{name: "take a former role out", who: "launcher", models: "iamprofile.EnsureProfile", needs: singleCall(newCall("iam:RemoveRoleFromInstanceProfile", profileARN(cluster), has))},
+		{name: "remove a former role", who: "launcher", models: "iamprofile.EnsureProfile", needs: singleCall(newCall("iam:RemoveRoleFromInstanceProfile", profileARN(cluster), has))},
 		{name: "mark a profile as superseded", who: "launcher", models: "iamprofile.TagProfile", needs: singleCall(newCall("iam:TagInstanceProfile", profileARN(cluster), has,
 			requestTags(mergeTags(profileTags(cluster), "joist.sh/superseded", "2026-11-22T12:00:00Z"))))},
 		{name: "delete a profile", who: "launcher", models: "iamprofile.DeleteProfile", needs: singleCall(newCall("iam:DeleteInstanceProfile", profileARN(cluster), has))},
 		{name: "read a profile", who: "launcher", models: "iamprofile.Profile", needs: singleCall(newCall("iam:GetInstanceProfile", profileARN(cluster), has))},
-		{name: "ask for a profile that is not there", who: "launcher", models: "iamprofile.Profile", needs: singleCall(newCall("iam:GetInstanceProfile", missing))},
+		{name: "read a missing profile", who: "launcher", models: "iamprofile.Profile", needs: singleCall(newCall("iam:GetInstanceProfile", missing))},
 		{name: "list the profiles of a class", who: "launcher", models: "iamprofile.ListProfiles", needs: singleCall(newCall("iam:ListInstanceProfiles", "arn:aws:iam::"+account+":instance-profile/karpenter/"+region+"/"+cluster+"/0b5e1d0a/"))},
 	}
 }
@@ -95,7 +95,7 @@ func legitimateProfiles() []call {
 func legitimateReads() []call {
 	eks := "arn:aws:eks:" + region + ":" + account + ":cluster/" + cluster
 	out := []call{
-		{name: "ask for prices", who: "catalog", models: "awspricing", needs: singleCall(newCall("pricing:GetProducts", "*", key("aws:RequestedRegion", away)))},
+		{name: "read prices", who: "catalog", models: "awspricing", needs: singleCall(newCall("pricing:GetProducts", "*", key("aws:RequestedRegion", away)))},
 		{name: "read AWS's parameters of images", who: "catalog", models: "ssmparameters", needs: singleCall(newCall("ssm:GetParameter", "arn:aws:ssm:"+region+"::parameter/aws/service/eks/optimized-ami/1.36/image_id"))},
 		{name: "read the cluster", who: "catalog", models: "ekscluster", needs: singleCall(newCall("eks:DescribeCluster", eks))},
 		{name: "read zonal shifts", who: "catalog", models: "arczonalshift", needs: singleCall(newCall("arc-zonal-shift:GetManagedResource", eks, key("arc-zonal-shift:ResourceIdentifier", eks)))},
@@ -131,7 +131,7 @@ func legitimateDocuments() []call {
 		for _, k := range r.writes {
 			add(r.who, "writes", "s3:PutObject", k)
 		}
-		out = append(out, call{name: r.who + " is told that a document is missing", who: r.who, models: "s3blob.Written",
+		out = append(out, call{name: r.who + " receives an error for a missing document", who: r.who, models: "s3blob.Written",
 			needs: singleCall(newCall("s3:ListBucket", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region))})
 	}
 	return out
@@ -153,13 +153,13 @@ func legitimateMessages() []call {
 	for _, service := range append(slices.Clone(topology.ExternalServices), "lifecycle") {
 		q := queue(queueOf(service))
 		needs := []need{newCall("sqs:ReceiveMessage", q), newCall("sqs:DeleteMessage", q), newCall("sqs:ChangeMessageVisibility", q), newCall("sqs:SendMessage", queue(deadOf(service)))}
-		out = append(out, call{name: service + " works on its queue", who: service, models: "host", needs: needs})
+		out = append(out, call{name: service + " receives from its queue", who: service, models: "host", needs: needs})
 		if service != "lifecycle" {
 			out = append(out,
-				call{name: service + " is polled for by Lambda", who: service, models: "an event source mapping", needs: []need{newCall("sqs:GetQueueAttributes", q), newCall("sqs:ReceiveMessage", q)}},
+				call{name: service + " is polled by Lambda", who: service, models: "an event source mapping", needs: []need{newCall("sqs:GetQueueAttributes", q), newCall("sqs:ReceiveMessage", q)}},
 				call{name: service + " writes its log", who: service, models: "Lambda", needs: []need{
 					newCall("logs:CreateLogStream", logOf(service)), newCall("logs:PutLogEvents", logOf(service)+"1")}},
-				call{name: service + "'s function takes its role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: singleCall(newCall("sts:AssumeRole", placeholder+service))})
+				call{name: service + "'s function assumes its role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: singleCall(newCall("sts:AssumeRole", placeholder+service))})
 		}
 	}
 	for _, notice := range []string{"health", "spot", "rebalance", "state", "reservation"} {
@@ -171,12 +171,12 @@ func legitimateMessages() []call {
 	return append(out,
 		call{name: "the inbox's rule sends", who: "aws/events.amazonaws.com", models: "EventBridge", needs: []need{
 			newCall("sqs:SendMessage", queue(queueOf("lifecycle")), source, key("aws:SourceAccount", account)), newCall("sqs:SendMessage", queue(deadOf("lifecycle")), source, key("aws:SourceAccount", account))}},
-		call{name: "the scheduler parks ticks", who: "scheduler", models: "EventBridge Scheduler", needs: []need{
+		call{name: "the scheduler sends undelivered ticks to the DLQ", who: "scheduler", models: "EventBridge Scheduler", needs: []need{
 			newCall("sqs:SendMessage", queue(deadOf("catalog"))), newCall("sqs:SendMessage", queue(deadOf("interruption"))), newCall("sqs:SendMessage", queue(deadOf("launcher")))}},
-		call{name: "the operator looks at dead letters", who: "operator", models: "joist dead", needs: []need{newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))), newCall("sqs:ChangeMessageVisibility", queue(deadOf("launcher")))}},
-		call{name: "the one on call moves dead letters back", who: "replayer", models: "joist replay", needs: []need{newCall("sqs:StartMessageMoveTask", queue(deadOf("launcher"))), newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))),
+		call{name: "the operator reads dead-letter messages", who: "operator", models: "joist dead", needs: []need{newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))), newCall("sqs:ChangeMessageVisibility", queue(deadOf("launcher")))}},
+		call{name: "the replayer moves dead-letter messages back", who: "replayer", models: "joist replay", needs: []need{newCall("sqs:StartMessageMoveTask", queue(deadOf("launcher"))), newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))),
 			newCall("sqs:DeleteMessage", queue(deadOf("launcher"))), newCall("sqs:GetQueueAttributes", queue(deadOf("launcher"))), newCall("sqs:SendMessage", queue(queueOf("launcher")))}},
-		call{name: "the one on call replays the archive", who: "replayer", models: "joist replay --archive", needs: singleCall(newCall("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+cluster+"-joist"))},
+		call{name: "the replayer replays the archive", who: "replayer", models: "joist replay --archive", needs: singleCall(newCall("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+cluster+"-joist"))},
 	)
 }
 
@@ -208,19 +208,19 @@ func webIdentity(issuer, subject, audience string) map[string][]string {
 
 func legitimateIdentities() []call {
 	return []call{
-		{name: "lifecycle's pod takes its role", who: "aws/pods.eks.amazonaws.com", models: "EKS Pod Identity", needs: []need{
+		{name: "lifecycle's pod assumes its role", who: "aws/pods.eks.amazonaws.com", models: "EKS Pod Identity", needs: []need{
 			newCall("sts:AssumeRole", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle")), newCall("sts:TagSession", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle"))}},
-		{name: "watcher's pod takes its role", who: "web/" + issuer, models: "a service account's token", needs: singleCall(newCall("sts:AssumeRoleWithWebIdentity", placeholder+"watcher",
+		{name: "watcher's pod assumes its role", who: "web/" + issuer, models: "a service account's token", needs: singleCall(newCall("sts:AssumeRoleWithWebIdentity", placeholder+"watcher",
 			webIdentity(issuer, "system:serviceaccount:joist:joist-watcher", "sts.amazonaws.com")))},
-		{name: "the audit rule writes facts", who: "aws/events.amazonaws.com", models: "EventBridge", needs: []need{
+		{name: "the audit rule writes events", who: "aws/events.amazonaws.com", models: "EventBridge", needs: []need{
 			newCall("logs:CreateLogStream", factLog(cluster)),
 			newCall("logs:PutLogEvents", factLog(cluster), key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist/"+cluster+"-joist-audit"))}},
-		{name: "CloudWatch delivers facts", who: "aws/delivery.logs.amazonaws.com", models: "EventBridge", needs: []need{
+		{name: "CloudWatch delivers events", who: "aws/delivery.logs.amazonaws.com", models: "EventBridge", needs: []need{
 			newCall("logs:CreateLogStream", factLog(cluster)),
 			newCall("logs:PutLogEvents", factLog(cluster), key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist/"+cluster+"-joist-audit"))}},
-		{name: "the schedules take their role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler", needs: singleCall(newCall("sts:AssumeRole", placeholder+"scheduler",
+		{name: "the schedules assume their role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler", needs: singleCall(newCall("sts:AssumeRole", placeholder+"scheduler",
 			key("aws:SourceAccount", account), key("aws:SourceArn", "arn:aws:scheduler:"+region+":"+account+":schedule-group/"+cluster+"-joist")))},
-		{name: "a node takes its role", who: "aws/ec2.amazonaws.com", models: "EC2", needs: singleCall(newCall("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
+		{name: "a node assumes its role", who: "aws/ec2.amazonaws.com", models: "EC2", needs: singleCall(newCall("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
 	}
 }
 
@@ -230,12 +230,12 @@ func TestLegitimateCallsAreAllowed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range legitimate() {
 		if seen[c.name] {
-			t.Errorf("two calls are called %q", c.name)
+			t.Errorf("two calls have the name %q", c.name)
 		}
 		seen[c.name] = true
 		if ok, refused := s.isAllowed(t, c); !ok {
-			t.Errorf("%s: %s is refused", c.name, refused)
+			t.Errorf("%s: %s is denied", c.name, refused)
 		}
 	}
-	t.Logf("%d calls that Joist makes", len(seen))
+	t.Logf("Joist makes %d different calls", len(seen))
 }

@@ -67,7 +67,7 @@ func TestAttacksAreDenied(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range attacks() {
 		if seen[a.name] {
-			t.Errorf("two attacks are called %q", a.name)
+			t.Errorf("two attacks have the name %q", a.name)
 		}
 		seen[a.name] = true
 		r := result{attack: a}
@@ -77,18 +77,18 @@ func TestAttacksAreDenied(t *testing.T) {
 			ok, _ := s.isAllowed(t, a.call)
 			r.through, r.target = append(r.through, ok && there), append(r.target, there)
 			if ok && i == 0 {
-				t.Errorf("%s goes through", a.name)
+				t.Errorf("%s is allowed", a.name)
 			}
 		}
 		results = append(results, r)
 	}
 	for _, a := range preparatoryCalls() {
 		if ok, _ := all[0].isAllowed(t, a.call); ok {
-			t.Errorf("%s goes through", a.name)
+			t.Errorf("%s is allowed", a.name)
 		}
 	}
 	if len(results) < 200 {
-		t.Errorf("there are %d attacks", len(results))
+		t.Errorf("there are only %d attacks", len(results))
 	}
 	checkGolden(t, page, []byte(writePage(all, results, listPermissions(t))))
 	checkGolden(t, data, writeData(t, all, results))
@@ -106,7 +106,7 @@ func TestAttacksAreValidRequests(t *testing.T) {
 		turned++
 	}
 	if turned < 30 {
-		t.Errorf("%d were turned", turned)
+		t.Errorf("only %d attacks were tried with the launcher's role", turned)
 	}
 }
 

@@ -74,7 +74,7 @@ func everyRightIsNeeded(t *testing.T, all map[string]rights.Document, whose stri
 		}
 		for _, m := range mutants {
 			if !breaksCall(t, m, calls) {
-				t.Errorf("%s/%s needs no %s", whose, s.Sid, m.name)
+				t.Errorf("%s/%s does not need %s", whose, s.Sid, m.name)
 			}
 		}
 	}
@@ -105,9 +105,9 @@ func withoutStatements(all map[string]rights.Document) map[string]rights.Documen
 
 // redundant are conditions that no attack needs, with the reason to keep them.
 var redundant = map[string]string{
-	"AllowOwnRules: StringEquals aws:SourceAccount": "the rules' ARNs say the account; who audits policies looks for either",
-	"OwnSchedules: StringEquals aws:SourceAccount":  "the same of the group's ARN",
-	"PodIdentity: StringEquals aws:SourceAccount":   "the same of the cluster's ARN",
+	"AllowOwnRules: StringEquals aws:SourceAccount": "the rules' ARNs contain the account; auditors look for either",
+	"OwnSchedules: StringEquals aws:SourceAccount":  "the group's ARN contains the account",
+	"PodIdentity: StringEquals aws:SourceAccount":   "the cluster's ARN contains the account",
 }
 
 // equivalentConditions are the statements that EC2 evaluates together: creating a
@@ -132,7 +132,7 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 					continue
 				}
 				if redundant[s.Sid+": "+m.name] == "" {
-					t.Errorf("without %s, every attack is refused all the same", name)
+					t.Errorf("without %s every attack is still denied", name)
 				}
 				used[s.Sid+": "+m.name] = true
 			}
@@ -140,7 +140,7 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 	}
 	for name := range redundant {
 		if !used[name] {
-			t.Errorf("%s is needed by now: take it off the list", name)
+			t.Errorf("%s is needed now: remove it from the list", name)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	return out
 }
 
-func TestDocumentsMatchGoldens(t *testing.T) {
+func TestPoliciesMatchGoldens(t *testing.T) {
 	for name, d := range documents(t, scope(t, cluster)) {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, d.JSON(), "", "  "); err != nil {
@@ -88,7 +88,7 @@ func TestDocumentsMatchGoldens(t *testing.T) {
 // IAM's limits count characters without white space: 10,240 for all inline policies of a
 // role together, and 6,144 for a managed policy, which the policies for people are.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-func TestDocumentsFit(t *testing.T) {
+func TestPoliciesFitQuotas(t *testing.T) {
 	all := longest(t)
 	all["42 characters"] = scope(t, strings.Repeat("c", 42))
 	for name, s := range all {
@@ -170,7 +170,7 @@ func TestNoWriteOnAllResources(t *testing.T) {
 			}
 			one := rights.Document{Statement: []rights.Statement{s}}
 			if slices.Contains(s.Resource, "*") && len(one.Writes()) > 0 {
-				t.Errorf("%s/%s may %v on everything", name, s.Sid, one.Writes())
+				t.Errorf("%s/%s allows %v on all resources", name, s.Sid, one.Writes())
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestSids(t *testing.T) {
 		seen := map[string]bool{}
 		for _, s := range d.Statement {
 			if seen[s.Sid] || !regexp.MustCompile(`^[A-Za-z0-9]+$`).MatchString(s.Sid) {
-				t.Errorf("%s has the Sid %q, twice or with other characters", name, s.Sid)
+				t.Errorf("%s has the Sid %q twice or with invalid characters", name, s.Sid)
 			}
 			seen[s.Sid] = true
 		}
@@ -194,7 +194,7 @@ func TestSids(t *testing.T) {
 
 // If node classes name their profiles, no service may read or write IAM, except for
 // passing the role.
-func TestNoProfilesNoIAM(t *testing.T) {
+func TestNamedProfilesNeedNoIAM(t *testing.T) {
 	s := scope(t, cluster)
 	s.Profiles = false
 	d, err := s.ServicePolicy("launcher")
@@ -209,7 +209,7 @@ func TestNoProfilesNoIAM(t *testing.T) {
 }
 
 // In China EC2 has another service name.
-func TestChina(t *testing.T) {
+func TestChinaPartition(t *testing.T) {
 	s := scope(t, cluster)
 	s.Partition, s.Region, s.Replayers = "aws-cn", "cn-north-1", nil
 	s.NodeRole = strings.Replace(s.NodeRole, "arn:aws:", "arn:aws-cn:", 1)
@@ -219,23 +219,23 @@ func TestChina(t *testing.T) {
 		}
 	}
 	if trust := string(s.TrustNodes().JSON()); !strings.Contains(trust, `"ec2.amazonaws.com.cn"`) {
-		t.Errorf("nodes of China could not take their role: %s", trust)
+		t.Errorf("nodes in China cannot assume their role: %s", trust)
 	}
 }
 
 // Names that would make policies too broad or wrong are rejected, with the fix.
 func TestScopeIsChecked(t *testing.T) {
 	for name, spoil := range map[string]func(*rights.Scope){
-		"no account":           func(s *rights.Scope) { s.Account = "" },
-		"no node role":         func(s *rights.Scope) { s.NodeRole = "" },
-		"any node role":        func(s *rights.Scope) { s.NodeRole = "*" },
-		"any bucket":           func(s *rights.Scope) { s.Bucket = "joist-*" },
-		"any prefix":           func(s *rights.Scope) { s.Prefix = "*" },
-		"no bus":               func(s *rights.Scope) { s.Plan.Bus = "" },
-		"unknown partition":    func(s *rights.Scope) { s.Partition = "aws-iso" },
-		"everybody replays":    func(s *rights.Scope) { s.Replayers = []string{"*"} },
-		"a name and no ARN":    func(s *rights.Scope) { s.Replayers = []string{"on-call"} },
-		"no plan of a cluster": func(s *rights.Scope) { s.Plan = topology.Plan{} },
+		"missing account":           func(s *rights.Scope) { s.Account = "" },
+		"missing node role":         func(s *rights.Scope) { s.NodeRole = "" },
+		"node role with a wildcard": func(s *rights.Scope) { s.NodeRole = "*" },
+		"bucket with a wildcard":    func(s *rights.Scope) { s.Bucket = "joist-*" },
+		"prefix with a wildcard":    func(s *rights.Scope) { s.Prefix = "*" },
+		"missing bus":               func(s *rights.Scope) { s.Plan.Bus = "" },
+		"unknown partition":         func(s *rights.Scope) { s.Partition = "aws-iso" },
+		"replayers with a wildcard": func(s *rights.Scope) { s.Replayers = []string{"*"} },
+		"replayer without an ARN":   func(s *rights.Scope) { s.Replayers = []string{"on-call"} },
+		"missing plan":              func(s *rights.Scope) { s.Plan = topology.Plan{} },
 	} {
 		s := scope(t, cluster)
 		spoil(&s)
@@ -246,7 +246,7 @@ func TestScopeIsChecked(t *testing.T) {
 		}
 	}
 	if _, err := scope(t, cluster).ServicePolicy("controller"); !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" {
-		t.Errorf("a service that is none: %v", err)
+		t.Errorf("an unknown service returned %v", err)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestMapMatchesJSON(t *testing.T) {
 	}
 	var a, b any
 	if json.Unmarshal(back, &a) != nil || json.Unmarshal(d.JSON(), &b) != nil || !cmp.Equal(a, b) {
-		t.Errorf("the map is not the document: %s", back)
+		t.Errorf("the map differs from the document: %s", back)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestListedSnapshots(t *testing.T) {
 		}))
 		c := call{name: "a launch from an untagged snapshot", who: "launcher", needs: []need{newCall("ec2:CreateFleet", ec2("snapshot")), newCall("ec2:RunInstances", ec2("snapshot"))}}
 		if ok, refused := s.isAllowed(t, c); ok != want {
-			t.Errorf("with %q listed it goes through: %t %s", listed, ok, refused)
+			t.Errorf("listed snapshots %q: allowed %t %s", listed, ok, refused)
 		}
 	}
 }

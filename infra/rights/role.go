@@ -18,8 +18,8 @@ func (s Scope) ServicePolicy(service string) (Document, error) {
 	case service == topology.Scheduler:
 		return newDocument(s.tickStatement()), nil
 	case !slices.Contains(topology.ExternalServices, service) && !slices.Contains(topology.ClusterServices, service):
-		return Document{}, fault.E("writing the rights of "+service, fault.Invalid, errors.New("it is no service of a cluster")).
-			WithHint("one of %v, %v or %s", topology.ExternalServices, topology.ClusterServices, topology.Scheduler)
+		return Document{}, fault.E("writing the policies of "+service, fault.Invalid, errors.New("unknown service of a cluster")).
+			WithHint("use one of %v, %v or %s", topology.ExternalServices, topology.ClusterServices, topology.Scheduler)
 	}
 	return newDocument(slices.Concat(s.awsStatements(service), s.storeStatements(service), s.queueStatements(service), s.busStatements(service))...), nil
 }

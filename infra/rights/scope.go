@@ -47,24 +47,24 @@ type Scope struct {
 // fault.Invalid with a hint.
 func (s Scope) Validate() error {
 	invalid := func(remedy, text string) error {
-		return fault.E("writing the rights of cluster "+s.Plan.Cluster, fault.Invalid, errors.New(text)).WithHint("%s", remedy)
+		return fault.E("writing the policies of cluster "+s.Plan.Cluster, fault.Invalid, errors.New(text)).WithHint("%s", remedy)
 	}
 	for _, must := range []struct{ name, value string }{
 		{"partition", s.Partition}, {"account", s.Account}, {"region", s.Region}, {"cluster", s.Plan.Cluster},
 		{"bus", s.Plan.Bus}, {"bucket", s.Bucket}, {"node role", s.NodeRole},
 	} {
 		if must.value == "" {
-			return invalid("name it", "the "+must.name+" has no name")
+			return invalid("set it", "the "+must.name+" has no name")
 		}
 		if strings.ContainsAny(must.value, "*?") {
-			return invalid("write it out", "the "+must.name+" "+must.value+" is a pattern, and would be many")
+			return invalid("write it out", "the "+must.name+" "+must.value+" has a wildcard, which would match several")
 		}
 	}
 	if strings.ContainsAny(s.Prefix, "*?") {
-		return invalid("write it out", "the prefix "+s.Prefix+" is a pattern, and would be many")
+		return invalid("write it out", "the prefix "+s.Prefix+" has a wildcard, which would match several")
 	}
 	if !slices.Contains([]string{"aws", "aws-cn", "aws-us-gov"}, s.Partition) {
-		return invalid("use one of aws, aws-cn and aws-us-gov", "the partition "+s.Partition+" is not known")
+		return invalid("use one of aws, aws-cn and aws-us-gov", "the partition "+s.Partition+" is not supported")
 	}
 	for _, role := range s.Replayers {
 		if role == "*" || !strings.HasPrefix(role, "arn:") {

@@ -87,7 +87,7 @@ func legitimateTogether() []call {
 				needs: singleCall(newCall("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
 		}
 		theirs := queue(strings.Replace(queueOf(service), cluster, beside, 1))
-		out = append(out, call{name: service + "'s function works on the queue of " + beside, who: "common/" + service, models: "host",
+		out = append(out, call{name: service + "'s function receives from the queue of " + beside, who: "common/" + service, models: "host",
 			needs: []need{newCall("sqs:ReceiveMessage", theirs), newCall("sqs:DeleteMessage", theirs), newCall("sqs:ChangeMessageVisibility", theirs), newCall("sqs:GetQueueAttributes", theirs)}})
 	}
 	return out
@@ -176,15 +176,15 @@ func checkSharedSystem(t *testing.T, s system, legitimate []call, but []string) 
 		through++
 		for _, who := range slices.DeleteFunc(s.assumedRoles(a.call), func(who string) bool { return who == s.other(a.call) }) {
 			if ok, _ := s.decide(t, a.call, who); ok {
-				t.Errorf("%s goes through by %s", a.name, who)
+				t.Errorf("%s is allowed for %s", a.name, who)
 			}
 		}
 	}
 	if len(apart) > 0 {
-		t.Errorf("named as attacks that go through, and none does of that name: %q", apart)
+		t.Errorf("listed as allowed attacks, but no attack has the name: %q", apart)
 	}
 	if through == 0 {
-		t.Error("a function that is broken into may do nothing to its clusters, which cannot be")
+		t.Error("no attack of a compromised function succeeds, so the comparison is not tested")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestSynthesizedSharedFunctions(t *testing.T) {
 	for _, service := range topology.ExternalServices {
 		for _, of := range []string{common, cluster, beside} {
 			if arn := role(of + "-joist-" + service); len(identity[arn]) == 0 || len(resource[arn]) == 0 {
-				t.Errorf("the template has no rights of %s, or no trust", arn)
+				t.Errorf("the template has no policies of %s, or no trust policy", arn)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func TestEveryRightOfSharedFunctionsIsNeeded(t *testing.T) {
 			for i, statement := range all[whose].Statement {
 				for _, m := range withoutCondition(all, whose, i, statement) {
 					if !allowsAttack(t, m, whose, refused) {
-						t.Errorf("without %s/%s: %s, every attack is refused all the same", whose, statement.Sid, m.name)
+						t.Errorf("without %s/%s: %s every attack is still denied", whose, statement.Sid, m.name)
 					}
 				}
 			}

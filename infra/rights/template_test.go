@@ -119,9 +119,9 @@ func synthesizedSystem(t *testing.T, name string, change func(*rights.Scope)) sy
 
 // options are calls that a template denies unless its context has the named key.
 var options = map[string]string{
-	"read zonal shifts":                       "zonalShift",
-	"watcher's pod takes its role":            "oidcProvider",
-	"the one on call moves dead letters back": "replayers",
+	"read zonal shifts":                            "zonalShift",
+	"watcher's pod assumes its role":               "oidcProvider",
+	"the replayer moves dead-letter messages back": "replayers",
 }
 
 // The synthesized template denies every attack, except those with tags that node classes
@@ -133,12 +133,12 @@ func TestSynthesizedTemplate(t *testing.T) {
 	s := synthesizedSystem(t, name, currentSystem)
 	for _, service := range services() {
 		if len(identity[s.role(service)]) == 0 {
-			t.Errorf("the template has no rights of %s", service)
+			t.Errorf("the template has no policies of %s", service)
 		}
 	}
 	for arn := range deployed(t, currentSystem) {
 		if strings.HasPrefix(arn, "arn:") && !strings.Contains(arn, beside) && len(resource[arn]) == 0 {
-			t.Errorf("the template has no policy of %s", arn)
+			t.Errorf("the template has no resource policy of %s", arn)
 		}
 	}
 	checkSystem(t, s, anyTags(t))

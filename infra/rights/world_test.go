@@ -250,7 +250,7 @@ func (s system) decide(t *testing.T, c call, caller string) (bool, string) {
 			return false, fmt.Sprintf("%s on %s (%s)", n.action, resource, d.By)
 		}
 		if n.entry != nil && !deliveredFrom(t, n.entry) {
-			return false, "no rule of the bus selects " + string(n.entry)
+			return false, "no rule of the bus matches " + string(n.entry)
 		}
 	}
 	return true, ""

@@ -24,28 +24,28 @@ func (a *fakeIAM) CreateServiceLinkedRole(_ context.Context, in *iam.CreateServi
 	return &iam.CreateServiceLinkedRoleOutput{}, a.err
 }
 
-func TestHandler(t *testing.T) {
+func TestCreateServiceLinkedRole(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind  cfn.RequestType
 		err   error
 		fails bool
 		calls int
 	}{
-		"made":           {cfn.RequestCreate, nil, false, 1},
-		"there already":  {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("Service role name AWSServiceRoleForEC2Spot has been taken in this account, please try a different suffix.")}, false, 1},
-		"looked at":      {cfn.RequestUpdate, nil, false, 1},
-		"invalid input":  {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("no such service")}, true, 1},
-		"denied":         {cfn.RequestCreate, errors.New("AccessDenied"), true, 1},
-		"not taken away": {cfn.RequestDelete, errors.New("must not be asked"), false, 0},
+		"made":          {cfn.RequestCreate, nil, false, 1},
+		"existing role": {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("Service role name AWSServiceRoleForEC2Spot has been taken in this account, please try a different suffix.")}, false, 1},
+		"update":        {cfn.RequestUpdate, nil, false, 1},
+		"invalid input": {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("no such service")}, true, 1},
+		"denied":        {cfn.RequestCreate, errors.New("AccessDenied"), true, 1},
+		"delete":        {cfn.RequestDelete, errors.New("must not be called"), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fakeIAM{err: test.err}
 			id, _, err := spotrole.Handler(a)(t.Context(), cfn.Event{RequestType: test.kind})
 			if (err != nil) != test.fails || id != "AWSServiceRoleForEC2Spot" || len(a.asked) != test.calls {
-				t.Errorf("%s, %v, asked %v", id, err, a.asked)
+				t.Errorf("got id %s, error %v, calls %v", id, err, a.asked)
 			}
 			if test.calls > 0 && a.asked[0] != "spot.amazonaws.com" {
-				t.Errorf("asked %v", a.asked)
+				t.Errorf("got calls %v", a.asked)
 			}
 		})
 	}

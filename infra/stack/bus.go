@@ -23,7 +23,7 @@ const (
 func newBus(scope constructs.Construct, id string, plan topology.Plan, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	bus := awsevents.NewCfnEventBus(scope, jsii.String("Events"), &awsevents.CfnEventBusProps{
-		Name: jsii.String(plan.Bus), Description: jsii.String("What Joist found out and did in the cluster " + plan.Cluster),
+		Name: jsii.String(plan.Bus), Description: jsii.String("Events of Joist in the cluster " + plan.Cluster),
 	})
 	deny, _ := policy["Statement"].([]any)[0].(map[string]any)
 	delete(deny, "Sid")
@@ -32,7 +32,7 @@ func newBus(scope constructs.Construct, id string, plan topology.Plan, policy ma
 	})
 	awsevents.NewCfnArchive(scope, jsii.String("Archive"), &awsevents.CfnArchiveProps{
 		ArchiveName: jsii.String(plan.Archive), SourceArn: bus.AttrArn(), RetentionDays: jsii.Number(archiveDays),
-		Description:  jsii.String("Kept to be explained; what is replayed later than it expires changes nothing"),
+		Description:  jsii.String("Kept to explain decisions; a replayed event that has expired has no effect"),
 		EventPattern: map[string]any{"source": []any{map[string]any{"prefix": "joist/"}}},
 	})
 	audit := awslogs.NewCfnLogGroup(scope, jsii.String("Audit"), &awslogs.CfnLogGroupProps{

@@ -66,7 +66,7 @@ func (p clusterStack) addFunction(service string) {
 func (p clusterStack) addRoles() {
 	for _, service := range append(append([]string{topology.Scheduler}, topology.ExternalServices...), topology.ClusterServices...) {
 		role := newServiceRole(p.scope, titleCase(service)+"Role", roleProps{
-			name: roleName(p.cluster, service), description: "What Joist's " + service + " may do for the cluster " + p.cluster.Name,
+			name: roleName(p.cluster, service), description: "Permissions of Joist's " + service + " for the cluster " + p.cluster.Name,
 			trust: p.trustPolicy(service), rights: p.rolePolicies(service),
 		})
 		suppress(role, p.suppressionsOf(service)...)

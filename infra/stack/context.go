@@ -17,7 +17,7 @@ func ReadConfig(app awscdk.App) (config.Config, error) {
 	if all, ok := app.Node().GetAllContext(nil).(map[string]any); ok {
 		for _, key := range sortedKeys(all) {
 			if !strings.ContainsAny(key, ":@") && !slices.Contains(config.Keys(), key) {
-				return config.Config{}, fault.F("reading what the stack is to be", fault.Invalid, "nothing reads the context's key %s", key).
+				return config.Config{}, fault.F("reading the stack's configuration", fault.Invalid, "unknown context key %s", key).
 					WithHint("the keys are %s", strings.Join(config.Keys(), ", "))
 			}
 		}

@@ -18,7 +18,7 @@ func (p clusterStack) addDashboard() {
 	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}
 	body, err := board.CloudWatch(of, p.place.region)
 	if err != nil {
-		panic("the dashboard, which its own tests read: " + err.Error())
+		panic("invalid dashboard: " + err.Error())
 	}
 	awscloudwatch.NewCfnDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(p.cluster.Plan.Prefix + "-joist"), DashboardBody: jsii.String(string(body)),

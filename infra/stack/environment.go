@@ -67,7 +67,7 @@ func sharedEnvironment(p place, bucket string, c config.Config, service string) 
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		panic("a list of texts: " + err.Error())
+		panic("list of strings: " + err.Error())
 	}
 	all[settings.Clusters] = string(text)
 	return all
@@ -86,10 +86,10 @@ func checkEnvironmentSizes(c config.Config) error {
 	for _, service := range topology.ExternalServices {
 		text, err := json.Marshal(sharedEnvironment(p, bucketOf(c, p), c, service))
 		if err != nil {
-			panic("a map of texts: " + err.Error())
+			panic("map of strings: " + err.Error())
 		}
 		if len(text) > environmentMax {
-			return fault.F("telling the function of "+service+" its clusters", fault.Invalid, "what it is told of %d clusters has %d bytes, and Lambda takes %d", len(c.Clusters), len(text), environmentMax).
+			return fault.F("configuring the function of "+service+" for its clusters", fault.Invalid, "the settings of %d clusters have %d bytes; Lambda allows %d", len(c.Clusters), len(text), environmentMax).
 				WithHint("put some of the clusters into another stack, or leave sharedFunctions out")
 		}
 	}

@@ -35,15 +35,15 @@ func TestFunctionEnvironments(t *testing.T) {
 					q, _ := k.Plan.Queue(service)
 					if !slices.Contains(reads[function], q.Name) || template.Name(s.DeadLetterURL) != q.Dead || queues[q.Dead].Type == "" || s.Bus != k.Plan.Bus ||
 						service != "interruption" && (s.Prefix != k.Name || s.Bucket == "") {
-						t.Errorf("%s reads %v, and is told of %+v", function, reads[function], s)
+						t.Errorf("%s reads %v, but is configured with %+v", function, reads[function], s)
 					}
 					if c.SharedFunctions && (template.Name(s.QueueURL) != q.Name || s.RoleARN != "arn:aws:iam::111122223333:role/"+k.Name+"-joist-"+service || roles[template.Name(s.RoleARN)].Type == "") {
-						t.Errorf("for %s %s takes the role %s, and has the queue %s", k.Name, function, s.RoleARN, s.QueueURL)
+						t.Errorf("for %s %s has the role %s and the queue %s", k.Name, function, s.RoleARN, s.QueueURL)
 					}
 				}
 			}
 			if len(told) != len(c.Clusters) {
-				t.Errorf("%s is told of %v", service, slices.Sorted(maps.Keys(told)))
+				t.Errorf("%s is configured for %v", service, slices.Sorted(maps.Keys(told)))
 			}
 		}
 	})

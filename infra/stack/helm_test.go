@@ -12,7 +12,7 @@ import (
 var setting = regexp.MustCompile(`--set-string ['"]([^=]+)=([^'"]*)['"]`)
 
 // The output HelmCommand sets only values that the chart has, and all required values.
-func TestHelmCommandFitsTheChart(t *testing.T) {
+func TestHelmCommandFitsChart(t *testing.T) {
 	raw, err := os.ReadFile("../../deploy/charts/joist/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestHelmCommandFitsTheChart(t *testing.T) {
 					inner, _ := at.(map[string]any)
 					found, ok := inner[part]
 					if !ok {
-						t.Errorf("%s sets %s, which the chart has not", output, match[1])
+						t.Errorf("%s sets %s, which the chart does not have", output, match[1])
 					}
 					at = found
 				}
@@ -50,7 +50,7 @@ func TestHelmCommandFitsTheChart(t *testing.T) {
 				}
 			}
 			if role := set[`watcher.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`]; (name == "oidc") != strings.HasSuffix(role, ":role/prod-joist-watcher") {
-				t.Errorf("%s gives the watcher the role %q", output, role)
+				t.Errorf("%s sets the watcher's role to %q", output, role)
 			}
 		}
 	})

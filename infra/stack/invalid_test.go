@@ -23,7 +23,7 @@ func app(t *testing.T, context map[string]any) awscdk.App {
 func checkRejected(t *testing.T, err error, says string) {
 	t.Helper()
 	if !fault.Is(err, fault.Invalid) || fault.FindHint(err) == "" || !strings.Contains(err.Error()+fault.FindHint(err), says) {
-		t.Errorf("%v (%s) does not say %q", err, fault.FindHint(err), says)
+		t.Errorf("%v (%s) does not contain %q", err, fault.FindHint(err), says)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestSecondStackOfCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stack.New(to, two)
-	checkRejected(t, err, "the stack Joist-prod already")
+	checkRejected(t, err, "already has the stack Joist-prod")
 }
 
 func TestMissingFunctions(t *testing.T) {
@@ -62,14 +62,14 @@ func TestTooManyClustersForOneFunction(t *testing.T) {
 	checkRejected(t, err, "leave sharedFunctions out")
 	many["clusters"] = names[:5]
 	if _, err := stack.New(app(t, nil), configOf(t, many)); err != nil {
-		t.Errorf("five clusters: %v", err)
+		t.Errorf("five clusters are rejected: %v", err)
 	}
 	// The variables of six clusters would fit, but the template would be too large.
 	many["clusters"] = names[:6]
 	made, err := stack.New(app(t, nil), configOf(t, many))
 	checkRejected(t, err, "into another stack")
 	if made != nil {
-		t.Error("a stack that is refused is given all the same")
+		t.Error("New returned a stack and an error")
 	}
 	if err == nil || !strings.Contains(err.Error(), "a template may have 500") {
 		t.Error(err)
@@ -90,13 +90,13 @@ func TestPoliciesTooLargeForIAM(t *testing.T) {
 	}
 	long["nodeProfiles"] = "instanceProfile"
 	if _, err := stack.New(app(t, nil), configOf(t, long)); err != nil {
-		t.Errorf("without profiles: %v", err)
+		t.Errorf("without managed profiles it is rejected: %v", err)
 	}
 }
 
 // Shared functions have their services' timeouts, but no longer than the visibility
 // timeout of any cluster's queue.
-func TestSharedFunctionsKeepToTheShortestQueue(t *testing.T) {
+func TestSharedFunctionsUseShortestQueueTimeout(t *testing.T) {
 	to := app(t, nil)
 	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "stackName": "joist", "clusters": []any{
 		"prod", map[string]any{"clusterName": "old", "adopt": "cloudformation", "queueVisibility": "30s"}}}))
@@ -117,9 +117,9 @@ func TestReplayersMustBeNamed(t *testing.T) {
 }
 
 // Unknown context keys are rejected, except the CDK's own.
-func TestContext(t *testing.T) {
+func TestUnknownContextKeysAreRejected(t *testing.T) {
 	_, err := stack.ReadConfig(app(t, map[string]any{"clustername": "prod"}))
-	checkRejected(t, err, "nothing reads the context's key clustername")
+	checkRejected(t, err, "unknown context key clustername")
 	_, err = stack.ReadConfig(app(t, map[string]any{}))
 	checkRejected(t, err, "clusterName=prod")
 	c, err := stack.ReadConfig(app(t, map[string]any{"clusterName": "prod", "aws:cdk:enable-path-metadata": true, "@aws-cdk/core:newStyle": true}))

@@ -17,32 +17,32 @@ type suppression struct {
 // wildcard is reported.
 var (
 	bucketAccessLog = suppression{"AwsSolutions-S1", "",
-		"An access log would need a second bucket and tell of documents that go by themselves; CloudTrail's data events tell the same where they are switched on"}
+		"An access log would need a second bucket and record documents that expire; CloudTrail's data events record the same where they are enabled"}
 	deadLetterQueue = suppression{"AwsSolutions-SQS3", "",
-		"It is a dead-letter queue itself: of an EventBridge target or of a queue that is not of this stack"}
+		"It is itself a dead-letter queue: of an EventBridge target, or of a queue outside this stack"}
 	nodePolicies = suppression{"AwsSolutions-IAM4", "",
-		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS changes these together with what it installs on nodes"}
+		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS updates these with the software on nodes"}
 	logStreams = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,
 		"The streams of the function's own log group have names that Lambda chooses"}
 	documentsOf = suppression{"AwsSolutions-IAM5", `/^Resource::.*:s3:::.*\/\*$/`,
 		"Documents are named by their digest, below the cluster's prefix and their own kind"}
 	describeActions = suppression{"AwsSolutions-IAM5", `/^Resource::\*$/`,
-		"Actions that only describe know no resources; where AWS allows it they are bound to the region or the cluster by a condition"}
+		"Actions that only describe have no resources; where AWS allows it, a condition limits them to the region or the cluster"}
 	parametersOf = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:ssm:.*$/`,
-		"AWS publishes images below /aws/service, by release; other parameters are named by the person who deploys"}
+		"AWS publishes images below /aws/service, by release; the user who deploys the stack names other parameters"}
 	ec2Resources = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:ec2:.*$/`,
-		"Ids of machines, templates and networks are not known before; conditions bind what is changed to the cluster's tags"}
+		"Ids of instances, templates and networks are not known in advance; conditions limit changes to those with the cluster's tags"}
 	profilesOf = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:instance-profile\/.*$/`,
-		"Profiles are named after node classes, below the cluster's path, and bound to its tags; reading is of names alone"}
+		"Profiles are named after node classes, below the cluster's path, and limited by its tags; only their names are read"}
 	interfaces = suppression{"AwsSolutions-IAM5", `/^Resource::\*$/`,
-		"Lambda needs this to connect a function to a VPC, with this resource; a denial refuses it to the function's own code"}
+		"Lambda requires this, with this resource, to connect a function to a VPC; a Deny excludes the function's own code"}
 )
 
 // installerSuppressions are those of the CDK's own functions, which install charts.
 var installerSuppressions = []suppression{
-	{"AwsSolutions-IAM4", "", "The CDK gives its chart installer AWS's own policies for functions and for pulling images; it is there on request alone"},
-	{"AwsSolutions-IAM5", "", "The CDK's chart installer invokes its own function, and reads the assets of the account's CDK bucket; it is there on request alone"},
-	{"AwsSolutions-L1", "", "The CDK chooses the Python and Node of its own functions, with each of its versions"},
+	{"AwsSolutions-IAM4", "", "The CDK gives its chart installer AWS's own policies for functions and for pulling images; it exists only on request"},
+	{"AwsSolutions-IAM5", "", "The CDK's chart installer invokes its own function, and reads the assets of the account's CDK bucket; it exists only on request"},
+	{"AwsSolutions-L1", "", "The CDK selects the Python and Node versions of its own functions, with each of its releases"},
 }
 
 // roleSuppressions are the suppressions of each service's role.
@@ -59,7 +59,7 @@ var roleSuppressions = map[string][]suppression{
 // personSuppressions are the suppressions of the operator's and replayer's policies.
 var personSuppressions = []suppression{
 	documentsOf, describeActions, profilesOf,
-	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, and are read by it"},
+	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, by which they are read"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:eks:.*\/\*$/`, "Access entries and Pod Identity associations have names that EKS chooses, below the cluster's; they are read"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:events:.*:rule\/\*$/`, "Rules that were adopted have names that another stack chose; they are read"},
 }

@@ -46,7 +46,7 @@ func report(t *testing.T, text string) error {
 // CloudFormation counts bytes, including those that the CDK's command line adds. The
 // maximum number of clusters by resources also fits by bytes, with names of 22
 // characters.
-func TestTemplatesFitByTheirBytes(t *testing.T) {
+func TestTemplatesFitInBytes(t *testing.T) {
 	names := make([]any, 5)
 	for i := range names {
 		names[i] = fmt.Sprintf("production-eu-west-1-%d", i)
@@ -64,7 +64,7 @@ func TestTemplatesFitByTheirBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("five clusters: %d bytes", found.Size())
+	t.Logf("five clusters need %d bytes", found.Size())
 }
 
 func TestCheckTemplateSizesRejectsLargeTemplates(t *testing.T) {

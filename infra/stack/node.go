@@ -22,7 +22,7 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 			managed = append(managed, arn)
 		}
 		role = awsiam.NewCfnRole(scope, jsii.String("Role"), &awsiam.CfnRoleProps{
-			RoleName: jsii.String(k.Node.Role), Description: jsii.String("What nodes of the cluster " + k.Name + " may do"),
+			RoleName: jsii.String(k.Node.Role), Description: jsii.String("Permissions of the nodes of the cluster " + k.Name),
 			ManagedPolicyArns:        &managed,
 			AssumeRolePolicyDocument: policyMap(s.TrustNodes()),
 		})

@@ -23,9 +23,9 @@ func (p clusterStack) addOutputs() {
 	if k.Node.Profiles == config.ByInstanceProfile {
 		p.addOutput("InstanceProfileName", "The nodes' instance profile: spec.instanceProfile of EC2NodeClasses", k.Node.Profile)
 	}
-	p.addOutput("Namespace", "Where the charts are installed", k.Namespace)
-	p.addOutput("Bucket", "The bucket of documents", p.bucket)
-	p.addOutput("EventBus", "The bus of facts", k.Plan.Bus)
+	p.addOutput("Namespace", "The namespace of the charts", k.Namespace)
+	p.addOutput("Bucket", "The bucket of Joist's documents", p.bucket)
+	p.addOutput("EventBus", "The event bus", k.Plan.Bus)
 	for _, service := range topology.ClusterServices {
 		p.addOutput(titleCase(service)+"IamRoleArn", "The role of the service account "+serviceAccount(service), p.roleARN(service))
 		p.addOutput(titleCase(service)+"ServiceAccount", "The service account of "+service, serviceAccount(service))
@@ -36,18 +36,18 @@ func (p clusterStack) addOutputs() {
 		}
 	}
 	if k.Node.Access == config.AWSAuth {
-		p.addOutput("AwsAuth", "How nodes are let into the cluster; run it once", awsAuthCommand(p.place, k))
+		p.addOutput("AwsAuth", "Command that lets nodes join the cluster; run it once", awsAuthCommand(p.place, k))
 	}
 	if queue.Existing && k.Queue.Visibility > queue.Visibility {
-		p.addOutput("LowerVisibility", "What the existing queue should have, so that a spot warning outlives a throttled invocation; then deploy again with the queueVisibility that it says",
+		p.addOutput("LowerVisibility", "Command that sets the existing queue's visibility timeout, so that a spot warning survives a throttled invocation; then deploy again with the queueVisibility in it",
 			fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes VisibilityTimeout=%.0f,SqsManagedSseEnabled=true # queueVisibility=%s",
 				queue.URL, queue.Visibility.Seconds(), queue.Visibility))
 	}
 	if !p.config.SpotRole {
-		p.addOutput("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet",
+		p.addOutput("SpotServiceLinkedRole", "Command to run once per account, if the account has not used spot instances yet",
 			"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com || true")
 	}
-	p.addOutput("HelmCommand", "How the charts are installed", p.helmCommand())
+	p.addOutput("HelmCommand", "Command that installs the charts", p.helmCommand())
 }
 
 // awsAuthCommand returns the command that adds the nodes' role to the aws-auth ConfigMap.

@@ -14,8 +14,8 @@ func (p clusterStack) addPersonPolicies() {
 		name, title, description string
 		write                    func() (rights.Document, error)
 	}{
-		{"operator", "Operator", "To look at Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and what a replay would do", p.rights.OperatorPolicy},
-		{"replayer", "Replayer", "To put dead letters of Joist in the cluster " + p.cluster.Name + " back, beside the operator's: joist replay --yes", p.rights.ReplayerPolicy},
+		{"operator", "Operator", "To inspect Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and dry runs of replay", p.rights.OperatorPolicy},
+		{"replayer", "Replayer", "To replay dead-letter messages of Joist in the cluster " + p.cluster.Name + ", in addition to the operator's policy: joist replay --yes", p.rights.ReplayerPolicy},
 	} {
 		document, err := person.write()
 		if err != nil {

@@ -39,12 +39,12 @@ func checkPolicySizes(c config.Config) error {
 			for _, document := range p.rolePolicies(service) {
 				text, err := json.Marshal(document)
 				if err != nil {
-					panic("a document of texts: " + err.Error())
+					panic("document of strings: " + err.Error())
 				}
 				size += len(text)
 			}
 			if size > roleMax {
-				return fault.F("writing the rights of cluster "+k.Name, fault.Invalid, "the policies of the %s's role would have %d characters, and IAM takes %d of a role", service, size, roleMax).
+				return fault.F("writing the policies of cluster "+k.Name, fault.Invalid, "the policies of the %s's role would have %d characters; IAM allows %d per role", service, size, roleMax).
 					WithHint("list fewer nodeTags, give a shorter namePrefix, or have node classes name their instance profiles: nodeProfiles=instanceProfile")
 			}
 		}

@@ -23,7 +23,7 @@ func CheckNagReports(dir string) error {
 		return fmt.Errorf("listing cdk-nag's reports: %w", err)
 	}
 	if len(reports) == 0 {
-		return fault.F("checking the templates", fault.Invalid, "cdk-nag has left no report in %s", dir).WithHint("add cdknag.NewAwsSolutionsChecks to the app")
+		return fault.F("checking the templates", fault.Invalid, "there is no report of cdk-nag in %s", dir).WithHint("add cdknag.NewAwsSolutionsChecks to the app")
 	}
 	var found []string
 	for _, file := range reports {
@@ -66,7 +66,7 @@ func CheckTemplateSizes(dir string) error {
 			return fmt.Errorf("reading the size of a template: %w", err)
 		}
 		if found.Size() > templateMax {
-			return fault.F("checking the templates", fault.Invalid, "%s has %d bytes, and CloudFormation takes %d", filepath.Base(file), found.Size(), templateMax).
+			return fault.F("checking the templates", fault.Invalid, "%s has %d bytes; CloudFormation allows %d", filepath.Base(file), found.Size(), templateMax).
 				WithHint("put some of the clusters into another stack")
 		}
 	}

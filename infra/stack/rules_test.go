@@ -103,7 +103,7 @@ func statements(document any) []statement {
 	return all
 }
 
-func TestEveryQueue(t *testing.T) {
+func TestEveryQueueIsProtected(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		policies := map[string][]statement{}
 		for _, p := range in.ofType(t, "AWS::SQS::QueuePolicy") {
@@ -117,21 +117,21 @@ func TestEveryQueue(t *testing.T) {
 				t.Errorf("%s is not encrypted", name)
 			}
 			if !deniesInsecure(policies[name], "sqs:*") {
-				t.Errorf("%s can be reached without TLS", name)
+				t.Errorf("%s allows access without TLS", name)
 			}
 			if len(name) > 80 || q.Properties["RedriveAllowPolicy"] == nil != (q.Properties["RedrivePolicy"] != nil) {
 				t.Errorf("%s is neither a work queue nor a dead-letter queue: %v", name, q.Properties)
 			}
 			if strings.HasSuffix(name, "-dead") {
 				if q.number("MessageRetentionPeriod") != 14*24*3600 {
-					t.Errorf("%s keeps messages for %v s", name, q.number("MessageRetentionPeriod"))
+					t.Errorf("%s retains messages for %v s", name, q.number("MessageRetentionPeriod"))
 				}
 				continue
 			}
 			dead := template.Name(fmt.Sprint(q.at("RedrivePolicy", "deadLetterTargetArn")))
 			back := fmt.Sprint(queues[dead].at("RedriveAllowPolicy", "sourceQueueArns"))
 			if !strings.HasSuffix(back, ":"+name+"]") {
-				t.Errorf("%s parks in %s, which takes from %s", name, dead, back)
+				t.Errorf("%s has the dead-letter queue %s, which accepts messages from %s", name, dead, back)
 			}
 		}
 	})
@@ -144,7 +144,7 @@ func deniesInsecure(policy []statement, action string) bool {
 	})
 }
 
-func TestEveryFunction(t *testing.T) {
+func TestEveryFunctionIsComplete(t *testing.T) {
 	known := map[string]bool{}
 	for _, v := range settings.Variables {
 		known[v.Name] = true
@@ -156,15 +156,15 @@ func TestEveryFunction(t *testing.T) {
 		}
 		for id, f := range in.ofType(t, "AWS::Lambda::Function") {
 			if f.text("Runtime") != "provided.al2023" || f.text("Architectures") != "[arm64]" || f.number("Timeout") > 900 {
-				t.Errorf("%s runs as %s on %s for %v s", id, f.text("Runtime"), f.text("Architectures"), f.number("Timeout"))
+				t.Errorf("%s has runtime %s, architecture %s and timeout %v s", id, f.text("Runtime"), f.text("Architectures"), f.number("Timeout"))
 			}
 			if !logs["/aws/lambda/"+f.text("FunctionName")] || len(f.text("FunctionName")) > 64 {
-				t.Errorf("%s has no log group that forgets", id)
+				t.Errorf("%s has no log group with a retention", id)
 			}
 			environment, _ := f.at("Environment", "Variables").(map[string]any)
 			for name := range environment {
 				if !known[name] {
-					t.Errorf("%s is told %s, which nothing reads", id, name)
+					t.Errorf("%s has the variable %s, which no service reads", id, name)
 				}
 			}
 		}
@@ -173,7 +173,7 @@ func TestEveryFunction(t *testing.T) {
 
 // A queue's visibility timeout is six times the function's timeout. Lambda rejects one
 // below the function's timeout; an existing queue must only meet that.
-func TestEverySource(t *testing.T) {
+func TestVisibilityTimeouts(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		visibility := map[string]float64{}
 		for _, q := range in.ofType(t, "AWS::SQS::Queue") {
@@ -191,16 +191,16 @@ func TestEverySource(t *testing.T) {
 					t.Errorf("%s: %v s", id, timeout)
 				}
 			case hidden < 6*timeout || timeout == 0:
-				t.Errorf("%s hides messages for %v s, and its function may take %v s", queue, hidden, timeout)
+				t.Errorf("%s has a visibility timeout of %v s, its function a timeout of %v s", queue, hidden, timeout)
 			}
 			if m.text("FunctionResponseTypes") != "[ReportBatchItemFailures]" {
-				t.Errorf("%s loses a batch for one message", id)
+				t.Errorf("%s fails a batch for one message", id)
 			}
 			if n := number(m.at("ScalingConfig", "MaximumConcurrency")); n < 2 || n > 1000 {
 				t.Errorf("%s has concurrency %v", id, n)
 			}
 			if strings.Contains(id, "Launcher") && timeout <= 4*60+15 {
-				t.Errorf("a launch may take longer than %v s", timeout)
+				t.Errorf("a launch may take longer than the timeout of %v s", timeout)
 			}
 		}
 	})
@@ -208,7 +208,7 @@ func TestEverySource(t *testing.T) {
 
 // Each target has a dead-letter queue, so that undelivered events are not lost, and each
 // queue's policy allows the rule.
-func TestEveryRule(t *testing.T) {
+func TestEveryRuleHasDeadLetterQueue(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		senders, queues := in.senders(t), by("QueueName", in.ofType(t, "AWS::SQS::Queue"))
 		rules := in.ofType(t, "AWS::Events::Rule")
@@ -227,11 +227,11 @@ func TestEveryRule(t *testing.T) {
 			if template.Service(to) == "sqs" && !senders[to][arn] {
 				// Karpenter's own policy allows every rule to send.
 				if queues[template.Name(to)].Type != "" || name == "terraform" {
-					t.Errorf("%s may not send to %s, which takes from %v", arn, to, senders[to])
+					t.Errorf("%s may not send to %s, which accepts messages from %v", arn, to, senders[to])
 				}
 			}
 			if !senders[dead][arn] {
-				t.Errorf("%s may not park in %s", arn, dead)
+				t.Errorf("%s may not send to the dead-letter queue %s", arn, dead)
 			}
 		}
 		want := map[string]int{"cloudformation": 3, "clusters": 10, "shared": 14}[name]
@@ -255,7 +255,7 @@ func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 			}
 			condition := object(map[string]any(s))
 			if condition.at("Condition", "StringEquals", "aws:SourceAccount") == nil {
-				t.Errorf("%s lets any account's rules send", s["Sid"])
+				t.Errorf("%s allows rules of any account to send", s["Sid"])
 			}
 			queue := fmt.Sprint(s["Resource"])
 			if all[queue] == nil {
@@ -269,7 +269,7 @@ func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-func TestEverySchedule(t *testing.T) {
+func TestEveryScheduleMaySend(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		roles := by("RoleName", in.ofType(t, "AWS::IAM::Role"))
 		for id, s := range in.ofType(t, "AWS::Scheduler::Schedule") {
@@ -288,7 +288,7 @@ func TestEverySchedule(t *testing.T) {
 				}
 			}
 			if !strings.Contains(fmt.Sprint(s.at("Target", "Input")), "<aws.scheduler.scheduled-time>") {
-				t.Errorf("%s says no time", id)
+				t.Errorf("%s sends no scheduled time", id)
 			}
 		}
 	})
@@ -299,14 +299,14 @@ var reading = []string{"Get", "List", "Describe", "Receive"}
 
 // No permission to write has the resource "*", except the one that Lambda needs to
 // connect a function to a VPC.
-func TestEveryRole(t *testing.T) {
+func TestEveryRoleIsLimited(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, _ string, in synthesis) {
 		for id, r := range in.ofType(t, "AWS::IAM::Role") {
 			if len(r.text("RoleName")) > 64 {
 				t.Errorf("%s has a name of %d characters", id, len(r.text("RoleName")))
 			}
 			if managed := list(r.Properties["ManagedPolicyArns"]); len(managed) > 0 != strings.HasPrefix(r.text("RoleName"), "KarpenterNodeRole-") || len(managed) > 4 {
-				t.Errorf("%s has %d of AWS's own policies", id, len(managed))
+				t.Errorf("%s has %d AWS managed policies", id, len(managed))
 			}
 			size := 0
 			for _, p := range list(r.Properties["Policies"]) {
@@ -318,12 +318,12 @@ func TestEveryRole(t *testing.T) {
 						return !slices.ContainsFunc(reading, func(r string) bool { return strings.HasPrefix(verb, r) })
 					})
 					if s["Effect"] == "Allow" && writes && slices.Contains(list(s["Resource"]), any("*")) && policy["PolicyName"] != "network" {
-						t.Errorf("%s may do %v to everything", id, s["Action"])
+						t.Errorf("%s allows %v on all resources", id, s["Action"])
 					}
 				}
 			}
 			if size > 10240 {
-				t.Errorf("the policies of %s have %d characters, and 10,240 are allowed", id, size)
+				t.Errorf("the policies of %s have %d characters, at most 10,240 are allowed", id, size)
 			}
 		}
 	})
@@ -340,13 +340,13 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 			if strings.Contains(a.text("AlarmName"), "dead-letters") {
 				watched[object(list(a.Properties["Dimensions"])[0]).text("Value")] = true
 				if name == "oidc" && !strings.HasSuffix(a.text("AlarmActions"), ":oncall]") {
-					t.Errorf("%s tells nobody", id)
+					t.Errorf("%s has no action", id)
 				}
 			}
 		}
 		for _, q := range in.ofType(t, "AWS::SQS::Queue") {
 			if dead := q.text("QueueName"); strings.HasSuffix(dead, "-dead") && !watched[dead] {
-				t.Errorf("nobody hears of %s", dead)
+				t.Errorf("%s has no alarm", dead)
 			}
 		}
 	})
@@ -365,7 +365,7 @@ func TestTemplatesFit(t *testing.T) {
 		}
 		for id, d := range in.ofType(t, "AWS::CloudWatch::Dashboard") {
 			if !strings.Contains(d.text("DashboardBody"), board.Namespace) {
-				t.Errorf("%s shows nothing of ours", id)
+				t.Errorf("%s has no widget with Joist's metrics", id)
 			}
 		}
 	})
@@ -384,11 +384,11 @@ func TestKeptResourcesCanBeImported(t *testing.T) {
 			}
 			kept++
 			if named, _ := in.Resource(id); names[r.Type] == "" || named.Properties[names[r.Type]] == nil {
-				t.Errorf("%s of type %s is kept under a name that is not its own", id, r.Type)
+				t.Errorf("%s of type %s is retained without an explicit name", id, r.Type)
 			}
 		}
 		if kept < 2 {
-			t.Errorf("%d resources are kept", kept)
+			t.Errorf("only %d resources are retained", kept)
 		}
 	})
 }
@@ -432,7 +432,7 @@ func TestTopologyIsComplete(t *testing.T) {
 			for _, rule := range k.Plan.Rules {
 				r := made["AWS::Events::Rule "+rule.Name]
 				if (r.Type == "") != slices.Contains(k.Queue.Rules, rule.ID) {
-					t.Errorf("the rule %s is made: %t", rule.Name, r.Type != "")
+					t.Errorf("the rule %s is created: %t", rule.Name, r.Type != "")
 				}
 				var pattern any
 				if err := json.Unmarshal([]byte(rule.Pattern), &pattern); err != nil {
@@ -444,7 +444,7 @@ func TestTopologyIsComplete(t *testing.T) {
 			}
 			for _, tick := range k.Plan.Ticks {
 				if s := made["AWS::Scheduler::Schedule "+tick.Name]; fmt.Sprint(s.at("Target", "Input")) != tick.Input {
-					t.Errorf("%s says %v", tick.Name, s.at("Target", "Input"))
+					t.Errorf("%s has the input %v", tick.Name, s.at("Target", "Input"))
 				}
 			}
 		}

@@ -37,7 +37,7 @@ func (s sharedParts) newSharedFunction(scope constructs.Construct, service strin
 		may["network"], exceptions = networkRights(s.place.resourceARN("lambda", "function:"+name)), append(exceptions, interfaces)
 	}
 	role := newServiceRole(scope, "Role", roleProps{
-		name: name, description: "Lets Joist's " + service + " take the roles of the clusters of " + s.config.StackName,
+		name: name, description: "Allows Joist's " + service + " to assume the roles of the clusters of " + s.config.StackName,
 		trust: policyMap(rights.TrustFunction()), rights: may,
 	})
 	suppress(role, exceptions...)

@@ -21,7 +21,7 @@ func newSpotRole(scope constructs.Construct, id string, p place, stack string, c
 	name := stack + "-spotrole"
 	logs := p.resourceARN("logs", "log-group:"+logGroup(name)+":*")
 	role := newServiceRole(scope, "Role", roleProps{
-		name: name, description: "Makes the account's service-linked role of EC2 spot",
+		name: name, description: "Creates the account's service-linked role of EC2 spot",
 		trust: policyMap(rights.TrustFunction()),
 		rights: map[string]map[string]any{"spotrole": {"Version": "2012-10-17", "Statement": []any{
 			map[string]any{
@@ -34,7 +34,7 @@ func newSpotRole(scope constructs.Construct, id string, p place, stack string, c
 	})
 	suppress(role, logStreams)
 	function := newFunction(scope, functionProps{
-		name: name, description: "Makes sure of the service-linked role of EC2 spot", memory: 128, timeout: time.Minute, role: role, code: code,
+		name: name, description: "Creates the service-linked role of EC2 spot if it does not exist", memory: 128, timeout: time.Minute, role: role, code: code,
 	})
 	resource := awscdk.NewCfnCustomResource(scope, jsii.String("Once"), &awscdk.CfnCustomResourceProps{
 		ServiceToken: function.AttrArn(), ServiceTimeout: jsii.Number(120),

@@ -67,7 +67,7 @@ func checkResourceCount(stack awscdk.Stack, c config.Config) error {
 		}
 	}
 	if count > resourcesMax {
-		return fault.F("adding the stack "+c.StackName, fault.Invalid, "%d clusters take %d resources, and a template may have %d", len(c.Clusters), count, resourcesMax).
+		return fault.F("adding the stack "+c.StackName, fault.Invalid, "%d clusters need %d resources; a template may have %d", len(c.Clusters), count, resourcesMax).
 			WithHint("put some of the clusters into another stack")
 	}
 	return nil
@@ -82,7 +82,7 @@ func validate(app awscdk.App, c config.Config) error {
 		}
 		for _, k := range c.Clusters {
 			if other.Node().TryFindChild(jsii.String(clusterID(k))) != nil {
-				return fault.F("adding the stack "+c.StackName, fault.Invalid, "the cluster %s has the stack %s already", k.Name, *other.StackName()).
+				return fault.F("adding the stack "+c.StackName, fault.Invalid, "the cluster %s already has the stack %s", k.Name, *other.StackName()).
 					WithHint("name each cluster once: two stacks of one cluster would own the same queues and roles")
 			}
 		}
@@ -176,11 +176,11 @@ func (s sharedParts) listScopes(bucket string) []rights.Scope {
 // with --parameter-overrides. It rejects any other cluster.
 func newParameter(stack awscdk.Stack, k config.Cluster) {
 	parameter := awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
-		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was made for this one"),
+		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was generated for this one"),
 		Default: jsii.String(k.Name), AllowedValues: jsii.Strings(k.Name),
 	})
 	awscdk.NewCfnOutput(stack, jsii.String("Cluster"), &awscdk.CfnOutputProps{
-		Description: jsii.String("The cluster that the stack serves"), Value: parameter.ValueAsString(),
+		Description: jsii.String("The cluster of the stack"), Value: parameter.ValueAsString(),
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -185,7 +185,7 @@ func lines(t *testing.T, value any, indent string, depth int) []byte {
 	return slices.Concat([]byte("{\n"), bytes.Join(members, []byte(",\n")), []byte("\n"+indent+"}"))
 }
 
-func TestGolden(t *testing.T) {
+func TestTemplatesMatchGoldens(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(contexts)) {
 		t.Run(name, func(t *testing.T) {
 			got, file := synth(t, name).raw, filepath.Join("testdata", name+".template.json")
@@ -199,7 +199,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(want, got) {
-				t.Errorf("the template differs from %s; run go test ./stack -update, and look at the difference", file)
+				t.Errorf("the template differs from %s; run go test ./stack -update, and review the difference", file)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func keep(dir string, r report.Record) error {
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making a directory for the figures: %w", err)
+		return fmt.Errorf("creating a directory for the figures: %w", err)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {

@@ -33,13 +33,13 @@ func main() {
 func run(ctx context.Context, o options) error {
 	if o.write != "" {
 		if err := os.MkdirAll(o.write, 0o755); err != nil {
-			return fmt.Errorf("making the directory for scenarios: %w", err)
+			return fmt.Errorf("creating the directory for scenarios: %w", err)
 		}
 		return o.set.Generate(o.write, o.seed)
 	}
 	scratch, err := os.MkdirTemp("", "joist-bench-")
 	if err != nil {
-		return fmt.Errorf("making a scratch directory: %w", err)
+		return fmt.Errorf("creating a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
 	samples, fleets, err := choose(o, scratch)
@@ -104,7 +104,7 @@ func choose(o options, scratch string) (samples, fleets []contest.Sample, err er
 	other := func(s contest.Sample) bool { return !strings.Contains(s.Name, o.match) }
 	samples, fleets = slices.DeleteFunc(samples, other), slices.DeleteFunc(fleets, other)
 	if len(samples)+len(fleets) == 0 {
-		return nil, nil, fmt.Errorf("there is no scenario to measure in %s; leave -match and -scenarios out for the generated ones", dir)
+		return nil, nil, fmt.Errorf("no scenario to measure in %s; omit -match and -scenarios for the generated ones", dir)
 	}
 	return samples, fleets, nil
 }
@@ -112,7 +112,7 @@ func choose(o options, scratch string) (samples, fleets []contest.Sample, err er
 // planners returns the planners, each built for this run unless its path is given.
 func planners(ctx context.Context, o options, scratch string) ([]contest.Planner, error) {
 	if o.only != "" && o.only != "joist" && o.only != "karpenter" {
-		return nil, fmt.Errorf("there is no planner %q: -only takes joist or karpenter", o.only)
+		return nil, fmt.Errorf("unknown planner %q: -only is joist or karpenter", o.only)
 	}
 	var out []contest.Planner
 	if o.only != "karpenter" {

@@ -31,14 +31,14 @@ func TestWritingScenariosMeasuresNothing(t *testing.T) {
 	}
 }
 
-func TestNothingToMeasureIsAnError(t *testing.T) {
+func TestNoScenarioIsAnError(t *testing.T) {
 	err := run(t.Context(), parse([]string{"-set", "e=2", "-match", "none", "-only", "joist", "-joist", "no-such-planner"}))
 	if err == nil || !strings.Contains(err.Error(), "no scenario to measure") {
-		t.Errorf("got %v, want it said that no scenario is there to measure", err)
+		t.Errorf("got %v, want an error about missing scenarios", err)
 	}
 }
 
-func TestOnlyTakesAPlannerThatThereIs(t *testing.T) {
+func TestOnlyRejectsUnknownPlanner(t *testing.T) {
 	for only, want := range map[string][]string{"": {"joist", "karpenter"}, "joist": {"joist"}, "karpenter": {"karpenter"}, "ca": nil} {
 		got, err := planners(t.Context(), options{only: only, joist: "x", karpenter: "y"}, t.TempDir())
 		var names []string
@@ -46,12 +46,12 @@ func TestOnlyTakesAPlannerThatThereIs(t *testing.T) {
 			names = append(names, p.Name)
 		}
 		if !slices.Equal(names, want) || (err != nil) != (want == nil) {
-			t.Errorf("-only %q: %v, %v; want %v", only, names, err, want)
+			t.Errorf("-only %q: got %v, %v, want %v", only, names, err, want)
 		}
 	}
 }
 
-func TestWhatIsKeptCanBeRead(t *testing.T) {
+func TestKeptRecordsCanBeRead(t *testing.T) {
 	dir := t.TempDir()
 	before := record(options{seed: 7, runs: 3})
 	before.Rows = []contest.Row{{Scenario: "a-1", Kind: "a", Pods: 1, Bound: 1, Results: []contest.Measurement{
@@ -69,7 +69,7 @@ func TestWhatIsKeptCanBeRead(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if before.Machine.Cores < 1 || before.Machine.CPU == "" || before.Commit == "" || before.Go == "" {
-		t.Errorf("the record does not say where it was made: %+v", before)
+		t.Errorf("the record has no data about the machine: %+v", before)
 	}
 	if _, err := os.Stat(filepath.Join(dir, drawingFile)); err != nil {
 		t.Error(err)

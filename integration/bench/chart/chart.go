@@ -27,7 +27,7 @@ const (
 func SVG(rows []contest.Row) ([]byte, error) {
 	all := panels(rows)
 	if len(all) == 0 {
-		return nil, errors.New("drawing the figures: there are none")
+		return nil, errors.New("drawing the figures: there are no figures")
 	}
 	canvas := vgsvg.New(vg.Length(axisWidth+panelWidth*len(all)), height)
 	if err := paint(draw.New(canvas), all); err != nil {
@@ -117,5 +117,5 @@ func head(c draw.Canvas, lines []line) {
 		x += 27 + style.Width(l.planner) + 24
 	}
 	style.Color = plotting.Ink
-	c.FillText(style, vg.Point{X: x, Y: y}, "by pods that wait; a ring: not all of them were placed")
+	c.FillText(style, vg.Point{X: x, Y: y}, "by pending pods; a ring: not all of them were placed")
 }

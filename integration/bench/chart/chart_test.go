@@ -47,7 +47,7 @@ func TestEqualFiguresGiveEqualBytes(t *testing.T) {
 	}
 }
 
-func TestDrawingIsWhole(t *testing.T) {
+func TestDrawingIsComplete(t *testing.T) {
 	drawing, err := SVG(figures())
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +55,11 @@ func TestDrawingIsWhole(t *testing.T) {
 	names := words(t, drawing)
 	for _, want := range []string{"joist", "karpenter", "bspot", "cost over the bound", "CPU of planning", "10 ms", "1k"} {
 		if !strings.Contains(names, want) {
-			t.Errorf("the drawing does not say %q; it says %q", want, names)
+			t.Errorf("the drawing does not contain %q, only %q", want, names)
 		}
 	}
 	if strings.Contains(string(drawing), "fill:#FFFFFF") {
-		t.Error("the drawing brings a white background, which a dark page cannot use")
+		t.Error("the drawing has a white background, which dark pages cannot show")
 	}
 }
 
@@ -73,7 +73,7 @@ func words(t *testing.T, drawing []byte) string {
 			return out.String()
 		}
 		if err != nil {
-			t.Fatalf("the drawing is no XML: %v", err)
+			t.Fatalf("the drawing is not XML: %v", err)
 		}
 		if text, ok := token.(xml.CharData); ok {
 			out.Write(text)
@@ -83,23 +83,23 @@ func words(t *testing.T, drawing []byte) string {
 
 func TestFailedRunsAreNotDrawn(t *testing.T) {
 	rows := figures()[:1]
-	rows[0].Results[1].Failure = "it fell over"
+	rows[0].Results[1].Failure = "exit status 2"
 	p := panels(rows)[0]
 	if len(p.cost[0].points) != 1 || len(p.cost[1].points) != 0 || len(p.seconds[1].points) != 0 {
-		t.Errorf("%d and %d points of cost, %d of the failed run's CPU", len(p.cost[0].points), len(p.cost[1].points), len(p.seconds[1].points))
+		t.Errorf("got %d and %d points of cost, and %d CPU points of the failed run", len(p.cost[0].points), len(p.cost[1].points), len(p.seconds[1].points))
 	}
 }
 
-func TestAPartialPlanHasNoCost(t *testing.T) {
+func TestPartialPlanHasNoCost(t *testing.T) {
 	p := panels(figures())[0]
 	theirs, cpu := p.cost[1], p.seconds[1]
 	if len(theirs.points) != 3 || len(cpu.points) != 4 || len(cpu.partial) != 1 {
-		t.Errorf("%d costs, %d times, %d of them partial; want 3, 4 and 1", len(theirs.points), len(cpu.points), len(cpu.partial))
+		t.Errorf("got %d costs, %d times, %d of them partial; want 3, 4 and 1", len(theirs.points), len(cpu.points), len(cpu.partial))
 	}
 }
 
-func TestNothingToDraw(t *testing.T) {
+func TestNoFiguresIsAnError(t *testing.T) {
 	if _, err := SVG(nil); err == nil {
-		t.Error("a drawing of nothing is made")
+		t.Error("SVG returned no error without figures")
 	}
 }

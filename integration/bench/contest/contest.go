@@ -30,7 +30,7 @@ func (c Contest) Play(ctx context.Context) ([]Row, error) {
 				c.Progress(done, all, fmt.Sprintf("%s on %s, run %d of %d", p.Name, s.Name, n+1, c.Runs))
 				runs[i] = append(runs[i], once(ctx, p, s, c.Judge))
 				if ctx.Err() != nil {
-					return rows, fmt.Errorf("running the contest: %w", ctx.Err())
+					return rows, fmt.Errorf("running the benchmark: %w", ctx.Err())
 				}
 				done++
 			}

@@ -61,7 +61,7 @@ func fake(t *testing.T, behaviour string) Planner {
 // three is a sample of three pods, which fake planners do not read.
 var three = Sample{Name: "a-3", Kind: "a", Path: "a-3.json", Pods: 3}
 
-func TestWhatAPlannerPrintsIsMeasured(t *testing.T) {
+func TestPlannerOutputIsMeasured(t *testing.T) {
 	m := once(t.Context(), fake(t, "honest"), three, nil)
 	// Dollars is the sum of the nodes' prices, not the summary's value.
 	want := Measurement{
@@ -74,23 +74,23 @@ func TestWhatAPlannerPrintsIsMeasured(t *testing.T) {
 	}
 }
 
-func TestBadPlannersFailAloud(t *testing.T) {
+func TestFailedPlannersAreReported(t *testing.T) {
 	hanging := fake(t, "hanging")
 	hanging.Deadline = 50 * time.Millisecond
 	for _, tt := range []struct {
 		planner Planner
 		want    string
 	}{
-		{fake(t, "forgetful"), "leaves out 1 of 3 pods"},
-		{fake(t, "miscounting"), "counts 1 new nodes and the plan lists 2"},
+		{fake(t, "forgetful"), "does not mention 1 of 3 pods"},
+		{fake(t, "miscounting"), "the plan's summary has 1 new nodes, the plan 2"},
 		{fake(t, "crashing"), "no memory left"},
 		{fake(t, "babbling"), "reading the plan"},
-		{hanging, "was ended after 50ms"},
+		{hanging, "was stopped after 50ms"},
 		{Planner{Name: "absent", Command: []string{"./no-such-planner"}, Deadline: time.Minute}, "no-such-planner"},
 	} {
 		m := once(t.Context(), tt.planner, three, nil)
 		if !strings.Contains(m.Failure, tt.want) || m.Valid() {
-			t.Errorf("%s: failure %q, want %q", tt.planner.Name, m.Failure, tt.want)
+			t.Errorf("%s: got failure %q, want %q", tt.planner.Name, m.Failure, tt.want)
 		}
 	}
 }
@@ -100,14 +100,14 @@ type strict struct{ against string }
 
 func (s strict) CheckPlan(_ Sample, plan []byte) ([]string, error) {
 	if s.against != "" && strings.Contains(string(plan), s.against) {
-		return []string{"pod a-0 stands on its head"}, nil
+		return []string{"pod a-0 is invalid"}, nil
 	}
 	return nil, nil
 }
 
 func (s strict) Bound(Sample) (float64, error) { return 0.5, nil }
 
-func TestPlannersTakeTurns(t *testing.T) {
+func TestPlannersAlternate(t *testing.T) {
 	var heard []string
 	contest := Contest{
 		Planners: []Planner{fake(t, "honest"), fake(t, "diligent")}, Samples: []Sample{three}, Runs: 2, Judge: strict{},
@@ -128,7 +128,7 @@ func TestPlannersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAnInvalidPlanStaysInTheTable(t *testing.T) {
+func TestInvalidPlanIsInTable(t *testing.T) {
 	contest := Contest{
 		Planners: []Planner{fake(t, "honest")}, Samples: []Sample{three}, Runs: 1, Judge: strict{against: "fake"}, Progress: func(int, int, string) {},
 	}
@@ -141,18 +141,18 @@ func TestAnInvalidPlanStaysInTheTable(t *testing.T) {
 	}
 }
 
-func TestTheMedianRunCountsUnlessOneIsBad(t *testing.T) {
+func TestMedianRunCountsUnlessOneFails(t *testing.T) {
 	runs := []Measurement{{SolveUserS: 9}, {SolveUserS: 1}, {SolveUserS: 4}}
 	if got := middle(runs); got.SolveUserS != 4 || got.Runs != 3 {
-		t.Errorf("the middle of %+v is %+v", runs, got)
+		t.Errorf("the median of %+v is %+v", runs, got)
 	}
 	runs = append(runs, Measurement{Failure: errors.ErrUnsupported.Error()})
 	if got := middle(runs); got.Failure == "" {
-		t.Errorf("a failed run of %d is left out: %+v", len(runs), got)
+		t.Errorf("a failed run of %d is ignored: %+v", len(runs), got)
 	}
 }
 
-func TestEntries(t *testing.T) {
+func TestSetEntries(t *testing.T) {
 	for _, set := range []Set{Usual, Large} {
 		entries, err := set.Entries()
 		if err != nil || len(entries) < 10 {
@@ -160,7 +160,7 @@ func TestEntries(t *testing.T) {
 		}
 	}
 	for set, want := range map[Set]string{
-		"a": "names no sizes", "a=": "no size of a scenario", "a=0": "no size", "z=5": `no kind of scenario "z"`, "a=5;": "names no sizes",
+		"a": "has no sizes", "a=": "invalid size", "a=0": "invalid size", "z=5": `unknown kind of scenario "z"`, "a=5;": "has no sizes",
 	} {
 		if _, err := set.Entries(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", set, err, want)
@@ -168,7 +168,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-func TestSamplesOfAGeneratedSet(t *testing.T) {
+func TestSamplesOfGeneratedSet(t *testing.T) {
 	dir := t.TempDir()
 	if err := Set("d,b,u=20,10;e=3").Generate(dir, 7); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func (c Contest) PlayFleets(ctx context.Context, judge ConsolidationValidator) (
 				c.Progress(done, all, fmt.Sprintf("%s consolidates %s, run %d of %d", p.Name, s.Name, n+1, c.Runs))
 				runs[i] = append(runs[i], consolidated(ctx, p, s, judge))
 				if ctx.Err() != nil {
-					return rows, fmt.Errorf("running the contest: %w", ctx.Err())
+					return rows, fmt.Errorf("running the benchmark: %w", ctx.Err())
 				}
 				done++
 			}
@@ -160,7 +160,7 @@ func (c *Consolidation) take(text []byte) error {
 		return fmt.Errorf("reading the consolidation: %w", err)
 	}
 	if is.Nodes != c.Nodes {
-		return fmt.Errorf("the consolidation is of %d nodes and the scenario has %d", is.Nodes, c.Nodes)
+		return fmt.Errorf("the consolidation has %d nodes, the scenario %d", is.Nodes, c.Nodes)
 	}
 	c.Version, c.Pods, c.Complete = is.Planner, is.Pods, is.Complete
 	c.Before, c.After, c.NodesAfter, c.PodsMoved = is.CostBefore, is.CostAfter, is.NodesAfter, is.PodsMoved

@@ -49,12 +49,12 @@ func TestConsolidationsAreMeasured(t *testing.T) {
 	}
 	for moves, saved := range map[int]float64{0: 0, 4: 1, 8: 2, 10: 2.25, 12: 2.5, 99: 2.5} {
 		if is := got.SavedAlong(moves); is != saved {
-			t.Errorf("along the curve %d moves save %f, want %f", moves, is, saved)
+			t.Errorf("along the curve, %d moves save %f, want %f", moves, is, saved)
 		}
 	}
 }
 
-func TestBadConsolidationsFailAloud(t *testing.T) {
+func TestFailedConsolidationsAreReported(t *testing.T) {
 	hanging := fakeFleet(t, "hanging")
 	hanging.Deadline = 50 * time.Millisecond
 	for _, tt := range []struct {
@@ -62,15 +62,15 @@ func TestBadConsolidationsFailAloud(t *testing.T) {
 		judge   ConsolidationValidator
 		want    string
 	}{
-		{fakeFleet(t, "honest"), nil, "is of 0 nodes and the scenario has 9"},
+		{fakeFleet(t, "honest"), nil, "the consolidation has 0 nodes, the scenario 9"},
 		{fakeFleet(t, "crashing"), nil, "no memory left"},
 		{fakeFleet(t, "babbling"), nil, "reading the consolidation"},
-		{hanging, nil, "was ended after 50ms"},
-		{fakeFleet(t, "thrifty"), lenient{against: "fake"}, "stands on its head"},
+		{hanging, nil, "was stopped after 50ms"},
+		{fakeFleet(t, "thrifty"), lenient{against: "fake"}, "is invalid"},
 	} {
 		got := consolidated(t.Context(), tt.planner, nine, tt.judge)
 		if said := got.Failure + strings.Join(got.Violations, ""); !strings.Contains(said, tt.want) || got.Valid() {
-			t.Errorf("%s: %q, want %q", tt.planner.Name, said, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.planner.Name, said, tt.want)
 		}
 	}
 }

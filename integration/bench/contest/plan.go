@@ -51,10 +51,10 @@ func readPlan(text []byte) (Plan, error) {
 		return Plan{}, fmt.Errorf("reading the plan: %w", err)
 	}
 	if len(plan.NewNodes) != plan.Summary.NewNodes {
-		return Plan{}, fmt.Errorf("the plan's summary counts %d new nodes and the plan lists %d", plan.Summary.NewNodes, len(plan.NewNodes))
+		return Plan{}, fmt.Errorf("the plan's summary has %d new nodes, the plan %d", plan.Summary.NewNodes, len(plan.NewNodes))
 	}
 	if missing := plan.Pods - plan.Summary.Scheduled - plan.Summary.Unscheduled; missing != 0 {
-		return Plan{}, fmt.Errorf("the plan's summary leaves out %d of %d pods", missing, plan.Pods)
+		return Plan{}, fmt.Errorf("the plan's summary does not mention %d of %d pods", missing, plan.Pods)
 	}
 	return plan, nil
 }

@@ -46,7 +46,7 @@ func (p Planner) run(ctx context.Context, scenario string) (process, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("it was ended after %s: %w", p.Deadline, ctx.Err())
+		err = fmt.Errorf("it was stopped after %s: %w", p.Deadline, ctx.Err())
 	}
 	out := process{stdout: stdout.Bytes()}
 	if state := cmd.ProcessState; state != nil {

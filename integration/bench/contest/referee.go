@@ -32,7 +32,7 @@ func (r *Validator) CheckPlan(s Sample, plan []byte) ([]string, error) {
 	}
 	result, err := planvalidator.ParseResult(plan)
 	if err != nil {
-		return nil, fmt.Errorf("judging the plan for %s: %w", s.Name, err)
+		return nil, fmt.Errorf("checking the plan for %s: %w", s.Name, err)
 	}
 	return words(planvalidator.CheckPlan(scenario, result)), nil
 }
@@ -61,7 +61,7 @@ func (r *Validator) CheckConsolidation(s Sample, result []byte) ([]string, error
 	}
 	consolidation, err := planvalidator.ParseConsolidation(result)
 	if err != nil {
-		return nil, fmt.Errorf("judging the consolidation of %s: %w", s.Name, err)
+		return nil, fmt.Errorf("checking the consolidation of %s: %w", s.Name, err)
 	}
 	return words(planvalidator.CheckConsolidation(scenario, consolidation)), nil
 }

@@ -139,7 +139,7 @@ func settle(text []byte, path, types, scratch string) (string, error) {
 		return "", fmt.Errorf("finding the types of %s: %w", path, err)
 	}
 	if err := os.Symlink(from, filepath.Join(scratch, types)); err != nil && !os.IsExist(err) {
-		return "", fmt.Errorf("putting the types beside %s: %w", to, err)
+		return "", fmt.Errorf("linking the types for %s: %w", to, err)
 	}
 	return to, nil
 }

@@ -32,7 +32,7 @@ func (s Set) Entries() ([]Entry, error) {
 	for part := range strings.SplitSeq(string(s), ";") {
 		kinds, sizes, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q names no sizes: write a set as %q", part, "a,b=100,1000;a=5000")
+			return nil, fmt.Errorf("%q has no sizes: write a set as %q", part, "a,b=100,1000;a=5000")
 		}
 		for name := range strings.SplitSeq(kinds, ",") {
 			kind, err := scenarios.Find(strings.TrimSpace(name))
@@ -42,7 +42,7 @@ func (s Set) Entries() ([]Entry, error) {
 			for text := range strings.SplitSeq(sizes, ",") {
 				size, err := strconv.Atoi(strings.TrimSpace(text))
 				if err != nil || size < 1 {
-					return nil, fmt.Errorf("%q is no size of a scenario: it counts pods or nodes, 1 or more", text)
+					return nil, fmt.Errorf("invalid size %q of a scenario: it is a number of pods or nodes, 1 or more", text)
 				}
 				out = append(out, Entry{kind, size})
 			}

@@ -13,10 +13,10 @@ import (
 // root is the repository's folder.
 const root = "../../.."
 
-// TestTheReadmeShowsTheData fails if a figure was edited by hand.
-func TestTheReadmeShowsTheData(t *testing.T) {
+// TestReadmeShowsData fails if a figure was edited by hand.
+func TestReadmeShowsData(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, data)); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("nothing has been measured yet: make figures")
+		t.Skip("no measurements yet: run make figures")
 	}
 	want, err := render(root)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestTheReadmeShowsTheData(t *testing.T) {
 	}
 }
 
-func TestReplaceLeavesTheRestAlone(t *testing.T) {
+func TestReplaceKeepsOtherText(t *testing.T) {
 	page := "# Joist\n" + begin + "old\n" + end + "## More\n"
 	got, err := replace([]byte(page), "new\n")
 	if want := "# Joist\n" + begin + "new\n" + end + "## More\n"; err != nil || string(got) != want {
@@ -41,7 +41,7 @@ func TestReplaceLeavesTheRestAlone(t *testing.T) {
 	}
 	for _, broken := range []string{"# Joist\n", begin + "old\n", end + begin} {
 		if _, err := replace([]byte(broken), "new\n"); err == nil {
-			t.Errorf("%q has no place for figures, and none is missed", broken)
+			t.Errorf("%q has no place for figures, but replace returned no error", broken)
 		}
 	}
 }

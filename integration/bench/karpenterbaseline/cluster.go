@@ -64,7 +64,7 @@ func newCluster(ctx context.Context, s *Scenario, from *store) (*state.Cluster, 
 func (n *node) node(s *Scenario, types []*cloudprovider.InstanceType) (*corev1.Node, error) {
 	at := slices.IndexFunc(types, func(t *cloudprovider.InstanceType) bool { return t.Name == n.InstanceType })
 	if at < 0 {
-		return nil, fmt.Errorf("node %s is a %s, which the scenario has not", n.Name, n.InstanceType)
+		return nil, fmt.Errorf("node %s has the instance type %s, which the scenario does not have", n.Name, n.InstanceType)
 	}
 	labels, taints := n.labels(s, &s.InstanceTypes[at]), []corev1.Taint(nil)
 	if pool := s.pool(n.NodePool); pool != nil {

@@ -47,7 +47,7 @@ func Consolidate(ctx context.Context, s *Scenario, o Options) (*Consolidation, e
 		switch {
 		case !changed && limited.Err() != nil: // The method was interrupted, so its result means nothing.
 		case err != nil:
-			return nil, fmt.Errorf("consolidating %s with upstream: %w", s.Name, err)
+			return nil, fmt.Errorf("consolidating %s with Karpenter: %w", s.Name, err)
 		case !changed:
 			f.out.Complete = true
 			return f.after(), nil
@@ -158,4 +158,4 @@ func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 }
 
 // errLost is the error if upstream's command leaves a pod without a node.
-var errLost = errors.New("the command leaves a pod without a place")
+var errLost = errors.New("the command leaves a pod unplaced")

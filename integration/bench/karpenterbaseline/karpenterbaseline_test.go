@@ -35,9 +35,9 @@ func pod(name, cpu, more string) string {
 const onlyElsewhere = `"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
 	{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]}}},`
 
-// TestPlan checks known decisions of upstream's scheduler, to show that it is called as
+// TestKnownPlans checks known decisions of upstream's scheduler, to show that it is called as
 // in production.
-func TestPlan(t *testing.T) {
+func TestKnownPlans(t *testing.T) {
 	const onDemand, device = `"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"},`, `"nodeSelector": {"node.kubernetes.io/instance-type": "device"},`
 	node := func(pods string) string {
 		return `[{"name": "old", "nodePool": "a", "instanceType": "small", "zone": "z1", "capacityType": "spot", "pods": [` + pods + `]}]`
@@ -49,16 +49,16 @@ func TestPlan(t *testing.T) {
 		want string
 	}{
 		{name: "the cheapest offering", pools: pool("a", ""), pods: pod("p", "1", ""), want: "a small spot 0.05 [p]; []; "},
-		{name: "on demand", pools: pool("a", ""), pods: pod("p", "1", onDemand), want: "a small on-demand 0.1 [p]; []; "},
-		{name: "nothing exotic", pools: pool("a", ""), pods: pod("p", "4", ""), want: "a large on-demand 0.4 [p]; []; "},
-		{name: "unless it is asked for", pools: pool("a", ""), pods: pod("p", "4", device), want: "a device on-demand 0.35 [p]; []; "},
-		{name: "weight first", pools: pool("a", `"weight": 2,`) + "," + pool("b", `"weight": 1,`), pods: pod("p", "1", ""), want: "a small spot 0.05 [p]; []; "},
-		{name: "of equals the later name", pools: pool("a", "") + "," + pool("b", ""), pods: pod("p", "1", ""), want: "b small spot 0.05 [p]; []; "},
+		{name: "on-demand only", pools: pool("a", ""), pods: pod("p", "1", onDemand), want: "a small on-demand 0.1 [p]; []; "},
+		{name: "exotic instance types are avoided", pools: pool("a", ""), pods: pod("p", "4", ""), want: "a large on-demand 0.4 [p]; []; "},
+		{name: "exotic instance types if they are required", pools: pool("a", ""), pods: pod("p", "4", device), want: "a device on-demand 0.35 [p]; []; "},
+		{name: "NodePools by weight", pools: pool("a", `"weight": 2,`) + "," + pool("b", `"weight": 1,`), pods: pod("p", "1", ""), want: "a small spot 0.05 [p]; []; "},
+		{name: "of equal NodePools the later name", pools: pool("a", "") + "," + pool("b", ""), pods: pod("p", "1", ""), want: "b small spot 0.05 [p]; []; "},
 		{name: "limits", pools: pool("a", `"limits": {"cpu": "2"},`), pods: pod("p", "1", "") + "," + pod("q", "1500m", ""), want: "a small spot 0.05 [q]; []; p"},
-		{name: "nodes first", pools: pool("a", ""), pods: pod("p", "1", "") + "," + pod("q", "1500m", ""), nodes: node(""), want: "a small spot 0.05 [p]; [q]; "},
-		{name: "what is bound takes room", pools: pool("a", ""), pods: pod("p", "1", ""), nodes: node(pod("there", "1500m", "")), want: "a small spot 0.05 [p]; []; "},
+		{name: "existing nodes first", pools: pool("a", ""), pods: pod("p", "1", "") + "," + pod("q", "1500m", ""), nodes: node(""), want: "a small spot 0.05 [p]; [q]; "},
+		{name: "bound pods use capacity", pools: pool("a", ""), pods: pod("p", "1", ""), nodes: node(pod("there", "1500m", "")), want: "a small spot 0.05 [p]; []; "},
 		{name: "daemons", pools: pool("a", ""), pods: pod("p", "1", ""), daemons: pod("d", "1500m", ""), want: "a large on-demand 0.4 [p]; []; "},
-		{name: "not for Karpenter", pools: pool("a", ""), pods: pod("p", "1", onlyElsewhere), want: "[]; p"},
+		{name: "a pod for another provisioner", pools: pool("a", ""), pods: pod("p", "1", onlyElsewhere), want: "[]; p"},
 		{name: "too large", pools: pool("a", ""), pods: pod("p", "9", ""), want: "[]; p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 				got.WriteString(name)
 			}
 			if got.String() != c.want {
-				t.Errorf("planned %q, want %q", got.String(), c.want)
+				t.Errorf("got plan %q, want %q", got.String(), c.want)
 			}
 			check(t, text, r)
 		})
@@ -85,7 +85,7 @@ func TestPlan(t *testing.T) {
 func TestLaunchOptions(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "pods": [%s]}`, machines, pool("a", ""), pod("p", "1", ""))
 	if n := plan(t, text, karpenterbaseline.Options{Concurrency: 1}).NewNodes[0]; n.Options != 2 || strings.Join(n.OptionTypes, " ") != "small large" {
-		t.Errorf("%d options: %v, want small and large", n.Options, n.OptionTypes)
+		t.Errorf("got %d options %v, want small and large", n.Options, n.OptionTypes)
 	}
 }
 
@@ -130,36 +130,36 @@ func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 }
 
 // Pods that are not placed before the timeout have no node, and the plan says so.
-func TestTimeout(t *testing.T) {
+func TestPlanTimesOut(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "podGroups": [{"count": 9, "template": %s}]}`, machines, pool("a", ""), pod("p", "1", ""))
 	r := plan(t, text, karpenterbaseline.Options{Concurrency: 1, Timeout: time.Nanosecond})
 	if !r.Summary.TimedOut || r.Summary.Unscheduled != 9 || r.Summary.Scheduled != 0 {
-		t.Errorf("summary %+v, want nine pods that were not reached", r.Summary)
+		t.Errorf("got summary %+v, want nine unscheduled pods", r.Summary)
 	}
 	check(t, text, r)
 	if r := plan(t, text, karpenterbaseline.Options{Concurrency: 1, Timeout: time.Hour}); r.Summary.TimedOut || r.Summary.Scheduled != 9 {
-		t.Errorf("summary %+v, want nine pods in time", r.Summary)
+		t.Errorf("got summary %+v, want nine scheduled pods", r.Summary)
 	}
 }
 
 // Only solving is measured.
-func TestEffort(t *testing.T) {
+func TestEffortOfSolving(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "podGroups": [{"count": 200, "template": %s}]}`, machines, pool("a", ""), pod("p", "1", ""))
 	e := plan(t, text, karpenterbaseline.Options{Concurrency: 1}).Summary.Effort
 	if e.SetupWallS <= 0 || e.SolveWallS <= 0 || e.SolveMallocs == 0 || e.SolveAllocMB <= 0 || e.PeakRSSMB <= 0 {
-		t.Errorf("effort %+v has gaps", e)
+		t.Errorf("effort %+v is incomplete", e)
 	}
 }
 
-func TestTrouble(t *testing.T) {
+func TestReadAndPlanErrors(t *testing.T) {
 	if _, err := karpenterbaseline.Read("none.json"); err == nil {
-		t.Error("a file that is not there was read")
+		t.Error("a missing file was read")
 	}
 	s, err := karpenterbaseline.Parse([]byte(`{"nodes": [{"name": "old", "instanceType": "none"}]}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := karpenterbaseline.Plan(t.Context(), s, karpenterbaseline.Options{Concurrency: 1}); err == nil || !strings.Contains(err.Error(), "old") {
-		t.Errorf("error %v, want one about the node", err)
+		t.Errorf("got error %v, want one about the node", err)
 	}
 }

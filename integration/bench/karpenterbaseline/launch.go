@@ -65,7 +65,7 @@ func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted sch
 		filter.SpotOfferingFilter(wanted),
 	} {
 		if types, _ = f.FilterReject(types); len(types) == 0 {
-			return nil, fmt.Errorf("the %s leaves nothing", f.Name())
+			return nil, fmt.Errorf("the %s excludes all instance types", f.Name())
 		}
 	}
 	return cloudprovider.InstanceTypes(types).Truncate(ctx, wanted, launchTypesMax)

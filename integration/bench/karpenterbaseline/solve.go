@@ -57,12 +57,12 @@ func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
 	r := &run{scenario: s, options: o, types: s.instanceTypes(), refused: map[*corev1.Pod]error{}}
 	scheduler, err := r.setUp(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("setting up upstream's scheduler for %s: %w", s.Name, err)
+		return nil, fmt.Errorf("setting up Karpenter's scheduler for %s: %w", s.Name, err)
 	}
 	setup := time.Since(began)
 	results, effort, err := r.solve(ctx, scheduler)
 	if err != nil {
-		return nil, fmt.Errorf("solving %s with upstream's scheduler: %w", s.Name, err)
+		return nil, fmt.Errorf("solving %s with Karpenter's scheduler: %w", s.Name, err)
 	}
 	effort.SetupWallS = setup.Seconds()
 	return r.result(ctx, results, effort)

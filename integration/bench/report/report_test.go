@@ -37,7 +37,7 @@ func contests() []contest.Row {
 	return rows
 }
 
-func TestTables(t *testing.T) {
+func TestPlanTables(t *testing.T) {
 	rows := contests()
 	record := Record{
 		Date: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Commit: "0123456789ab+", Go: "go1.26.5",
@@ -81,7 +81,7 @@ func TestFleetTables(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "fleets.md"), record.Markdown("figures/bench.svg", "figures/bench.json")+"\n")
 }
 
-func TestRecordsComeBack(t *testing.T) {
+func TestRecordsAreReadBack(t *testing.T) {
 	before := Record{Date: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Commit: "0123", Rows: contests()}
 	text, err := before.Encode()
 	if err != nil {
@@ -93,7 +93,7 @@ func TestRecordsComeBack(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotRunIsSaid(t *testing.T) {
+func TestMissingRunsAreListed(t *testing.T) {
 	got := Record{Rows: contests()}.missing([]string{"b", "c", "d"})
 	want := []string{"100 pods of b, c", "1,000 pods of d", "5,000 pods", "10,000 pods", "50,000 pods of c, d"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -49,7 +49,7 @@ func Find(name string) (Kind, error) {
 		for _, k := range kinds {
 			names = append(names, k.Name)
 		}
-		return Kind{}, fmt.Errorf("there is no kind of scenario %q; there are %s", name, strings.Join(names, ", "))
+		return Kind{}, fmt.Errorf("unknown kind of scenario %q (use %s)", name, strings.Join(names, ", "))
 	}
 	return kinds[i], nil
 }

@@ -21,7 +21,7 @@ func waiting(s Scenario) int {
 	return count
 }
 
-func TestEachKindHasItsSize(t *testing.T) {
+func TestEachKindHasRequestedSize(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, size := range []int{1, 7, 100, 1003} {
 			s := k.Make(size, testSeed)
@@ -30,13 +30,13 @@ func TestEachKindHasItsSize(t *testing.T) {
 				pods, nodes = 0, size
 			}
 			if waiting(s) != pods || len(s.Nodes) != nodes {
-				t.Errorf("%s: %d pods wait and %d nodes exist, want %d and %d", s.Name, waiting(s), len(s.Nodes), pods, nodes)
+				t.Errorf("%s: %d pods pending and %d nodes, want %d and %d", s.Name, waiting(s), len(s.Nodes), pods, nodes)
 			}
 		}
 	}
 }
 
-func TestSameSeedSameBytes(t *testing.T) {
+func TestSameSeedGivesSameBytes(t *testing.T) {
 	for _, k := range Kinds() {
 		first, again, other := text(t, k.Make(300, testSeed)), text(t, k.Make(300, testSeed)), text(t, k.Make(300, testSeed+1))
 		if first != again {
@@ -44,7 +44,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 		// Identical pods do not depend on the seed, except for the seed's own field.
 		if k.Name != "a" && first == other {
-			t.Errorf("%s: the seed changes nothing", k.Name)
+			t.Errorf("%s: another seed gives the same scenario", k.Name)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func text(t *testing.T, s Scenario) string {
 	return string(out)
 }
 
-func TestALargerScenarioBeginsWithTheSmaller(t *testing.T) {
+func TestLargerScenarioBeginsWithSmaller(t *testing.T) {
 	k, err := Find("b")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestALargerScenarioBeginsWithTheSmaller(t *testing.T) {
 	}
 }
 
-func TestZonesAreWhereMostIsOnOffer(t *testing.T) {
+func TestZonesHaveMostOfferings(t *testing.T) {
 	cat, err := catalog.EmbeddedCatalogue(region)
 	if err != nil {
 		t.Fatal(err)
@@ -89,18 +89,18 @@ func TestZonesAreWhereMostIsOnOffer(t *testing.T) {
 	}
 	for zone, count := range offers {
 		if !slices.Contains(Zones(), zone) && count > least {
-			t.Errorf("%s has %d offers, more than one of %v with %d", zone, count, Zones(), least)
+			t.Errorf("%s has %d offerings, more than one of %v with %d", zone, count, Zones(), least)
 		}
 	}
 }
 
-func TestTypesCanBeBought(t *testing.T) {
+func TestTypesHavePrices(t *testing.T) {
 	types, err := Types()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(types) < 850 {
-		t.Errorf("%d types, want 850 or more", len(types))
+		t.Errorf("%d instance types, want 850 or more", len(types))
 	}
 	sold := map[string][]string{}
 	for _, it := range types {

@@ -25,7 +25,7 @@ func TestServingCertificate(t *testing.T) {
 	check(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(certificate) {
-		t.Fatal("the certificate is no authority")
+		t.Fatal("the certificate is not a CA certificate")
 	}
 	tests := []struct {
 		name string
@@ -34,25 +34,25 @@ func TestServingCertificate(t *testing.T) {
 		ok   bool
 	}{
 		{"loopback", "127.0.0.1", now, true},
-		{"name in a pod", "kubernetes.default.svc", now, true},
-		{"a clock set back", "127.0.0.1", now.Add(-59 * time.Minute), true},
-		{"after weeks", "127.0.0.1", now.Add(29 * 24 * time.Hour), true},
-		{"after months", "127.0.0.1", now.Add(60 * 24 * time.Hour), false},
+		{"the API server's name in a pod", "kubernetes.default.svc", now, true},
+		{"a clock that was set back", "127.0.0.1", now.Add(-59 * time.Minute), true},
+		{"after four weeks", "127.0.0.1", now.Add(29 * 24 * time.Hour), true},
+		{"after two months", "127.0.0.1", now.Add(60 * 24 * time.Hour), false},
 		{"another host", "example.com", now, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: tt.host, Roots: roots, CurrentTime: tt.when})
 			if (err == nil) != tt.ok {
-				t.Errorf("verifying: %v, want success %t", err, tt.ok)
+				t.Errorf("Verify returned %v, want success %t", err, tt.ok)
 			}
 		})
 	}
 }
 
-// TestSecrets checks that only the owner can read the keys, and that clients get the same
+// TestSecretsAreReadableByOwnerOnly checks that only the owner can read the keys, and that clients get the same
 // token that the server reads.
-func TestSecrets(t *testing.T) {
+func TestSecretsAreReadableByOwnerOnly(t *testing.T) {
 	l := layout{dir: t.TempDir()}
 	s, err := writeSecrets(l)
 	check(t, err)
@@ -80,7 +80,7 @@ func TestKubeconfig(t *testing.T) {
 		got, err := clientcmd.BuildConfigFromFlags("", path)
 		check(t, err)
 		if got.Host != want.Host || got.BearerToken != want.BearerToken || string(got.CAData) != string(want.CAData) {
-			t.Errorf("read back %v, want %v", got, want)
+			t.Errorf("got %v, want %v", got, want)
 		}
 		if got.Impersonate.UserName != user {
 			t.Errorf("acts as %v, want %q", got.Impersonate, user)
@@ -95,15 +95,15 @@ func TestReservedPorts(t *testing.T) {
 	check(t, err)
 	defer held.release()
 	if p.apiserver == p.etcd || p.etcd == p.etcdPeer || p.apiserver == p.etcdPeer {
-		t.Errorf("ports are not distinct: %+v", p)
+		t.Errorf("the ports are not distinct: %+v", p)
 	}
 	address := strings.TrimPrefix(loopbackURL(p.etcd), "http://")
 	if stranger, err := net.Listen("tcp", address); err == nil {
 		_ = stranger.Close()
-		t.Error("a stranger took a reserved port")
+		t.Error("another process bound a reserved port")
 	}
 	if answers(t.Context(), p.etcd) {
-		t.Error("a reserved port answers before its server runs")
+		t.Error("a reserved port accepts connections before its server runs")
 	}
 	server, err := (&net.ListenConfig{Control: sharePort}).Listen(t.Context(), "tcp", address)
 	check(t, err)
@@ -113,13 +113,13 @@ func TestReservedPorts(t *testing.T) {
 	}
 }
 
-func TestReleasedPorts(t *testing.T) {
+func TestReleasedPortsAreFree(t *testing.T) {
 	p, held, err := reservePorts()
 	check(t, err)
 	held.release()
 	server, err := net.Listen("tcp", strings.TrimPrefix(loopbackURL(p.apiserver), "http://"))
 	if err != nil {
-		t.Fatalf("a released port stays taken: %v", err)
+		t.Fatalf("a released port is still bound: %v", err)
 	}
 	_ = server.Close()
 }

@@ -33,7 +33,7 @@ func TestParseCall(t *testing.T) {
 		})
 	}
 	if _, err := parseCall([]byte("{")); err == nil {
-		t.Error("half a line is read")
+		t.Error("half a line was parsed")
 	}
 }
 

@@ -41,7 +41,7 @@ func cacheDir(override string, userCache func() (string, error)) (string, error)
 	}
 	base, err := userCache()
 	if err != nil {
-		return "", fmt.Errorf("finding a folder for the control plane's binary: %w: set JOIST_CACHE to a folder that lasts", err)
+		return "", fmt.Errorf("finding a folder for the control plane's binary: %w: set JOIST_CACHE to a persistent folder", err)
 	}
 	return filepath.Join(base, "joist", "controlplane"), nil
 }
@@ -89,7 +89,7 @@ func (b build) ensure(ctx context.Context, progress io.Writer) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(b.dir), 0o755); err != nil {
-		return fmt.Errorf("making the control plane's cache: %w", err)
+		return fmt.Errorf("creating the control plane's cache: %w", err)
 	}
 	defer report(progress, "control plane: still building or waiting for another process that builds")()
 	lock, err := lockFile(ctx, b.dir+".lock")
@@ -110,10 +110,10 @@ func (b build) make(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintf(progress, "control plane: building etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok into %s (once; about 5 minutes on 2 cores)\n", b.dir)
 	temp := b.dir + ".partial"
 	if err := os.RemoveAll(temp); err != nil {
-		return fmt.Errorf("removing what an earlier build left: %w", err)
+		return fmt.Errorf("removing the files of an earlier build: %w", err)
 	}
 	if err := os.MkdirAll(temp, 0o755); err != nil {
-		return fmt.Errorf("making the control plane's folder: %w", err)
+		return fmt.Errorf("creating the control plane's folder: %w", err)
 	}
 	if err := b.compile(ctx, filepath.Join(temp, executable)); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (b build) make(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	if err := os.Rename(temp, b.dir); err != nil {
-		return fmt.Errorf("putting the control plane in its place: %w", err)
+		return fmt.Errorf("moving the control plane to its folder: %w", err)
 	}
 	fmt.Fprintf(progress, "control plane: built in %s\n", time.Since(began).Round(time.Second))
 	return nil
@@ -158,12 +158,12 @@ func furnish(ctx context.Context, dir string) error {
 	const stagesProgram = "kwok-stages"
 	for _, name := range append(programs(), stagesProgram) {
 		if err := os.Symlink(executable, filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("naming the control plane's programs: %w", err)
+			return fmt.Errorf("linking the control plane's programs: %w", err)
 		}
 	}
 	stages, err := exec.CommandContext(ctx, filepath.Join(dir, stagesProgram)).Output()
 	if err != nil {
-		return fmt.Errorf("asking the control plane for kwok's stages: %w", err)
+		return fmt.Errorf("printing kwok's stages: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, kwokStages), stages, 0o644); err != nil {
 		return fmt.Errorf("writing kwok's stages: %w", err)

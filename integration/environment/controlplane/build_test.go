@@ -52,7 +52,7 @@ func TestBuildOnce(t *testing.T) {
 	stages, err := os.ReadFile(filepath.Join(b.dir, kwokStages))
 	check(t, err)
 	if string(stages) != "started as kwok-stages\n" {
-		t.Errorf("stages are %q: the program was not started by its name", stages)
+		t.Errorf("the stages are %q: the program was not started by its name", stages)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestBuildFailure(t *testing.T) {
 	var progress syncBuilder
 	err := b.ensure(t.Context(), &progress)
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") {
-		t.Errorf("got %v, want the compiler's words", err)
+		t.Errorf("got %v, want the compiler's error", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -71,7 +71,7 @@ func TestBuildFailure(t *testing.T) {
 		t.Errorf("got %v, want canceled", err)
 	}
 	if b.complete() {
-		t.Error("a failed build looks complete")
+		t.Error("a failed build is reported as complete")
 	}
 	check(t, os.WriteFile(filepath.Join(b.source, "main.go"), []byte(tinyProgram), 0o600))
 	check(t, b.ensure(t.Context(), &progress))
@@ -119,7 +119,7 @@ func TestForeignAssets(t *testing.T) {
 	}
 	_, err = Start(t.Context(), Options{})
 	if err == nil || !strings.Contains(err.Error(), "lacks kwok, kwok-stages.yaml:") {
-		t.Errorf("got %v, want kwok's absence", err)
+		t.Errorf("got %v, want kwok as missing", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestTail(t *testing.T) {
 		want         string
 	}{
 		{"short", "a\nb\n", 10, "a\nb\n"},
-		{"from a line's start", "first\nsecond\nthird\n", 9, "third\n"},
+		{"from the start of a line", "first\nsecond\nthird\n", 9, "third\n"},
 		{"one long line", "abcdef", 3, "def"},
 		{"empty", "", 3, ""},
 	}

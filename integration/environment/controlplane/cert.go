@@ -21,7 +21,7 @@ import (
 func servingCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the serving key: %w", err)
+		return nil, nil, fmt.Errorf("generating the serving key: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(now.UnixNano()),
@@ -37,7 +37,7 @@ func servingCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the serving certificate: %w", err)
+		return nil, nil, fmt.Errorf("generating the serving certificate: %w", err)
 	}
 	keyPEM, err = encodeKey(key)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, err
@@ -47,7 +47,7 @@ func servingCertificate(now time.Time) (certPEM, keyPEM []byte, err error) {
 func tokenKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the service accounts' key: %w", err)
+		return nil, fmt.Errorf("generating the service accounts' key: %w", err)
 	}
 	return encodeKey(key)
 }
@@ -79,7 +79,7 @@ func writeSecrets(l layout) (secrets, error) {
 	}
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
-		return secrets{}, fmt.Errorf("making the admin's token: %w", err)
+		return secrets{}, fmt.Errorf("generating the admin's token: %w", err)
 	}
 	s := secrets{certificate: certificate, token: hex.EncodeToString(random)}
 	for path, content := range map[string][]byte{

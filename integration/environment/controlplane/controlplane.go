@@ -147,7 +147,7 @@ func logFolder(wanted string) (string, error) {
 	if wanted == "" {
 		dir, err := os.MkdirTemp("", "joist-controlplane-logs-")
 		if err != nil {
-			return "", fmt.Errorf("making a folder for logs: %w", err)
+			return "", fmt.Errorf("creating a folder for logs: %w", err)
 		}
 		return dir, nil
 	}
@@ -156,7 +156,7 @@ func logFolder(wanted string) (string, error) {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil {
-		return "", fmt.Errorf("making a folder for logs: %w", err)
+		return "", fmt.Errorf("creating a folder for logs: %w", err)
 	}
 	return dir, nil
 }

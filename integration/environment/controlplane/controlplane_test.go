@@ -44,7 +44,7 @@ func TestControlPlane(t *testing.T) {
 		version, err := client.Discovery().ServerVersion()
 		check(t, err)
 		if version.Major != "1" || version.Minor != "36" || !strings.HasPrefix(version.GitVersion, "v1.36.") {
-			t.Errorf("the server says it is %#v; clients parse that", version)
+			t.Errorf("the server reports %#v, which clients parse", version)
 		}
 	})
 	t.Run("death", func(t *testing.T) { testDeath(t, cp) }) // last: it stops the control plane
@@ -65,7 +65,7 @@ func testDeployment(ctx context.Context, t *testing.T, client kubernetes.Interfa
 			return err
 		}
 		if len(node.Spec.Taints) > 0 || !nodeReady(node) {
-			return fmt.Errorf("taints %v, conditions %v", node.Spec.Taints, node.Status.Conditions)
+			return fmt.Errorf("got taints %v, conditions %v", node.Spec.Taints, node.Status.Conditions)
 		}
 		return nil
 	})
@@ -90,7 +90,7 @@ func testCRD(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	list, err := client.Resource(beams).List(ctx, metav1.ListOptions{})
 	check(t, err)
 	if len(list.Items) != 0 {
-		t.Errorf("a new type has %d objects", len(list.Items))
+		t.Errorf("a new kind has %d objects", len(list.Items))
 	}
 }
 
@@ -102,7 +102,7 @@ func testRights(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	check(t, err)
 	_, err = kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
-		t.Errorf("listing nodes without rights: got %v, want a %d", err, http.StatusForbidden)
+		t.Errorf("listing nodes without permission returned %v, want status %d", err, http.StatusForbidden)
 	}
 }
 
@@ -117,7 +117,7 @@ func testDeath(t *testing.T, cp *ControlPlane) {
 	<-cp.Died()
 	err := cp.Stop()
 	if err == nil || !strings.Contains(err.Error(), "kwok ended: signal: killed") {
-		t.Errorf("stopping after kwok's death: %v", err)
+		t.Errorf("Stop returned %v after kwok was killed", err)
 	}
 	for _, p := range cp.processes {
 		<-p.done
@@ -126,14 +126,14 @@ func testDeath(t *testing.T, cp *ControlPlane) {
 		t.Errorf("%s stays", cp.Kubeconfig)
 	}
 	if !isFile(cp.Logs + "/kwok.log") {
-		t.Error("the dead program's log is gone")
+		t.Error("the log of the killed program is missing")
 	}
 	check(t, os.RemoveAll(cp.Logs))
 }
 
-// TestStartNoticesDeath checks that Start does not wait for a program that has exited,
+// TestStartReportsExitedProgram checks that Start does not wait for a program that has exited,
 // and that the error names the program and shows its log.
-func TestStartNoticesDeath(t *testing.T) {
+func TestStartReportsExitedProgram(t *testing.T) {
 	assets := t.TempDir()
 	for _, name := range append(programs(), kwokStages) {
 		script := "#!/bin/sh\necho " + name + " has a bad day\nexit 3\n"
@@ -143,7 +143,7 @@ func TestStartNoticesDeath(t *testing.T) {
 	logs := t.TempDir()
 	_, err := Start(t.Context(), Options{Logs: logs})
 	if err == nil {
-		t.Fatal("a control plane started whose etcd had died")
+		t.Fatal("the control plane started although etcd exited")
 	}
 	for _, want := range []string{"etcd ended: exit status 3", logs + "/etcd.log", "etcd has a bad day"} {
 		if !strings.Contains(err.Error(), want) {

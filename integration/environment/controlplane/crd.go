@@ -39,7 +39,7 @@ func readCRDs(dir string) ([]*unstructured.Unstructured, error) {
 		crds = append(crds, found...)
 	}
 	if len(crds) == 0 {
-		return nil, fmt.Errorf("reading CRDs: %s has none in files named *.yaml", dir)
+		return nil, fmt.Errorf("reading CRDs: %s has no CRDs in files named *.yaml", dir)
 	}
 	return crds, nil
 }
@@ -57,7 +57,7 @@ func parseCRDs(content []byte) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		case len(crd.Object) == 0: // an empty document
 		case crd.GetKind() != "CustomResourceDefinition":
-			return nil, fmt.Errorf("%s %q is no CustomResourceDefinition", crd.GetKind(), crd.GetName())
+			return nil, fmt.Errorf("%s %q is not a CustomResourceDefinition", crd.GetKind(), crd.GetName())
 		default:
 			crds = append(crds, &crd)
 		}
@@ -72,7 +72,7 @@ func applyCRDs(ctx context.Context, config *rest.Config, dir string) error {
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	resource := client.Resource(crdResource)
 	for _, crd := range crds {

@@ -20,8 +20,8 @@ func TestReadCRDs(t *testing.T) {
 		{"two files", map[string]string{"a.yaml": definition("a"), "b.yml": definition("b")}, "a b", ""},
 		{"two in one", map[string]string{"a.yaml": "---\n" + definition("a") + "---\n" + definition("b") + "---\n"}, "a b", ""},
 		{"other files", map[string]string{"a.yaml": definition("a"), "README.md": "read me"}, "a", ""},
-		{"none", map[string]string{"README.md": "read me"}, "", "has none"},
-		{"another kind", map[string]string{"a.yaml": "kind: Pod\nmetadata: {name: web}\n"}, "", `Pod "web" is no CustomResourceDefinition`},
+		{"none", map[string]string{"README.md": "read me"}, "", "has no CRDs"},
+		{"another kind", map[string]string{"a.yaml": "kind: Pod\nmetadata: {name: web}\n"}, "", `Pod "web" is not a CustomResourceDefinition`},
 		{"no YAML", map[string]string{"a.yaml": "a: b: c"}, "", "a.yaml"},
 	}
 	for _, tt := range tests {

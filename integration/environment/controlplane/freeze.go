@@ -14,15 +14,15 @@ import (
 func (cp *ControlPlane) Freeze() (thaw func() error, err error) {
 	p, err := cp.server()
 	if err != nil {
-		return nil, fmt.Errorf("freezing the API server: %w", err)
+		return nil, fmt.Errorf("pausing the API server: %w", err)
 	}
 	server := p.cmd.Process
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		return nil, fmt.Errorf("freezing the API server: %w", err)
+		return nil, fmt.Errorf("pausing the API server: %w", err)
 	}
 	return func() error {
 		if err := server.Signal(syscall.SIGCONT); err != nil {
-			return fmt.Errorf("thawing the API server: %w", err)
+			return fmt.Errorf("resuming the API server: %w", err)
 		}
 		return nil
 	}, nil
@@ -52,7 +52,7 @@ func (cp *ControlPlane) Restart(ctx context.Context) error {
 func (cp *ControlPlane) server() (*process, error) {
 	i := slices.IndexFunc(cp.processes, func(p *process) bool { return p.name == apiserver })
 	if i < 0 {
-		return nil, errors.New("it does not run")
+		return nil, errors.New("the process is not running")
 	}
 	return cp.processes[i], nil
 }

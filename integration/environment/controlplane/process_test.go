@@ -66,8 +66,8 @@ func startEtcd(dir string) (*process, error) {
 	return startProcess(layout{assets: dir, dir: dir, logs: dir}, etcd, nil)
 }
 
-// TestOrphans checks that a program ends when its parent is killed and cannot clean up.
-func TestOrphans(t *testing.T) {
+// TestProgramEndsWithItsParent checks that a program ends when its parent is killed and cannot clean up.
+func TestProgramEndsWithItsParent(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentEnv+"="+dir)
@@ -76,10 +76,10 @@ func TestOrphans(t *testing.T) {
 	check(t, parent.Start())
 	_, err = bufio.NewReader(out).ReadString('\n')
 	check(t, err)
-	eventually(t.Context(), t, "the program to live", func() error { return alive(dir, true) })
+	eventually(t.Context(), t, "the program to start", func() error { return alive(dir, true) })
 	check(t, parent.Process.Kill())
 	_ = parent.Wait()
-	eventually(t.Context(), t, "the program to die", func() error { return alive(dir, false) })
+	eventually(t.Context(), t, "the program to end", func() error { return alive(dir, false) })
 }
 
 // alive checks the lock, because the kernel releases it at exit, and not when a parent
@@ -93,31 +93,31 @@ func alive(dir string, want bool) error {
 		lock.unlock()
 	}
 	if got := lock == nil; got != want {
-		return fmt.Errorf("alive is %t", got)
+		return fmt.Errorf("running: %t", got)
 	}
 	return nil
 }
 
-func TestKill(t *testing.T) {
+func TestKillProcess(t *testing.T) {
 	dir := t.TempDir()
 	p, err := startEtcd(dir)
 	check(t, err)
-	eventually(t.Context(), t, "the program to live", func() error { return alive(dir, true) })
+	eventually(t.Context(), t, "the program to start", func() error { return alive(dir, true) })
 	p.kill()
 	p.kill() // a second call has no effect
 	check(t, alive(dir, false))
 }
 
-func TestStartProcessMissing(t *testing.T) {
+func TestStartMissingProgram(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := startProcess(layout{assets: dir, dir: dir, logs: dir}, kwok, nil); err == nil {
-		t.Error("a program that does not exist was started")
+		t.Error("a missing program was started")
 	}
 }
 
-// TestScratch checks that the next run removes the folder of a process that has exited,
+// TestScratchFoldersAreRemoved checks that the next run removes the folder of a process that has exited,
 // and never that of a running one.
-func TestScratch(t *testing.T) {
+func TestScratchFoldersAreRemoved(t *testing.T) {
 	base := t.TempDir()
 	living, err := newScratch(t.Context(), base)
 	check(t, err)
@@ -128,27 +128,27 @@ func TestScratch(t *testing.T) {
 	next, err := newScratch(t.Context(), base)
 	check(t, err)
 	if !isFile(filepath.Join(living.dir, ownerLock)) {
-		t.Error("a living run lost its folder")
+		t.Error("the folder of a running process was removed")
 	}
 	if isFile(filepath.Join(dead.dir, ownerLock)) {
-		t.Error("a dead run's folder stays")
+		t.Error("the folder of an exited process was not removed")
 	}
 	check(t, living.remove())
 	check(t, next.remove())
 	left, err := filepath.Glob(filepath.Join(base, "*", "run-*"))
 	check(t, err)
 	if len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files remain: %v", left)
 	}
 }
 
 func TestScratchBase(t *testing.T) {
 	if got, want := scratchBase(filepath.Join(t.TempDir(), "missing")), os.TempDir(); got != want { //nolint:usetesting // it is what the code falls back to
-		t.Errorf("without memory: got %s, want %s", got, want)
+		t.Errorf("without shared memory got %s, want %s", got, want)
 	}
 }
 
-func TestLockWaitEnds(t *testing.T) {
+func TestLockWaitIsCancelled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	held, err := lockFile(t.Context(), path)
 	check(t, err)
@@ -156,6 +156,6 @@ func TestLockWaitEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lock, err := lockFile(ctx, path); err == nil || lock != nil {
-		t.Errorf("got %v, %v for a lock that another holds", lock, err)
+		t.Errorf("got %v, %v for a lock that is held", lock, err)
 	}
 }

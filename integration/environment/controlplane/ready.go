@@ -26,7 +26,7 @@ const (
 func awaitEtcd(ctx context.Context, port int) error {
 	return await(ctx, "etcd to listen", etcdPatience, func(ctx context.Context) error {
 		if !answers(ctx, port) {
-			return errors.New("nobody listens")
+			return errors.New("no process listens")
 		}
 		return nil
 	})
@@ -35,7 +35,7 @@ func awaitEtcd(ctx context.Context, port int) error {
 func awaitReady(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	return await(ctx, "kube-apiserver to be ready", readyPatience, func(ctx context.Context) error {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
@@ -47,7 +47,7 @@ func awaitReady(ctx context.Context, config *rest.Config) error {
 func awaitServiceAccount(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	return await(ctx, "the default ServiceAccount", serviceAccountPatience, func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})

@@ -24,21 +24,21 @@ const ownerLock = "owner.lock"
 func newScratch(ctx context.Context, base string) (*scratch, error) {
 	root := filepath.Join(base, "joist-controlplane-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder for the control plane's data: %w", err)
+		return nil, fmt.Errorf("creating a folder for the control plane's data: %w", err)
 	}
 	all, err := lockFile(ctx, filepath.Join(root, "lock"))
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the control plane's data: %w", err)
+		return nil, fmt.Errorf("creating a folder for the control plane's data: %w", err)
 	}
 	defer all.unlock()
 	sweep(root)
 	dir, err := os.MkdirTemp(root, "run-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the control plane's data: %w", err)
+		return nil, fmt.Errorf("creating a folder for the control plane's data: %w", err)
 	}
 	lock, err := lockFile(ctx, filepath.Join(dir, ownerLock))
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the control plane's data: %w", err)
+		return nil, fmt.Errorf("creating a folder for the control plane's data: %w", err)
 	}
 	return &scratch{dir, lock}, nil
 }

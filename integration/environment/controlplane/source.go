@@ -34,7 +34,7 @@ func findSource(workDir string) (string, error) {
 	if candidate := filepath.Join(filepath.Dir(here), "binary"); known && isFile(filepath.Join(candidate, "go.mod")) {
 		return candidate, nil
 	}
-	return "", fmt.Errorf("finding the control plane's sources: no %s above %s: work inside a checkout of the repository, or set KUBEBUILDER_ASSETS to a folder with the binaries",
+	return "", fmt.Errorf("finding the control plane's sources: no %s above %s: run inside a checkout of the repository, or set KUBEBUILDER_ASSETS to a folder with the binaries",
 		sourceFromRoot, workDir)
 }
 

@@ -37,7 +37,7 @@ func TestCacheKey(t *testing.T) {
 		same bool
 	}{
 		{"again", key(base, "go1.26", "linux/amd64", "-trimpath"), true},
-		{"another text beside it", key(with("README", "changed"), "go1.26", "linux/amd64", "-trimpath"), true},
+		{"another text file", key(with("README", "changed"), "go1.26", "linux/amd64", "-trimpath"), true},
 		{"main.go", key(with("main.go", "changed"), "go1.26", "linux/amd64", "-trimpath"), false},
 		{"a new source", key(with("new.go", "package main"), "go1.26", "linux/amd64", "-trimpath"), false},
 		{"go.mod", key(with("go.mod", "changed"), "go1.26", "linux/amd64", "-trimpath"), false},
@@ -49,7 +49,7 @@ func TestCacheKey(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if (tt.got == want) != tt.same {
-				t.Errorf("key %s against %s: want same %t", tt.got, want, tt.same)
+				t.Errorf("got key %s, want %s: same %t", tt.got, want, tt.same)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestCacheKey(t *testing.T) {
 func TestCacheKeyWithoutSums(t *testing.T) {
 	_, err := cacheKey(fstest.MapFS{"go.mod": {}}, "", "", nil)
 	if err == nil || !strings.Contains(err.Error(), "go.sum") {
-		t.Errorf("got %v, want an error that names go.sum", err)
+		t.Errorf("got %v, want an error with go.sum", err)
 	}
 }
 
@@ -83,6 +83,6 @@ func TestBuildFlags(t *testing.T) {
 	golden.Compare(t, "testdata/buildflags.golden", strings.ReplaceAll(strings.Join(flags, "\n"), " -X ", "\n-X ")+"\n")
 
 	if _, err := buildFlags([]byte("module m\n")); err == nil {
-		t.Error("a go.mod without Kubernetes gave flags")
+		t.Error("a go.mod without Kubernetes gave build flags")
 	}
 }

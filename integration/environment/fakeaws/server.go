@@ -57,7 +57,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.strange = append(m.strange, request)
 	m.mu.Unlock()
-	http.Error(w, "fakeaws serves no such request: "+request, http.StatusNotImplemented)
+	http.Error(w, "fakeaws does not support this request: "+request, http.StatusNotImplemented)
 }
 
 // Strange returns the requests that no service recognized.

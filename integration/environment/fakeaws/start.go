@@ -75,7 +75,7 @@ func Start(t testing.TB, o Options) *Server {
 		cancel()
 		server.Close()
 		if strange := mux.Strange(); len(strange) > 0 {
-			t.Errorf("requests that no service of the fake knows: %q", strange)
+			t.Errorf("requests that no fake service supports: %q", strange)
 		}
 	})
 	return &Server{Mux: mux, URL: server.URL, Lambda: lambda}

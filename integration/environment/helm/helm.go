@@ -89,7 +89,7 @@ var program = sync.OnceValues(func() (path string, err error) {
 	}
 	path = filepath.Join(into, "helm-"+helmVersion)
 	if err := os.MkdirAll(into, 0o755); err != nil {
-		return "", fmt.Errorf("making a folder for helm: %w", err)
+		return "", fmt.Errorf("creating a folder for helm: %w", err)
 	}
 	// Tests of several packages may run at the same time.
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
@@ -110,7 +110,7 @@ func build(into, path string) error {
 	fmt.Fprintf(os.Stderr, "building helm %s (about a minute, once)\n", helmVersion)
 	folder, err := os.MkdirTemp(into, "helm.")
 	if err != nil {
-		return fmt.Errorf("making a folder for helm: %w", err)
+		return fmt.Errorf("creating a folder for helm: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	command := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
@@ -119,7 +119,7 @@ func build(into, path string) error {
 		return fmt.Errorf("building helm: %w\n%s", err, out)
 	}
 	if err := os.Rename(filepath.Join(folder, "helm"), path); err != nil {
-		return fmt.Errorf("keeping helm: %w", err)
+		return fmt.Errorf("moving helm to its folder: %w", err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func values(mapping *yaml.Node, under string) ([]Value, error) {
 		case documented:
 			found = append(found, Value{Path: path, Default: inline(value), Help: strings.ReplaceAll(help, "\n# ", " ")})
 		case value.Kind != yaml.MappingNode:
-			return nil, fmt.Errorf("values.yaml:%d: %s has no comment. Try: a line above it that begins with # --", key.Line, path)
+			return nil, fmt.Errorf("values.yaml:%d: %s has no comment. Try: add a line above it that begins with # --", key.Line, path)
 		default:
 			inner, err := values(value, path+".")
 			if err != nil {

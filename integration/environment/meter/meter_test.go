@@ -7,7 +7,7 @@ import (
 
 var sink []byte
 
-func TestWhatWasSpentIsSeen(t *testing.T) {
+func TestMeterSeesUsage(t *testing.T) {
 	m := Start()
 	for deadline := time.Now().Add(50 * time.Millisecond); time.Now().Before(deadline); {
 		sink = make([]byte, 1<<16)

@@ -60,7 +60,7 @@ func (w *TestBed) startAWS() {
 		Guard: w.checkPolicies,
 	})
 	w.deployStack()
-	w.Logf("AWS is at %s", w.Server.URL)
+	w.Logf("the fake AWS is at %s", w.Server.URL)
 }
 
 // runTicks sends the messages of EventBridge Scheduler.

@@ -70,7 +70,7 @@ func installBinary(service, into string) error {
 // releases the lock.
 func lockFolder(path string) (*os.File, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, fmt.Errorf("making a folder for the binaries: %w", err)
+		return nil, fmt.Errorf("creating a folder for the binaries: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

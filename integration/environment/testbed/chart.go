@@ -33,7 +33,7 @@ func (w *TestBed) chartRelease() helm.Release {
 		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", imageRegistry))
 	}
 	if len(r.Strings) < 4 {
-		w.Fatalf("the command of helm is %q", said)
+		w.Fatalf("the HelmCommand output is %q", said)
 	}
 	return r
 }
@@ -80,7 +80,7 @@ func (w *TestBed) environmentValue(d *appsv1.Deployment, v corev1.EnvVar) string
 	case "metadata.namespace":
 		return d.Namespace
 	default:
-		w.Fatalf("%s of Joist's pods has the source %s, which the test bed does not support", v.Name, strings.TrimSpace(path))
+		w.Fatalf("volume %s of Joist's pods has the source %s, which the test bed does not support", v.Name, strings.TrimSpace(path))
 		return ""
 	}
 }

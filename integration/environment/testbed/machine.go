@@ -37,7 +37,7 @@ func (w *TestBed) startMachines() func() error {
 			}
 			silent[r.ID] = true
 			if err := w.stopHeartbeat(r.PrivateDNS); err != nil {
-				return fmt.Errorf("ending %s: %w", r.ID, err)
+				return fmt.Errorf("terminating %s: %w", r.ID, err)
 			}
 		}
 		return nil
@@ -51,11 +51,11 @@ func (w *TestBed) joinNode(boot memcloud.Boot) error {
 		return err
 	}
 	if joining.ClusterName != ClusterName || joining.Endpoint != w.AWS.Cluster.Endpoint {
-		return fmt.Errorf("its user data joins %s at %s", joining.ClusterName, joining.Endpoint)
+		return fmt.Errorf("its user data is for cluster %s at %s", joining.ClusterName, joining.Endpoint)
 	}
 	i := slices.IndexFunc(w.Catalogue.Types, func(t catalog.InstanceType) bool { return t.Name == boot.Type })
 	if i < 0 {
-		return fmt.Errorf("the catalogue has no type %s", boot.Type)
+		return fmt.Errorf("the catalogue has no instance type %s", boot.Type)
 	}
 	capacity, _, allocatable := catalog.NodeResources(w.Catalogue.Types[i], catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
 	if joining.MaxPods > 0 {

@@ -34,7 +34,7 @@ func (w *TestBed) requireEmptyQueues() {
 		q, _ := w.Broker.FindQueue(name)
 		if visible, hidden, err := q.Depth(w.Ctx); strings.HasSuffix(name, "-dead") && (err != nil || visible+hidden > 0) {
 			messages, _ := q.Receive(w.Ctx, 10, 0, 0)
-			w.Errorf("%s holds %d messages (%v)", name, visible+hidden, err)
+			w.Errorf("%s has %d messages (%v)", name, visible+hidden, err)
 			for _, m := range messages {
 				w.Logf("%v %s", m.Attributes, m.Body)
 			}

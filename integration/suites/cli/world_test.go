@@ -27,8 +27,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // noon is the start time of every test.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 

@@ -11,11 +11,11 @@ import (
 )
 
 // The first command of each alarm's runbook is a joist command with valid flags.
-func TestFirstCommandsAreJoists(t *testing.T) {
+func TestFirstCommandsAreJoistCommands(t *testing.T) {
 	for _, w := range board.Alerts {
 		words := strings.Fields(w.FirstStep)
 		if words[0] != "joist" || len(words) < 2 {
-			t.Errorf("%s says to run %q", w.Name, w.FirstStep)
+			t.Errorf("%s names the command %q", w.Name, w.FirstStep)
 			continue
 		}
 		var out, complaint bytes.Buffer
@@ -24,7 +24,7 @@ func TestFirstCommandsAreJoists(t *testing.T) {
 		})
 		// The help of an unknown command is the root's.
 		if verb := strings.Join(words[:2], " "); code != cli.ExitNothing || !strings.Contains(out.String(), "\n  "+verb+" ") {
-			t.Errorf("%s says to run %q, which joist does not know: exit code %d, %s", w.Name, w.FirstStep, code, complaint.String())
+			t.Errorf("%s names the command %q, which joist rejects: exit code %d, %s", w.Name, w.FirstStep, code, complaint.String())
 		}
 	}
 }

@@ -14,13 +14,13 @@ import (
 const deploy = "../../../../deploy"
 
 // The documentation has pictures of the current dashboards.
-func TestPicturesAreOfTheDashboards(t *testing.T) {
+func TestPicturesMatchDashboards(t *testing.T) {
 	pages := map[string]struct {
 		file, title string
 		read        func([]byte) ([]Picture, error)
 	}{
 		"cloudwatch":        {"../../../../shared/host/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
-		"cloudwatch-inside": {"../../../../shared/host/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with what runs in the cluster", CloudWatch},
+		"cloudwatch-inside": {"../../../../shared/host/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with the services inside the cluster", CloudWatch},
 	}
 	for _, d := range board.Dashboards {
 		pages[strings.TrimPrefix(d.Name, "joist-")] = struct {
@@ -46,7 +46,7 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 				t.Errorf("a second drawing differs (%v)", err)
 			}
 			if !strings.Contains(string(drawing), note) {
-				t.Error("it does not say that its data are made up")
+				t.Error("the drawing does not state that its data are generated")
 			}
 			for _, p := range pictures {
 				if !p.Header && (len(p.Lines) == 0 || !strings.Contains(string(drawing), p.Title)) {
@@ -54,7 +54,7 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 				}
 				for _, line := range p.Lines {
 					if strings.TrimSpace(line) != line || strings.Contains(line, "  ") || strings.ContainsAny(line, "{}$") {
-						t.Errorf("a line of %q is called %q: a label has no demo value", p.Title, line)
+						t.Errorf("a line of %q has the name %q: a label has no demo value", p.Title, line)
 					}
 				}
 			}
@@ -64,13 +64,13 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 	}
 }
 
-func TestNothingToDraw(t *testing.T) {
+func TestNothingToDrawIsAnError(t *testing.T) {
 	if _, err := SVG("nothing", nil); err == nil {
-		t.Error("a picture of nothing is drawn")
+		t.Error("SVG returned no error without panels")
 	}
 	for _, read := range []func([]byte) ([]Picture, error){Grafana, CloudWatch} {
 		if _, err := read([]byte("{")); err == nil {
-			t.Error("what is no JSON is read")
+			t.Error("read returned no error for invalid JSON")
 		}
 	}
 }

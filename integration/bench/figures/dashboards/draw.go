@@ -25,7 +25,7 @@ const (
 )
 
 // note is printed above each picture, so that it is not mistaken for a measurement.
-const note = "demo data: made up by a seeded generator, not measured"
+const note = "demo data: from a seeded generator, not measured"
 
 // SVG draws pictures on their grid.
 func SVG(title string, pictures []Picture) ([]byte, error) {

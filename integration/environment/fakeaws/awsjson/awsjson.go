@@ -74,7 +74,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	operation, ok := a.Operations[name]
 	if !ok {
-		a.refuse(w, &Error{Shape: "UnknownOperationException", Message: "the fake has no " + name})
+		a.refuse(w, &Error{Shape: "UnknownOperationException", Message: "the fake does not support " + name})
 		return
 	}
 	out, err := operation(r, json.NewDecoder(r.Body).Decode)

@@ -49,7 +49,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusForbidden, map[string]string{"__type": "AccessDenied", "message": "not authorized to perform: cloudwatch:GetMetricData"})
 		return
 	case r.URL.Path != path+"GetMetricData" || cbor.NewDecoder(r.Body).Decode(&in) != nil:
-		write(w, http.StatusBadRequest, map[string]string{"__type": "SerializationException", "message": "the fake reads no such request"})
+		write(w, http.StatusBadRequest, map[string]string{"__type": "SerializationException", "message": "the fake does not support this request"})
 		return
 	}
 	out := struct{ MetricDataResults []result }{MetricDataResults: []result{}}

@@ -18,7 +18,7 @@ func instanceFilter(form query.Form) (cloud.InstanceFilter, error) {
 		name, values := f.Get("Name"), f.List("Value")
 		switch {
 		case len(values) > 200:
-			return out, fmt.Errorf("%w: %d values in filter %s, and EC2 takes 200", query.ErrUnserved, len(values), name)
+			return out, fmt.Errorf("%w: %d values in filter %s, EC2 allows 200", query.ErrUnserved, len(values), name)
 		case name == "instance-id":
 			out.IDs = values
 		case name == "instance-state-name":

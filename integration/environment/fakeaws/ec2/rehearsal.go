@@ -26,7 +26,7 @@ func isRehearsal(form query.Form) bool { return form.Get("DryRun") == "true" }
 // runInstances supports only dry runs, because Joist launches with fleets.
 func (s *Service) runInstances(ctx context.Context, form query.Form) (any, error) {
 	if !isRehearsal(form) {
-		return nil, fmt.Errorf("%w: RunInstances that is no dry run", query.ErrUnserved)
+		return nil, fmt.Errorf("%w: RunInstances without DryRun", query.ErrUnserved)
 	}
 	interfaces := form.Each("NetworkInterface")
 	if len(interfaces) == 0 {

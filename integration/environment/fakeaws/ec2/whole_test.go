@@ -49,7 +49,7 @@ func (f *filler) fill(v reflect.Value) {
 			f.fill(field)
 		}
 	default:
-		panic("nobody has said how to fill a " + v.Kind().String())
+		panic("the test cannot fill a " + v.Kind().String())
 	}
 }
 
@@ -73,7 +73,7 @@ func sent(t *testing.T, call func(ec2cloud.Cloud)) query.Form {
 	return got
 }
 
-func TestEveryFieldOfTemplateArrives(t *testing.T) {
+func TestEveryTemplateFieldArrives(t *testing.T) {
 	var want cloud.Template
 	new(filler).fill(reflect.ValueOf(&want).Elem())
 	want.Interfaces[0].Card, want.Interfaces[0].Device = 0, 0 // The primary interface has the addresses.
@@ -86,12 +86,12 @@ func TestEveryFieldOfTemplateArrives(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfFleetArrives(t *testing.T) {
+func TestEveryFleetFieldArrives(t *testing.T) {
 	for _, test := range []struct{ name, capacityType, target, strategy string }{
 		{"spot", cloud.Spot, "", "price-capacity-optimized"},
 		{"on-demand", cloud.OnDemand, "", "lowest-price"},
-		{"of a capacity block", cloud.Reserved, cloud.TargetCapacityBlock, ""},
-		{"of an interruptible reservation", cloud.Reserved, cloud.TargetReservedCapacity, ""},
+		{"a capacity block", cloud.Reserved, cloud.TargetCapacityBlock, ""},
+		{"an interruptible reservation", cloud.Reserved, cloud.TargetReservedCapacity, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var want cloud.FleetRequest
@@ -103,7 +103,7 @@ func TestEveryFieldOfFleetArrives(t *testing.T) {
 			}
 			interruptible := form.Get("ReservedCapacityOptions.ReservationType.1") == "interruptible-capacity-reservation"
 			if want := test.target == cloud.TargetReservedCapacity; interruptible != want {
-				t.Errorf("interruptible reservations are asked for: %t, want %t", interruptible, want)
+				t.Errorf("interruptible reservations requested: %t, want %t", interruptible, want)
 			}
 		})
 	}

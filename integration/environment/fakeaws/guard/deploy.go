@@ -30,7 +30,7 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 			}
 			role.Policies = append(role.Policies, policy)
 		}
-		trust, err := evaluator.Parse("trust of "+r.RoleName, r.AssumeRolePolicyDocument)
+		trust, err := evaluator.Parse("trust policy of "+r.RoleName, r.AssumeRolePolicyDocument)
 		if err != nil {
 			return d, err
 		}

@@ -41,7 +41,7 @@ func (g *Guard) ec2(body []byte) ([]evaluator.Request, error) {
 	case action == "RunInstances":
 		return g.launch(action, form, form.Get("LaunchTemplate.LaunchTemplateName")), nil
 	default:
-		return nil, fmt.Errorf("ec2:%s is not known here", action)
+		return nil, fmt.Errorf("ec2:%s is not supported by the guard", action)
 	}
 }
 

@@ -154,7 +154,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) error {
 	parts, err := g.read(service, r, body)
 	if err != nil {
-		return fmt.Errorf("%s calls %s, which the guard cannot read: %w", role.ARN, service, err)
+		return fmt.Errorf("%s calls %s, which the guard cannot parse: %w", role.ARN, service, err)
 	}
 	for _, p := range parts {
 		p.Principal = evaluator.Principal{Kind: evaluator.Role, Name: role.ARN}
@@ -162,7 +162,7 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 		p.Context = g.context(role.Context, p.Context)
 		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.of(p.Resource)}.Evaluate(p)
 		if err != nil {
-			return fmt.Errorf("judging %s of %s: %w", p.Action, role.ARN, err)
+			return fmt.Errorf("evaluating %s of %s: %w", p.Action, role.ARN, err)
 		}
 		if !decision.Allowed {
 			return fmt.Errorf("%s is not allowed %s on %s with %v (denied by %q)", role.ARN, p.Action, p.Resource, p.Context, decision.By)

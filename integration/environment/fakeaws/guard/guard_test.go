@@ -62,7 +62,7 @@ const policy = `{"Version":"2012-10-17","Statement":[
 ]}`
 
 // Each call is allowed with the permission that it needs, and denied without it.
-func TestCallsAreJudged(t *testing.T) {
+func TestCallsAreChecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		call   func(c aws.Config) error
 		denied string
@@ -74,23 +74,23 @@ func TestCallsAreJudged(t *testing.T) {
 			})
 			return err
 		}, ""},
-		"send elsewhere": {func(c aws.Config) error {
+		"send to another queue": {func(c aws.Config) error {
 			_, err := sqs.NewFromConfig(c).SendMessage(t.Context(), &sqs.SendMessageInput{
 				QueueUrl: aws.String(*c.BaseEndpoint + "/123456789012/other-joist-planner"), MessageBody: aws.String("x"),
 			})
 			return err
 		}, "sqs:SendMessage on arn:aws:sqs:eu-west-1:123456789012:other-joist-planner"},
-		"publish":              {put("joist/launcher"), ""},
-		"publish as another":   {put("joist/planner"), "events:PutEvents"},
-		"read an intent":       {get("prod/intents/x"), ""},
-		"read another cluster": {get("other/intents/x"), "s3:GetObject on arn:aws:s3:::joist/other/intents/x"},
+		"publish":                       {put("joist/launcher"), ""},
+		"publish as another service":    {put("joist/planner"), "events:PutEvents"},
+		"read an intent":                {get("prod/intents/x"), ""},
+		"read another cluster's intent": {get("other/intents/x"), "s3:GetObject on arn:aws:s3:::joist/other/intents/x"},
 		"describe": {func(c aws.Config) error {
 			_, err := ec2.NewFromConfig(c).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 			return err
 		}, ""},
-		"a template":             {template("kubernetes.io/cluster/prod"), ""},
-		"a template of another":  {template("kubernetes.io/cluster/other"), "ec2:CreateLaunchTemplate"},
-		"a template without tag": {template(""), "ec2:CreateLaunchTemplate"},
+		"a template":                       {template("kubernetes.io/cluster/prod"), ""},
+		"a template of another cluster":    {template("kubernetes.io/cluster/other"), "ec2:CreateLaunchTemplate"},
+		"a template without a cluster tag": {template(""), "ec2:CreateLaunchTemplate"},
 		"terminate": {func(c aws.Config) error {
 			_, err := ec2.NewFromConfig(c).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}})
 			return err
@@ -103,9 +103,9 @@ func TestCallsAreJudged(t *testing.T) {
 		case test.denied == "" && denied != "":
 			t.Errorf("%s: denied: %s", name, denied)
 		case test.denied != "" && (err == nil || !strings.Contains(denied, test.denied)):
-			t.Errorf("%s: %v, and %q does not say %q", name, err, denied, test.denied)
+			t.Errorf("%s: %v, and %q does not contain %q", name, err, denied, test.denied)
 		case test.denied == "" && len(g.Used()[role]) == 0:
-			t.Errorf("%s: nothing was judged (%v)", name, err)
+			t.Errorf("%s: no call was checked (%v)", name, err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func template(tag string) func(aws.Config) error {
 }
 
 // Requests by callers without a role of the deployment are allowed.
-func TestOthersPass(t *testing.T) {
+func TestCallersWithoutRolePass(t *testing.T) {
 	g, c := behind(t, policy)
 	c.Credentials = credentials.NewStaticCredentialsProvider("AKIDFAKE", "secret", "")
 	_, err := ec2.NewFromConfig(c).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}})

@@ -58,7 +58,7 @@ func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 	case "AssumeRole":
 		return one("sts:"+action, form.Get("RoleArn"), map[string][]string{"sts:RoleSessionName": {form.Get("RoleSessionName")}}), nil
 	default:
-		return nil, fmt.Errorf("sts:%s is not known here", action)
+		return nil, fmt.Errorf("sts:%s is not supported by the guard", action)
 	}
 }
 

@@ -42,7 +42,7 @@ func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.
 	case "ec2":
 		return g.ec2(body)
 	default:
-		return nil, fmt.Errorf("%s is not known here", service)
+		return nil, fmt.Errorf("%s is not supported by the guard", service)
 	}
 }
 

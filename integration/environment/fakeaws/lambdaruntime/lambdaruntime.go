@@ -73,13 +73,13 @@ func (l *Runtime) Invoke(ctx context.Context, function string, payload []byte, t
 	select {
 	case l.function(function) <- call:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("invoking %s: no process took the event: %w", function, ctx.Err())
+		return nil, fmt.Errorf("invoking %s: no process received the event: %w", function, ctx.Err())
 	}
 	select {
 	case a := <-call.answer:
 		return a.payload, a.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("invoking %s: no answer: %w", function, ctx.Err())
+		return nil, fmt.Errorf("invoking %s: the process did not answer: %w", function, ctx.Err())
 	}
 }
 

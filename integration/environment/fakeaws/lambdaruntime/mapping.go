@@ -58,7 +58,7 @@ func (m Mapping) Poll(ctx context.Context) (int, error) {
 	}
 	payload, err := json.Marshal(event{Records: m.records(messages)})
 	if err != nil {
-		return 0, fmt.Errorf("writing the event for %s: %w", m.Function, err)
+		return 0, fmt.Errorf("encoding the event for %s: %w", m.Function, err)
 	}
 	out, err := m.Runtime.Invoke(ctx, m.Function, payload, timeout)
 	if err != nil {
@@ -98,7 +98,7 @@ func finished(messages []queue.Message, out []byte) ([]string, error) {
 		receipts = append(receipts, m.Receipt)
 	}
 	if named < len(failed) {
-		return nil, fmt.Errorf("%d of %d failures name no message of the batch", len(failed)-named, len(failed))
+		return nil, fmt.Errorf("%d of %d failures do not name a message of the batch", len(failed)-named, len(failed))
 	}
 	return receipts, nil
 }

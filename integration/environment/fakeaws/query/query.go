@@ -153,7 +153,7 @@ func Refusal(err error) (code, message string, status int) {
 
 // ErrUnserved is the error for unsupported requests: either the test is wrong or the fake
 // is incomplete, and the SDK must not retry.
-var ErrUnserved = errors.New("this fake serves no such request")
+var ErrUnserved = errors.New("the fake does not support this request")
 
 type failure struct {
 	XMLName xml.Name `xml:"ErrorResponse"`

@@ -46,13 +46,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case key != "" && r.Method == http.MethodHead:
 		s.head(w, r, key)
 	default:
-		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake has no "+r.Method+" of this")
+		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake does not support "+r.Method+" with these parameters")
 	}
 }
 
 func (s *Service) put(w http.ResponseWriter, r *http.Request, key string) {
 	if strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked") {
-		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake takes no chunked signatures")
+		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake does not support chunked signatures")
 		return
 	}
 	data, err := io.ReadAll(r.Body)

@@ -24,7 +24,7 @@ func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 	}
 	for _, r := range s.Rules {
 		if err := s.rule(b, r); err != nil {
-			return fmt.Errorf("the rule %s: %w", r.Name, err)
+			return fmt.Errorf("rule %s: %w", r.Name, err)
 		}
 	}
 	return nil
@@ -33,7 +33,7 @@ func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 	bus, ok := b.FindBus(template.Name(cmp.Or(r.EventBusName, "default")))
 	if !ok {
-		return fmt.Errorf("there is no bus %s", r.EventBusName)
+		return fmt.Errorf("no bus %s in the stack", r.EventBusName)
 	}
 	if r.State == "DISABLED" {
 		return nil
@@ -44,12 +44,12 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 			continue // a log group, which the tests do not read
 		}
 		if _, ok := b.FindQueue(template.Name(t.Arn)); !ok {
-			return fmt.Errorf("its target %s is no queue of the stack", t.Arn)
+			return fmt.Errorf("its target %s is not a queue of the stack", t.Arn)
 		}
 		target := memqueue.Target{ID: t.ID, Queue: template.Name(t.Arn), InputPath: t.InputPath}
 		if dead := t.DeadLetterConfig.Arn; dead != "" {
 			if _, ok := b.FindQueue(template.Name(dead)); !ok {
-				return fmt.Errorf("the dead letters of its target go to %s, which is no queue of the stack", dead)
+				return fmt.Errorf("the dead-letter queue of its target, %s, is not a queue of the stack", dead)
 			}
 			target.DeadLetter = template.Name(dead)
 		}

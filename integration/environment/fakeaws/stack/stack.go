@@ -121,7 +121,7 @@ func Read(text []byte, place template.Place) (Stack, error) {
 	out := Stack{Others: map[string]int{}, Outputs: map[string]string{}}
 	for _, id := range slices.Sorted(maps.Keys(in.Resources)) {
 		if err := out.add(in, id); err != nil {
-			return Stack{}, fmt.Errorf("the resource %s (%s): %w", id, in.Resources[id].Type, err)
+			return Stack{}, fmt.Errorf("resource %s (%s): %w", id, in.Resources[id].Type, err)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(in.Outputs)) {
@@ -209,7 +209,7 @@ func (s *Stack) attach(in *template.Stack) error {
 		}
 		var policies []attached
 		if err := read(in, id, &policies, func(*attached) {}); err != nil {
-			return fmt.Errorf("the policy %s: %w", id, err)
+			return fmt.Errorf("policy %s: %w", id, err)
 		}
 		for i := range s.Roles {
 			if role := &s.Roles[i]; slices.Contains(policies[0].Roles, role.RoleName) {
@@ -224,12 +224,12 @@ func (s *Stack) attach(in *template.Stack) error {
 func (t Schedule) Every() (time.Duration, error) {
 	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(t.ScheduleExpression, "rate("), ")"))
 	if len(fields) != 2 {
-		return 0, fmt.Errorf("the schedule %s has the expression %q, and only rates are played here", t.Name, t.ScheduleExpression)
+		return 0, fmt.Errorf("schedule %s has the expression %q; only rates are supported", t.Name, t.ScheduleExpression)
 	}
 	n, err := strconv.Atoi(fields[0])
 	unit, ok := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[strings.TrimSuffix(fields[1], "s")]
 	if err != nil || !ok || n <= 0 {
-		return 0, fmt.Errorf("the schedule %s has the expression %q", t.Name, t.ScheduleExpression)
+		return 0, fmt.Errorf("schedule %s has the invalid expression %q", t.Name, t.ScheduleExpression)
 	}
 	return time.Duration(n) * unit, nil
 }

@@ -37,28 +37,28 @@ const small = `{
  "Outputs": {"Url": {"Value": {"Ref": "Work"}}}
 }`
 
-func TestRead(t *testing.T) {
+func TestReadStack(t *testing.T) {
 	s, err := stack.Read([]byte(small), place)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Queues) != 2 || s.Queues[0].QueueName != "prod-dead" || s.Queues[0].MessageRetentionPeriod != 1209600 || s.Queues[1].QueueName != "joist-Work" {
-		t.Errorf("queues %+v", s.Queues)
+		t.Errorf("got queues %+v", s.Queues)
 	}
 	f, _, ok := s.Worker("joist-Work")
 	if !ok || f.Environment.Variables["QUEUE"] != "http://queues/joist-Work" || f.Environment.Variables["ACCOUNT"] != "123456789012" {
-		t.Errorf("function %+v (%t)", f, ok)
+		t.Errorf("got function %+v (%t)", f, ok)
 	}
 	if len(s.Roles) != 1 || len(s.Roles[0].Policies) != 1 || !strings.Contains(string(s.Roles[0].Policies[0].PolicyDocument), `"arn:aws:events:eu-west-1:123456789012:event-bus/prod-joist"`) {
-		t.Errorf("roles %+v", s.Roles)
+		t.Errorf("got roles %+v", s.Roles)
 	}
 	if s.Outputs["Url"] != "http://queues/joist-Work" || s.Others["AWS::CloudWatch::Alarm"] != 1 {
-		t.Errorf("outputs %v, others %v", s.Outputs, s.Others)
+		t.Errorf("got outputs %v, others %v", s.Outputs, s.Others)
 	}
 }
 
 // Make wires the broker as the stack describes.
-func TestMake(t *testing.T) {
+func TestMakeBroker(t *testing.T) {
 	s, err := stack.Read([]byte(small), place)
 	if err != nil {
 		t.Fatal(err)
@@ -69,38 +69,38 @@ func TestMake(t *testing.T) {
 	}
 	q, ok := b.FindQueue("joist-Work")
 	if o := q.Options(); !ok || o.Visibility != 90*time.Second || o.MaxReceives != 100 || o.DeadLetter != "prod-dead" {
-		t.Errorf("queue %+v (%t)", q.Options(), ok)
+		t.Errorf("got queue %+v (%t)", q.Options(), ok)
 	}
 	bus, _ := b.FindBus("prod-joist")
 	if err := bus.PutEvent([]byte(`{"source":"joist/planner","detail-type":"x","detail":{}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if n := q.Stats().Visible; n != 1 {
-		t.Errorf("%d messages came by the rule", n)
+		t.Errorf("%d messages arrived through the rule", n)
 	}
 }
 
-func TestWhatCannotBeResolved(t *testing.T) {
+func TestUnresolvableReferences(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, says string }{
-		"a resource":    {`"Arn": {"Fn::GetAtt": "Work.Arn"}`, `"Arn": {"Fn::GetAtt": "Gone.Arn"}`, `no resource "Gone"`},
-		"a bus":         {`{"Ref": "Bus"}`, `"elsewhere"`, "there is no bus elsewhere"},
-		"a dead letter": {`"DeadLetterConfig": {"Arn": {"Fn::GetAtt": ["Dead", "Arn"]}}`, `"DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-1:1:gone"}`, "no queue of the stack"},
+		"a resource":          {`"Arn": {"Fn::GetAtt": "Work.Arn"}`, `"Arn": {"Fn::GetAtt": "Gone.Arn"}`, `no resource "Gone"`},
+		"a bus":               {`{"Ref": "Bus"}`, `"elsewhere"`, "no bus elsewhere in the stack"},
+		"a dead-letter queue": {`"DeadLetterConfig": {"Arn": {"Fn::GetAtt": ["Dead", "Arn"]}}`, `"DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-1:1:gone"}`, "not a queue of the stack"},
 	} {
 		text := strings.Replace(small, test.from, test.to, 1)
 		if text == small {
-			t.Fatalf("%s: nothing was changed", name)
+			t.Fatalf("%s: the template was not changed", name)
 		}
 		s, err := stack.Read([]byte(text), place)
 		if err == nil {
 			err = s.Make(memqueue.New(memqueue.Options{Now: time.Now}), place)
 		}
 		if err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: %v does not say %q", name, err, test.says)
+			t.Errorf("%s: %v does not contain %q", name, err, test.says)
 		}
 	}
 }
 
-func TestEvery(t *testing.T) {
+func TestSchedulePeriods(t *testing.T) {
 	for text, want := range map[string]time.Duration{"rate(1 minute)": time.Minute, "rate(2 hours)": 2 * time.Hour, "cron(0 * * * ? *)": 0} {
 		got, err := stack.Schedule{ScheduleExpression: text}.Every()
 		if got != want || (want == 0) != (err != nil) {

@@ -86,7 +86,7 @@ func (s *Service) assume(w http.ResponseWriter, form query.Form) {
 	role, session := form.Get("RoleArn"), form.Get("RoleSessionName")
 	_, name, _ := strings.Cut(role, ":role/")
 	if name == "" || !sessionName.MatchString(session) {
-		query.Refuse(w, namespace, http.StatusBadRequest, "ValidationError", "the role is "+role+" and the session "+session)
+		query.Refuse(w, namespace, http.StatusBadRequest, "ValidationError", "invalid role "+role+" or session "+session)
 		return
 	}
 	key := fmt.Sprintf("ASIAFAKE%08d", s.keys.Add(1))

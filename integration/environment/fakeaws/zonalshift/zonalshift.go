@@ -59,7 +59,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if z.Until.IsZero() {
 			theirs = append(theirs, shift{Status: "APPLIED", From: z.ZoneID})
 		} else {
-			mine = append(mine, shift{Status: "APPLIED", From: z.ZoneID, Until: z.Until.Unix(), ID: "mine", Comment: "by hand"})
+			mine = append(mine, shift{Status: "APPLIED", From: z.ZoneID, Until: z.Until.Unix(), ID: "mine", Comment: "started by a user"})
 		}
 	}
 	awsjson.WriteREST(w, map[string]any{"arn": arn, "appliedWeights": map[string]float32{}, "zonalShifts": mine, "autoshifts": theirs})

@@ -24,12 +24,12 @@ func main() {
 
 func run() error {
 	var o karpenterbaseline.Options
-	flag.DurationVar(&o.Timeout, "timeout", 0, "end solving after this time and keep what is placed; 0 is never, and production's is 1m")
-	flag.IntVar(&o.Concurrency, "concurrency", 2, "the scheduler's workers; in production the CPUs that the controller requests")
+	flag.DurationVar(&o.Timeout, "timeout", 0, "stop solving after this time and keep the placed pods; 0 means no limit, production uses 1m")
+	flag.IntVar(&o.Concurrency, "concurrency", 2, "number of the scheduler's workers; in production the CPUs that the controller requests")
 	consolidate := flag.Bool("consolidate", false, "consolidate the nodes of the scenario instead of planning its pods")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		return errors.New("name one scenario file")
+		return errors.New("give the name of one scenario file")
 	}
 	s, err := karpenterbaseline.Read(flag.Arg(0))
 	if err != nil {

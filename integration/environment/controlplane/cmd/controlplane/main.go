@@ -58,9 +58,9 @@ func run(ctx context.Context, args []string) error {
 	var options controlplane.Options
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	flags.StringVar(&options.CRDs, "crds", "", "folder of CustomResourceDefinitions to install")
-	flags.StringVar(&options.Logs, "logs", "", "folder for the programs' logs, kept (default: a temporary one)")
-	flags.BoolVar(&options.NoKwok, "no-kwok", false, "leave nodes and pods to you")
-	flags.BoolVar(&options.NoRBAC, "no-rbac", false, "let everyone do everything")
+	flags.StringVar(&options.Logs, "logs", "", "folder for the programs' logs, which is not deleted (default: a temporary one)")
+	flags.BoolVar(&options.NoKwok, "no-kwok", false, "do not simulate nodes and pods")
+	flags.BoolVar(&options.NoRBAC, "no-rbac", false, "allow every request")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
