@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -31,4 +33,12 @@ func withPartition(b garbagecollection.BoundClaim) *karpenter.NodeClaim {
 	c := b.Claim.DeepCopy()
 	c.Labels[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(b.Instance.Partition))
 	return c
+}
+
+// lastPodEvent returns when pods were last added to or removed from the claim's node. It is kept
+// in memory until the claim's status contains it, even if a write fails.
+func (s *Service) lastPodEvent(c *karpenter.NodeClaim, pods []*corev1.Pod) time.Time {
+	uid := string(c.UID)
+	s.podTrackers[uid] = s.podTrackers[uid].Observe(pods, s.Now())
+	return s.podTrackers[uid].Last
 }

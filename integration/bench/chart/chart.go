@@ -117,5 +117,5 @@ func head(c draw.Canvas, lines []line) {
 		x += 27 + style.Width(l.planner) + 24
 	}
 	style.Color = plotting.Ink
-	c.FillText(style, vg.Point{X: x, Y: y}, "by pending pods; a ring: not all of them were placed")
+	c.FillText(style, vg.Point{X: x, Y: y}, "by pods that wait; a ring: not all of them were placed")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 )
 
 // A process is one running program. It ends when this process ends: on Linux the kernel
@@ -87,4 +88,17 @@ func (p *process) lastWords() string {
 		return fmt.Sprintf("its log cannot be read: %v", err)
 	}
 	return fmt.Sprintf("log %s ends with:\n%s", p.log, tail(content, 2000))
+}
+
+// ownGroup puts the program into its own process group, so that a terminal's ^C does not
+// reach it first, and so that a command with a context ends together with its child
+// processes.
+func ownGroup(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Setpgid = true
+	if cmd.Cancel != nil {
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	}
 }

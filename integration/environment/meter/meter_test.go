@@ -7,6 +7,8 @@ import (
 
 var sink []byte
 
+// TestMeterSeesUsage allocates memory for 50 ms: time, allocations and memory are measured. The loop
+// needs the wall clock, because CPU time has no fake clock.
 func TestMeterSeesUsage(t *testing.T) {
 	m := Start()
 	for deadline := time.Now().Add(50 * time.Millisecond); time.Now().Before(deadline); {

@@ -33,7 +33,7 @@ func SVG(end time.Duration, acts []Act, panels ...*plot.Plot) ([]byte, error) {
 	if len(panels) == 0 {
 		return nil, errors.New("drawing a timeline: there are no panels")
 	}
-	panels[len(panels)-1].X.Label.Text = "seconds since the start"
+	panels[len(panels)-1].X.Label.Text = "seconds since the beginning"
 	var grid [][]*plot.Plot
 	for _, p := range panels {
 		p.X.Min, p.X.Max = 0, max(end.Seconds(), 1)

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -365,4 +367,14 @@ func (m machine) said(limit time.Duration, reason string, words ...string) {
 		})
 	})
 	m.Logf("%s: after %s: %s", m.name, took.Round(time.Millisecond), last)
+}
+
+// TestMain runs all parallel subtests at the same time, also with few processors, because
+// they mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }

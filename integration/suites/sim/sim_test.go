@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,4 +146,10 @@ func TestSameSeedSameRun(t *testing.T) {
 			t.Errorf("seed %d: %d calls with hash %x, then %d calls with hash %x", seed, first.Calls, first.Hash, second.Calls, second.Hash)
 		}
 	}
+}
+
+// TestMain collects garbage less often: a run is short and its heap is small.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
 }

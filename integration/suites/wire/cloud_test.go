@@ -18,6 +18,7 @@ import (
 	fakessm "github.com/joist-autoscaler/joist/integration/environment/fakeaws/ssm"
 	fakests "github.com/joist-autoscaler/joist/integration/environment/fakeaws/sts"
 	fakeshift "github.com/joist-autoscaler/joist/integration/environment/fakeaws/zonalshift"
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/cloudtest"
@@ -336,4 +337,15 @@ func TestServicesDoNotOverlap(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLauncherExactlyOnce launches over HTTP, with the SDK's retries as in main: errors
+// inside a 200 response, lost responses and token mismatches have EC2's formats.
+func TestLauncherExactlyOnce(t *testing.T) {
+	launchertest.Run(t, func(t *testing.T) launchertest.Environment {
+		s := startCloud(t)
+		config := s.server.Config()
+		config.RetryMaxAttempts = 1
+		return launchertest.Environment{EC2: ec2cloud.New(config), Model: s.model, World: s.World, Now: s.clock.Now, AdvanceClock: s.clock.Advance}
+	})
 }
