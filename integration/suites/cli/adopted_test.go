@@ -12,11 +12,11 @@ import (
 // adopt gives the cluster the queue and the rules of Karpenter's own template, as with
 // adopt=cloudformation. The rules that the stack does not create have names that
 // CloudFormation generated.
-func (c *clinic) adopt(t *testing.T) {
+func (c *doctorAccount) adopt(t *testing.T) {
 	t.Helper()
 	made := deployed(t, "cloudformation")
-	c.staff(t, made)
-	c.equip(made)
+	c.createRoles(t, made)
+	c.setUpMachine(made)
 	own := map[string]bool{}
 	for _, r := range made.Rules {
 		own[r.Name] = true

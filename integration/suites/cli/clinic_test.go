@@ -38,8 +38,8 @@ const (
 	lifecycleRole = "arn:aws:iam::123456789012:role/prod-joist-lifecycle"
 )
 
-// clinic is an installation that joist doctor checks.
-type clinic struct {
+// doctorAccount is an installation that joist doctor checks.
+type doctorAccount struct {
 	*world
 	account *account.Service
 	cloud   *memcloud.Cloud
@@ -54,9 +54,9 @@ type clinic struct {
 }
 
 // open returns an installation without problems.
-func open(t *testing.T) *clinic {
+func open(t *testing.T) *doctorAccount {
 	t.Helper()
-	c := &clinic{account: &account.Service{
+	c := &doctorAccount{account: &account.Service{
 		Mode: "API", Entries: map[string]string{nodeRole: "EC2_LINUX"}, Functions: map[string]account.Function{}, Denied: map[string]bool{},
 		Roles: map[string]account.Role{
 			"AWSServiceRoleForEC2Spot": {},
@@ -70,7 +70,7 @@ func open(t *testing.T) *clinic {
 		Issuer: "https://" + issuer, Profiles: map[string]string{"KarpenterNodeInstanceProfile-prod": "KarpenterNodeRole-prod"}, Pods: map[string]string{"joist/joist-lifecycle": lifecycleRole},
 	}, kube: healthy(), tools: map[string]string{"helm": "v3.19.0+g1", "kubectl": "Client Version: v1.36.1\nKustomize Version: v5", "aws": "aws-cli/2.31.0 Python/3.13"}}
 	made := deployed(t, "fresh")
-	c.staff(t, made)
+	c.createRoles(t, made)
 	model := memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: "eu-west-1"})
 	c.cloud = model
 	c.world = start(t, c.account, fakeec2.New(model), fakests.New(model))
@@ -82,15 +82,15 @@ func open(t *testing.T) *clinic {
 	for _, q := range c.plan.Queues {
 		c.policy(t, q.Name, sendPolicy)
 	}
-	c.equip(made)
+	c.setUpMachine(made)
 	c.blobs = memblob.New(memblob.Options{Now: c.clock.Now, Seed: 1})
 	c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now(), Cluster: "prod"})
 	c.write(t, catalog.Kind, catalog.Catalogue{AsOf: c.clock.Now()})
 	return c
 }
 
-// equip adds the template's functions with their mappings to the account.
-func (c *clinic) equip(made stack.Stack) {
+// setUpMachine adds the template's functions with their mappings to the account.
+func (c *doctorAccount) setUpMachine(made stack.Stack) {
 	clear(c.account.Functions)
 	for _, f := range made.Functions {
 		c.account.Functions[f.FunctionName] = account.Function{Role: f.Role, TimeoutSeconds: f.Timeout, Environment: f.Environment.Variables, Mappings: map[string]string{}}
@@ -101,24 +101,24 @@ func (c *clinic) equip(made stack.Stack) {
 }
 
 // share makes the cluster one of two that share functions.
-func (c *clinic) share(t *testing.T) {
+func (c *doctorAccount) share(t *testing.T) {
 	t.Helper()
 	made := deployed(t, "shared")
 	for _, service := range topology.ExternalServices {
 		delete(c.account.Roles, "prod-joist-"+service)
 	}
-	c.staff(t, made)
-	c.equip(made)
+	c.createRoles(t, made)
+	c.setUpMachine(made)
 	plan, err := topology.NewPlan(topology.Cluster{Name: "prod", Functions: "joist-all"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	employ(t, c.guard, scopeOf(plan))
+	addPersonPolicies(t, c.guard, scopeOf(plan))
 }
 
-// staff adds the services' roles of the template to the account, and makes IAM's
+// createRoles adds the services' roles of the template to the account, and makes IAM's
 // simulator evaluate their policies.
-func (c *clinic) staff(t *testing.T, made stack.Stack) {
+func (c *doctorAccount) createRoles(t *testing.T, made stack.Stack) {
 	t.Helper()
 	deployment, err := guard.Read(made, guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
 	if err != nil {
@@ -162,8 +162,8 @@ func (c *clinic) staff(t *testing.T, made stack.Stack) {
 	}
 }
 
-// refuse makes IAM deny an action to a role of the template, implicitly or explicitly.
-func (c *clinic) refuse(t *testing.T, name, action string, explicit bool) {
+// denyAction makes IAM deny an action to a role of the template, implicitly or explicitly.
+func (c *doctorAccount) denyAction(t *testing.T, name, action string, explicit bool) {
 	t.Helper()
 	judge := c.account.Judge
 	c.account.Judge = func(arn, asked, resource string, context map[string][]string) string {
@@ -178,7 +178,7 @@ func (c *clinic) refuse(t *testing.T, name, action string, explicit bool) {
 }
 
 // policy sets a queue's policy.
-func (c *clinic) policy(t *testing.T, name, policy string) {
+func (c *doctorAccount) policy(t *testing.T, name, policy string) {
 	t.Helper()
 	url := c.QueueURL(name)
 	_, err := sqs.NewFromConfig(c.Config()).SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{"Policy": policy}})
@@ -188,7 +188,7 @@ func (c *clinic) policy(t *testing.T, name, policy string) {
 }
 
 // write stores a document as the latest of its kind.
-func (c *clinic) write(t *testing.T, kind string, document any) {
+func (c *doctorAccount) write(t *testing.T, kind string, document any) {
 	t.Helper()
 	ref, err := blob.Put(t.Context(), c.blobs, c.clock.Now(), kind, document)
 	if err == nil {
@@ -264,7 +264,7 @@ type examined struct {
 }
 
 // doctor runs joist doctor on the installation.
-func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string, code int) {
+func (c *doctorAccount) doctor(t *testing.T, args ...string) (out examined, text string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = cli.Run(t.Context(), c.doctorEnv(&stdout, &stderr, args...))
@@ -277,7 +277,7 @@ func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string
 }
 
 // doctorEnv returns the environment in which doctor checks the installation.
-func (c *clinic) doctorEnv(stdout, stderr *bytes.Buffer, args ...string) cli.Env {
+func (c *doctorAccount) doctorEnv(stdout, stderr *bytes.Buffer, args ...string) cli.Env {
 	env := c.env(stdout, stderr, append([]string{"doctor"}, args...)...)
 	env.Store = func(context.Context, string, string) (blob.Store, error) { return c.blobs, nil }
 	env.Kube = func(string, string) (func(context.Context, string) ([]byte, error), error) {

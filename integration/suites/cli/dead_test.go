@@ -14,13 +14,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// crowd puts messages into dead-letter queues in each of the three ways.
-func (w *world) crowd(t *testing.T) {
+// fillDeadLetterQueues puts messages into dead-letter queues in each of the three ways.
+func (w *world) fillDeadLetterQueues(t *testing.T) {
 	t.Helper()
-	w.park(t, "launcher", fault.F("decoding an envelope", fault.Poison, "byte 3 of 9: no colon"), []byte(`{"type" 1}`))
-	w.park(t, "launcher", bug, tag(t, noon.Add(-time.Hour), instance(1)))
+	w.moveToDLQ(t, "launcher", fault.F("decoding an envelope", fault.Poison, "byte 3 of 9: no colon"), []byte(`{"type" 1}`))
+	w.moveToDLQ(t, "launcher", bug, tag(t, noon.Add(-time.Hour), instance(1)))
 	w.clock.Advance(time.Minute)
-	w.park(t, "launcher", bug, tag(t, w.clock.Now(), instance(2)))
+	w.moveToDLQ(t, "launcher", bug, tag(t, w.clock.Now(), instance(2)))
 	w.redrive(t, "launcher", tag(t, w.clock.Now(), instance(3)))
 	w.undeliver(t)
 	w.clock.Advance(time.Minute)
@@ -70,7 +70,7 @@ func (w *world) undeliver(t *testing.T) {
 // TestGolden checks the output of the commands. Their JSON output is a stable contract.
 func TestGolden(t *testing.T) {
 	w := start(t)
-	w.crowd(t)
+	w.fillDeadLetterQueues(t)
 	w.metrics.Ages = map[string]float64{"prod-joist-launcher": 75, "prod": 8000}
 	q, _ := w.own(t, "planner")
 	for range 3 {
@@ -102,7 +102,7 @@ func TestGolden(t *testing.T) {
 // unchanged bodies and attributes.
 func TestReadingQueuesChangesNothing(t *testing.T) {
 	w := start(t)
-	w.crowd(t)
+	w.fillDeadLetterQueues(t)
 	_, dead := w.own(t, "launcher")
 	before, stats := bodies(t, dead), dead.Stats()
 	id := ""
@@ -143,7 +143,7 @@ func TestDeniedCallsAreReported(t *testing.T) {
 // that the host's disposition is the predicted one.
 func TestPredictedDispositions(t *testing.T) {
 	w := start(t)
-	w.crowd(t)
+	w.fillDeadLetterQueues(t)
 	w.clock.tick()
 	stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--match", "verdict=handle", "--match", "verdict=noop", "--match", "verdict=poison", "--yes")
 	if code != 0 {
@@ -177,7 +177,7 @@ func TestHostileText(t *testing.T) {
 	const hostile = "x\\u001b]52;c;cm0gLXJm\\u0007\\u009b2J\\u202e\\r\\nREPLAY: handle"
 	body := `{"version":"0","id":"e-1","detail-type":"` + hostile + `","source":"` + hostile + `","detail":{"type":"` + hostile + `","subject":"` + hostile + `"}}`
 	for _, service := range []string{"launcher", "interruption"} {
-		w.park(t, service, fault.F("reading", fault.Poison, "\u009b2J\u202e\nlauncher"), []byte(body))
+		w.moveToDLQ(t, service, fault.F("reading", fault.Poison, "\u009b2J\u202e\nlauncher"), []byte(body))
 	}
 	rows := func(args ...string) (int, string) {
 		stdout, stderr, _ := w.joist(t, args...)

@@ -43,11 +43,11 @@ func TestDoctorFindsNothing(t *testing.T) {
 func TestDoctorFinds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		spoil func(t *testing.T, c *clinic)
+		spoil func(t *testing.T, c *doctorAccount)
 		check string
 	}{
-		{"queue policy missing", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
-		{"a rule has another pattern", func(t *testing.T, c *clinic) {
+		{"queue policy missing", func(t *testing.T, c *doctorAccount) { c.policy(t, "prod", "") }, "policy-missing"},
+		{"a rule has another pattern", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			bus, _ := c.broker.FindBus("default")
 			q, _ := c.plan.Queue("interruption")
@@ -55,59 +55,67 @@ func TestDoctorFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "rule-missing"},
-		{"redrive policy missing", func(_ *testing.T, c *clinic) {
+		{"redrive policy missing", func(_ *testing.T, c *doctorAccount) {
 			q, _ := c.plan.Queue("planner")
 			c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, Retention: q.Retention})
 		}, "redrive-missing"},
-		{"visibility", func(_ *testing.T, c *clinic) {
+		{"visibility", func(_ *testing.T, c *doctorAccount) {
 			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.TimeoutSeconds++ })
 		}, "visibility-short"},
-		{"mapping", func(_ *testing.T, c *clinic) {
+		{"mapping", func(_ *testing.T, c *doctorAccount) {
 			clear(c.account.Functions["prod-joist-planner"].Mappings)
 		}, "mapping-missing"},
-		{"function of a mapping missing", func(_ *testing.T, c *clinic) {
+		{"function of a mapping missing", func(_ *testing.T, c *doctorAccount) {
 			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
 		}, "function-missing"},
-		{"spot service-linked role missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
-		{"node role missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
-		{"access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
-		{"aws-auth", func(_ *testing.T, c *clinic) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
-		{"tags", func(_ *testing.T, c *clinic) {
+		{"spot service-linked role missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
+		{"node role missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
+		{"access", func(_ *testing.T, c *doctorAccount) { clear(c.account.Entries) }, "node-access"},
+		{"aws-auth", func(_ *testing.T, c *doctorAccount) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
+		{"tags", func(_ *testing.T, c *doctorAccount) {
 			c.cloud.AddSecurityGroup(cloud.SecurityGroup{ID: "sg-2", Name: "others", Tags: map[string]string{"karpenter.sh/discovery": "prod"}})
 		}, "discovery-twice"},
-		{"trust", func(_ *testing.T, c *clinic) {
+		{"trust", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-watcher"]
 			r.Trust = strings.ReplaceAll(r.Trust, "joist:joist-watcher", "kube-system:karpenter")
 			c.account.Roles["prod-joist-watcher"] = r
 		}, "trust-subject"},
-		{"trust in another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
-		{"no ServiceAccount", func(_ *testing.T, c *clinic) {
+		{"trust in another cluster's provider", func(_ *testing.T, c *doctorAccount) { c.account.Issuer += "DEF" }, "trust-issuer"},
+		{"no ServiceAccount", func(_ *testing.T, c *doctorAccount) {
 			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
 		}, "account-missing"},
-		{"no Pod Identity", func(_ *testing.T, c *clinic) { clear(c.account.Pods) }, "pod-identity-missing"},
-		{"another's Pod Identity", func(_ *testing.T, c *clinic) { c.account.Pods["joist/joist-lifecycle"] = podRole }, "pod-identity-role"},
-		{"Pod Identity is not trusted", func(_ *testing.T, c *clinic) {
+		{"no Pod Identity", func(_ *testing.T, c *doctorAccount) { clear(c.account.Pods) }, "pod-identity-missing"},
+		{"another's Pod Identity", func(_ *testing.T, c *doctorAccount) { c.account.Pods["joist/joist-lifecycle"] = podRole }, "pod-identity-role"},
+		{"Pod Identity is not trusted", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-lifecycle"]
 			r.Trust = strings.Replace(r.Trust, `,"sts:TagSession"`, "", 1)
 			c.account.Roles["prod-joist-lifecycle"] = r
 		}, "trust-pods"},
-		{"permission missing", func(t *testing.T, c *clinic) {
+		{"permission missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
-			c.refuse(t, "prod-joist-launcher", "ec2:CreateFleet", false)
+			c.denyAction(t, "prod-joist-launcher", "ec2:CreateFleet", false)
 		}, "role-refused"},
-		{"permission denied in the simulation of one action", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-launcher", "iam:PassRole", false) }, "role-refused"},
-		{"permission denied by a boundary", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-watcher", "sqs:SendMessage", true) }, "role-refused"},
-		{"role of a function missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
-		{"role of the scheduler missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
-		{"role of a pod missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
-		{"instance profile missing", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
-		{"an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
-		{"an instance profile with another role", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other" }, "profile-role"},
-		{"dead-letter messages", func(t *testing.T, c *clinic) {
+		{"permission denied in the simulation of one action", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
-			c.park(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
+			c.denyAction(t, "prod-joist-launcher", "iam:PassRole", false)
+		}, "role-refused"},
+		{"permission denied by a boundary", func(t *testing.T, c *doctorAccount) {
+			t.Helper()
+			c.denyAction(t, "prod-joist-watcher", "sqs:SendMessage", true)
+		}, "role-refused"},
+		{"role of a function missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
+		{"role of the scheduler missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
+		{"role of a pod missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
+		{"instance profile missing", func(_ *testing.T, c *doctorAccount) { clear(c.account.Profiles) }, "profile-missing"},
+		{"an empty instance profile", func(_ *testing.T, c *doctorAccount) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
+		{"an instance profile with another role", func(_ *testing.T, c *doctorAccount) {
+			c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other"
+		}, "profile-role"},
+		{"dead-letter messages", func(t *testing.T, c *doctorAccount) {
+			t.Helper()
+			c.moveToDLQ(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
 		}, "dead-letters"},
-		{"dead-letter queue of the audit log missing", func(t *testing.T, c *clinic) {
+		{"dead-letter queue of the audit log missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			bus, _ := c.broker.FindBus(c.plan.Bus)
 			for _, r := range bus.Rules() {
@@ -119,26 +127,26 @@ func TestDoctorFinds(t *testing.T) {
 				}
 			}
 		}, "rule-no-dead"},
-		{"Karpenter runs", func(_ *testing.T, c *clinic) {
+		{"Karpenter runs", func(_ *testing.T, c *doctorAccount) {
 			c.kube[theirDeployments] = strings.Replace(list(deployment("karpenter", "public.ecr.aws/karpenter/controller:1.8.0", "karpenter", 2)), `"namespace":"joist"`, `"namespace":"kube-system"`, 1)
 		}, "karpenter-runs"},
-		{"Karpenter holds its Lease", func(_ *testing.T, c *clinic) {
+		{"Karpenter holds its Lease", func(_ *testing.T, c *doctorAccount) {
 			c.kube[leases] = `{"items":[{"metadata":{"namespace":"kube-system"},"spec":{"holderIdentity":"karpenter-7_x","renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}]}`
 		}, "karpenter-leads"},
-		{"replicas", func(_ *testing.T, c *clinic) {
+		{"replicas", func(_ *testing.T, c *doctorAccount) {
 			c.kube[ourDeployments] = services("v1.0.0", 1)
 		}, "replicas-one"},
-		{"version", func(_ *testing.T, c *clinic) {
+		{"version", func(_ *testing.T, c *doctorAccount) {
 			c.kube[ourDeployments] = services("${KARPENTER_VERSION}", 2)
 		}, "variable-unset"},
-		{"definitions", func(_ *testing.T, c *clinic) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
-		{"an old snapshot", func(t *testing.T, c *clinic) {
+		{"definitions", func(_ *testing.T, c *doctorAccount) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
+		{"an old snapshot", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
 		}, "snapshot-old"},
-		{"clock skew", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
-		{"kubectl missing", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
-		{"an old helm", func(_ *testing.T, c *clinic) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
+		{"clock skew", func(_ *testing.T, c *doctorAccount) { c.clock.Advance(-10 * time.Minute) }, "clock"},
+		{"kubectl missing", func(_ *testing.T, c *doctorAccount) { delete(c.tools, "kubectl") }, "tool-missing"},
+		{"an old helm", func(_ *testing.T, c *doctorAccount) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := open(t)

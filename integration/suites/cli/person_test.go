@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	lookerRole = "arn:aws:iam::123456789012:role/looker"
-	onCallRole = "arn:aws:iam::123456789012:role/on-call"
+	operatorRole = "arn:aws:iam::123456789012:role/looker"
+	onCallRole   = "arn:aws:iam::123456789012:role/on-call"
 )
 
 // scopeOf returns the scope of the CDK app's policies, in which the queues permit the
@@ -48,7 +48,7 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 		Place: guard.Place{Partition: "aws", Account: scope.Account, Region: scope.Region}, Cloud: memcloud.New(memcloud.Options{Now: time.Now, Seed: 1}),
 		Resources: map[string][]evaluator.Policy{},
 	}
-	employ(t, g, scope)
+	addPersonPolicies(t, g, scope)
 	for _, q := range plan.Queues {
 		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(t, q.Name, scope.QueuePolicy(q), nil)}
 		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(t, q.Dead, scope.DeadLetterPolicy(q), nil)}
@@ -57,12 +57,12 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 	return g
 }
 
-// employ gives people the policies of the app.
-func employ(t *testing.T, g *guard.Guard, scope rights.Scope) {
+// addPersonPolicies gives people the policies of the app.
+func addPersonPolicies(t *testing.T, g *guard.Guard, scope rights.Scope) {
 	t.Helper()
 	look, lookErr := scope.OperatorPolicy()
 	put, putErr := scope.ReplayerPolicy()
-	g.Enter(operator, guard.Role{ARN: lookerRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
+	g.Enter(operator, guard.Role{ARN: operatorRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
 	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
 }
 
@@ -83,7 +83,7 @@ func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.P
 func TestCommandsUseAllPermissions(t *testing.T) {
 	c := open(t)
 	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
-	c.crowd(t)
+	c.fillDeadLetterQueues(t)
 	c.doctor(t)
 	for _, args := range [][]string{{"queues"}, {"dead", "list"}, {"replay", "--queue", "launcher", "--match", "kind=bug", "--yes", "--rate", "500"}} {
 		if stdout, stderr, code := c.joist(t, args...); code == cli.ExitError {
@@ -131,7 +131,7 @@ func TestOperatorsCannotReplay(t *testing.T) {
 		queue string
 		lacks string
 	}{
-		{"one by one", func(t *testing.T, w *world) { t.Helper(); w.crowd(t) }, "launcher", "sqs:SendMessage"},
+		{"one by one", func(t *testing.T, w *world) { t.Helper(); w.fillDeadLetterQueues(t) }, "launcher", "sqs:SendMessage"},
 		{"by SQS", func(t *testing.T, w *world) { t.Helper(); w.many(t, 3) }, "launcher", "sqs:ListMessageMoveTasks"},
 		{"by the archive", func(t *testing.T, w *world) { t.Helper(); w.unlogged(t, 30) }, "audit", "events:StartReplay"},
 	} {

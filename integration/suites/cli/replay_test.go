@@ -52,7 +52,7 @@ func read(t *testing.T, stdout string) replayed {
 func (w *world) many(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
-		w.park(t, "launcher", bug, tag(t, w.clock.Now(), instance(i)))
+		w.moveToDLQ(t, "launcher", bug, tag(t, w.clock.Now(), instance(i)))
 	}
 }
 
@@ -92,7 +92,7 @@ func TestReplayFilters(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
-			w.crowd(t)
+			w.fillDeadLetterQueues(t)
 			w.clock.tick()
 			args := []string{"replay", "--queue", "launcher", "--rate", "500", "-o", "json"}
 			for _, m := range test.match {
@@ -239,8 +239,8 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// tally counts the messages in a queue and in its dead-letter queue by body.
-func (w *world) tally(t *testing.T) (here, there map[string]int) {
+// countByBody counts the messages in a queue and in its dead-letter queue by body.
+func (w *world) countByBody(t *testing.T) (here, there map[string]int) {
 	t.Helper()
 	q, dead := w.own(t, "launcher")
 	return bodies(t, q), bodies(t, dead)
@@ -259,13 +259,13 @@ func TestInterruptedReplayContinues(t *testing.T) {
 			w := start(t)
 			w.many(t, all)
 			if test.method == "resend" {
-				w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}")) // which prevents a move of the whole queue by SQS
+				w.moveToDLQ(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}")) // which prevents a move of the whole queue by SQS
 			}
 			w.clock.tick()
 			for range 2 {
 				code, stdout := w.process(t, "replayed ", os.Interrupt, test.args)
 				out := read(t, stdout)
-				here, there := w.tally(t)
+				here, there := w.countByBody(t)
 				delete(there, "{}")
 				if code != 2 || out.Method != test.method || out.Stopped != "interrupted" || len(here) == 0 || len(there) == 0 {
 					t.Fatalf("code %d, %d in the work queue and %d in the DLQ: %+v", code, len(here), len(there), out)
@@ -273,7 +273,7 @@ func TestInterruptedReplayContinues(t *testing.T) {
 				once(t, all, here, there)
 			}
 			code, stdout := w.process(t, "", nil, test.args)
-			here, there := w.tally(t)
+			here, there := w.countByBody(t)
 			delete(there, "{}")
 			if code != 0 || len(there) != 0 || len(here) != all {
 				t.Errorf("code %d, %d in the work queue and %d in the DLQ: %s", code, len(here), len(there), stdout)
@@ -309,11 +309,11 @@ func once(t *testing.T, all int, places ...map[string]int) {
 func TestKilledReplayLosesNothing(t *testing.T) {
 	w := start(t)
 	w.many(t, 40)
-	w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
+	w.moveToDLQ(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
 	w.clock.tick()
 	w.process(t, "replayed ", os.Kill, "replay --queue launcher --rate 100 --yes")
 	w.clock.Advance(time.Hour) // the messages that it hid become visible
-	here, there := w.tally(t)
+	here, there := w.countByBody(t)
 	delete(there, "{}")
 	if doubled := len(here) + len(there) - 40; doubled < 0 || doubled > 1 || len(here) == 0 {
 		t.Errorf("%d in the work queue and %d in the DLQ, of 40", len(here), len(there))
@@ -347,7 +347,7 @@ func TestReplayWithFailedCalls(t *testing.T) {
 			}
 			w.broker.SetFaults(memqueue.Faults{})
 			w.clock.Advance(time.Hour)
-			here, there := w.tally(t)
+			here, there := w.countByBody(t)
 			extra := 0
 			for _, n := range here {
 				extra += n - 1

@@ -13,7 +13,7 @@ import (
 const sharedPlanner = "joist-all-joist-planner"
 
 // reconfigure changes a function.
-func (c *clinic) reconfigure(name string, change func(f *account.Function)) {
+func (c *doctorAccount) reconfigure(name string, change func(f *account.Function)) {
 	f := c.account.Functions[name]
 	change(&f)
 	c.account.Functions[name] = f
@@ -45,40 +45,40 @@ func TestDoctorNamesPermissionToReadRoles(t *testing.T) {
 func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 	for _, test := range []struct {
 		name           string
-		spoil          func(t *testing.T, c *clinic)
+		spoil          func(t *testing.T, c *doctorAccount)
 		check, subject string
 	}{
-		{"visibility", func(_ *testing.T, c *clinic) {
+		{"visibility", func(_ *testing.T, c *doctorAccount) {
 			c.reconfigure(sharedPlanner, func(f *account.Function) { f.TimeoutSeconds++ })
 		}, "visibility-short", "queue/prod-joist-planner"},
-		{"mapping of one cluster missing", func(_ *testing.T, c *clinic) {
+		{"mapping of one cluster missing", func(_ *testing.T, c *doctorAccount) {
 			delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
 		}, "mapping-missing", "function/" + sharedPlanner},
-		{"mapping disabled", func(_ *testing.T, c *clinic) {
+		{"mapping disabled", func(_ *testing.T, c *doctorAccount) {
 			c.account.Functions[sharedPlanner].Mappings["arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner"] = "Disabled"
 		}, "mapping-disabled", "function/" + sharedPlanner},
-		{"the function is not configured for the cluster", func(_ *testing.T, c *clinic) {
+		{"the function is not configured for the cluster", func(_ *testing.T, c *doctorAccount) {
 			told := c.account.Functions[sharedPlanner].Environment
 			told[settings.Clusters] = strings.ReplaceAll(told[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
 		}, "function-untold", "function/" + sharedPlanner},
-		{"trust", func(_ *testing.T, c *clinic) {
+		{"trust", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-planner"]
 			r.Trust = strings.Replace(r.Trust, "planner@prod", "planner@staging", 1)
 			c.account.Roles["prod-joist-planner"] = r
 		}, "trust-function", "role/prod-joist-planner"},
-		{"role of the cluster missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing", "role/prod-joist-planner"},
-		{"role of the function missing", func(_ *testing.T, c *clinic) { delete(c.account.Roles, sharedPlanner) }, "role-missing", "role/" + sharedPlanner},
-		{"the function may not assume the role", func(t *testing.T, c *clinic) {
+		{"role of the cluster missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing", "role/prod-joist-planner"},
+		{"role of the function missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, sharedPlanner) }, "role-missing", "role/" + sharedPlanner},
+		{"the function may not assume the role", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
-			c.refuse(t, sharedPlanner, "sts:AssumeRole", false)
+			c.denyAction(t, sharedPlanner, "sts:AssumeRole", false)
 		}, "role-refused", "role/" + sharedPlanner},
-		{"the function may not receive from the queue", func(t *testing.T, c *clinic) {
+		{"the function may not receive from the queue", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
-			c.refuse(t, sharedPlanner, "sqs:ReceiveMessage", true)
+			c.denyAction(t, sharedPlanner, "sqs:ReceiveMessage", true)
 		}, "role-refused", "role/" + sharedPlanner},
-		{"permission of the cluster's role missing", func(t *testing.T, c *clinic) {
+		{"permission of the cluster's role missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
-			c.refuse(t, "prod-joist-planner", "s3:PutObject", false)
+			c.denyAction(t, "prod-joist-planner", "s3:PutObject", false)
 		}, "role-refused", "role/prod-joist-planner"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

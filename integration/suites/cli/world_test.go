@@ -193,9 +193,9 @@ func tag(t *testing.T, at time.Time, instance string) []byte {
 // instance returns the id of the n-th instance.
 func instance(n int) string { return fmt.Sprintf("i-%017x", n) }
 
-// park makes a host of the service receive each body and fail, until it moves the message
+// moveToDLQ makes a host of the service receive each body and fail, until it moves the message
 // to the DLQ.
-func (w *world) park(t *testing.T, service string, failure error, bodies ...[]byte) {
+func (w *world) moveToDLQ(t *testing.T, service string, failure error, bodies ...[]byte) {
 	t.Helper()
 	q, dead := w.own(t, service)
 	worker := host.Worker{

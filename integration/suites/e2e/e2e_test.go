@@ -18,10 +18,10 @@ import (
 )
 
 // TestFunctions runs the services that support Lambda as functions.
-func TestFunctions(t *testing.T) { play(t, true) }
+func TestFunctions(t *testing.T) { runScenario(t, true) }
 
 // TestPollers runs all services as pollers and loops.
-func TestPollers(t *testing.T) { play(t, false) }
+func TestPollers(t *testing.T) { runScenario(t, false) }
 
 const (
 	replicas = 5
@@ -31,24 +31,24 @@ const (
 	consolidateAfter = "5s"
 )
 
-// scene is a testbed with a log of its changes.
-type scene struct {
+// e2eCluster is a testbed with a log of its changes.
+type e2eCluster struct {
 	*testbed.TestBed
-	story story
+	progress progress
 }
 
-// newScene starts a testbed and logs every change.
-func newScene(t *testing.T) *scene {
+// newCluster starts a testbed and logs every change.
+func newCluster(t *testing.T) *e2eCluster {
 	t.Helper()
-	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
+	w := &e2eCluster{progress: progress{states: map[string]string{}, claims: map[string]bool{}}}
 	w.TestBed = testbed.New(t, testbed.Options{
-		Look: func() { w.look() }, Audit: true,
+		Look: func() { w.recordStates() }, Audit: true,
 		Values: []string{"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true"},
 	})
 	return w
 }
 
-func play(t *testing.T, lambda bool) {
+func runScenario(t *testing.T, lambda bool) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane and seven services, twice")
 	}
@@ -57,18 +57,18 @@ func play(t *testing.T, lambda bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newScene(t)
+	w := newCluster(t)
 	w.StartJoist(dir, lambda)
-	w.judgeRights()
-	w.chapter("the NodePool and the EC2NodeClass", w.applied)
-	w.chapter("0→5", w.inflate)
-	w.chapter("a spot interruption and a crash", w.interrupt)
-	w.chapter("5→0", w.deflate)
-	w.chapter("shutdown", w.end)
+	w.checkRights()
+	w.runPhase("the NodePool and the EC2NodeClass", w.applied)
+	w.runPhase("0→5", w.inflate)
+	w.runPhase("a spot interruption and a crash", w.interrupt)
+	w.runPhase("5→0", w.deflate)
+	w.runPhase("shutdown", w.end)
 }
 
-// chapter runs a subtest that the following ones depend on.
-func (w *scene) chapter(name string, tell func()) {
+// runPhase runs a subtest that the following ones depend on.
+func (w *e2eCluster) runPhase(name string, tell func()) {
 	began := time.Now()
 	tell()
 	if w.Failed() {
@@ -80,8 +80,8 @@ func (w *scene) chapter(name string, tell func()) {
 	fmt.Fprintln(os.Stderr, w.Name(), done)
 }
 
-func (w *scene) applied() {
-	w.title("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
+func (w *e2eCluster) applied() {
+	w.logPhase("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
 	w.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
 	w.Apply(manifests+"inflate.yaml", nil)
 	w.Apply("testdata/gated.yaml", nil)
@@ -100,26 +100,26 @@ func (w *scene) applied() {
 	})
 }
 
-func (w *scene) scale(n int) {
+func (w *e2eCluster) scale(n int) {
 	w.Helper()
-	w.title("kubectl scale deployment inflate --replicas %d", n)
+	w.logPhase("kubectl scale deployment inflate --replicas %d", n)
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)
 	_, err := w.Kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	w.RequireNoError(err)
 }
 
-func (w *scene) inflate() {
+func (w *e2eCluster) inflate() {
 	w.scale(replicas)
 	w.WaitUntil(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
-	if !w.story.unschedulable {
+	if !w.progress.unschedulable {
 		w.Error("no pod was observed as Unschedulable")
 	}
 	w.settled()
-	w.judgeFleet()
+	w.checkFleet()
 }
 
 // settled waits until every claim is initialized and its instance tagged.
-func (w *scene) settled() {
+func (w *e2eCluster) settled() {
 	w.WaitUntil(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
 		for _, claim := range w.Claims() {
 			r, _ := w.Cloud.Record(testbed.InstanceID(claim.Status.ProviderID))
@@ -133,7 +133,7 @@ func (w *scene) settled() {
 
 // interrupt sends an interruption for the first spot instance. As soon as a replacement
 // claim exists, it kills every service.
-func (w *scene) interrupt() {
+func (w *e2eCluster) interrupt() {
 	var victim string
 	for _, r := range w.RunningInstances() {
 		if r.CapacityType == cloud.Spot {
@@ -145,7 +145,7 @@ func (w *scene) interrupt() {
 		w.Fatal("no spot instance was launched, although the pool prefers spot")
 	}
 	warned := time.Now()
-	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
+	w.logPhase("EC2 Spot Instance Interruption Warning for %s", victim)
 	claims := len(w.Claims())
 	w.WaitUntil(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
 	w.RestartJoist()
@@ -167,10 +167,10 @@ func (w *scene) interrupt() {
 	})
 	w.Logf("replaced within %.1f of the 120 s between the warning and the interruption", time.Since(warned).Seconds())
 	w.settled()
-	w.judgeFleet()
+	w.checkFleet()
 }
 
-func (w *scene) deflate() {
+func (w *e2eCluster) deflate() {
 	w.scale(0)
 	// The pool's budget permits one of five nodes at a time. Each is proposed, confirmed
 	// after 15 s, and drained: half a minute per replica.
@@ -191,8 +191,8 @@ func (w *scene) deflate() {
 }
 
 // end stops Joist, and checks what it leaves.
-func (w *scene) end() {
-	w.title("SIGTERM")
+func (w *e2eCluster) end() {
+	w.logPhase("SIGTERM")
 	w.Stop()
-	w.judgeUse()
+	w.checkUsedPermissions()
 }

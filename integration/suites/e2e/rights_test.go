@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 )
 
-// judgeRights checks with the API server what the services may not do. The rest of the
+// checkRights checks with the API server what the services may not do. The rest of the
 // test shows that they have the permissions that they need.
-func (w *scene) judgeRights() {
+func (w *e2eCluster) checkRights() {
 	w.Helper()
 	for _, c := range []struct {
 		service, verb, group, resource, namespace, name string

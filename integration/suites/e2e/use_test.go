@@ -32,9 +32,9 @@ var unused = map[string]string{
 	"lifecycle update configmaps joist-unavailable in joist":     "the second unavailable offering is added to the ConfigMap; here there is none or one",
 }
 
-// judgeUse compares the chart's permissions with all calls to the API server: no call was
+// checkUsedPermissions compares the chart's permissions with all calls to the API server: no call was
 // denied, and each permission was used or has a reason.
-func (w *scene) judgeUse() {
+func (w *e2eCluster) checkUsedPermissions() {
 	w.Helper()
 	calls, err := w.Plane.Calls()
 	w.RequireNoError(err)
@@ -97,7 +97,7 @@ func (r right) used(account string, calls map[controlplane.Call]int) bool {
 }
 
 // granted returns the permissions of a service's account in the API server.
-func (w *scene) granted(service string) []right {
+func (w *e2eCluster) granted(service string) []right {
 	w.Helper()
 	name := "joist-" + service
 	cluster, err := w.Kube.RbacV1().ClusterRoles().Get(w.Context(), name, metav1.GetOptions{})

@@ -38,7 +38,7 @@ func (s *site) claimRights(without ...string) (restore func()) {
 	}
 	_, err = roles.Update(s.Context(), role, metav1.UpdateOptions{})
 	s.check(err)
-	s.until(20*time.Second, "without "+strings.Join(without, " and ")+" in effect", func() bool { return s.lacks(without) })
+	s.waitUntil(20*time.Second, "without "+strings.Join(without, " and ")+" in effect", func() bool { return s.isDenied(without) })
 	return func() {
 		now, err := roles.Get(s.Context(), "joist-lifecycle", metav1.GetOptions{})
 		s.check(err)
@@ -48,11 +48,11 @@ func (s *site) claimRights(without ...string) (restore func()) {
 	}
 }
 
-// lacks reports whether the API server denies the service account exactly these verbs for
+// isDenied reports whether the API server denies the service account exactly these verbs for
 // PersistentVolumeClaims. The API server reads roles through its own watch, some time
 // after they are written, and a watch that it permitted before continues without the
 // permission.
-func (s *site) lacks(verbs []string) bool {
+func (s *site) isDenied(verbs []string) bool {
 	s.Helper()
 	for _, verb := range []string{"list", "watch"} {
 		review, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(), &authorizationv1.SubjectAccessReview{
@@ -109,7 +109,7 @@ func TestDeniedPermission(t *testing.T) {
 	} {
 		restore := s.claimRights(c.without...)
 		cache := s.watched()
-		s.until(20*time.Second, "reported the missing permission, without "+strings.Join(c.without, " and "), func() bool {
+		s.waitUntil(20*time.Second, "reported the missing permission, without "+strings.Join(c.without, " and "), func() bool {
 			if c.hint == "" {
 				return cache.Synced() && cache.Problem() == nil
 			}
@@ -123,15 +123,15 @@ func TestDeniedPermission(t *testing.T) {
 	m := s.machine("blind")
 	m.pod("seen")
 	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
-	s.until(20*time.Second, "reported that it may not read volume claims", func() bool {
+	s.waitUntil(20*time.Second, "reported that it may not read volume claims", func() bool {
 		return strings.Contains(errors.Join(s.cache.Problem()).Error(), "persistentvolumeclaims")
 	})
 	time.Sleep(5 * time.Second)
-	if gone, _ := m.leaving("seen"); gone || m.asks() || karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
+	if gone, _ := m.podDeletion("seen"); gone || m.isTerminationRequested() || karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
 		s.Error("the drain started without knowing the volumes")
 	}
 	restore()
-	m.until(90*time.Second, "evicted", func() bool { gone, _ := m.leaving("seen"); return gone })
-	m.kill("seen")
-	m.ends()
+	m.waitUntil(90*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("seen"); return gone })
+	m.endPod("seen")
+	m.requireTermination()
 }

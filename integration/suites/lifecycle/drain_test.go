@@ -30,13 +30,13 @@ func TestDrains(t *testing.T) {
 			"a finalizer":                       finalized,
 			"the termination grace period ends": overdue,
 			"volumes":                           attachedVolumes,
-			"a node without a claim":            widowed,
+			"a node without a claim":            nodeWithoutClaim,
 			"kubectl delete node":               nodeDeleted,
-			"other clients write the objects":   contended,
+			"other clients write the objects":   concurrentWrites,
 			"a pod replaced under its name":     replaced,
 
 			"four eviction groups":               ordered,
-			"pods that are not evicted":          passedBy,
+			"pods that are not evicted":          podsNotEvicted,
 			"a pod that never ends":              stuck,
 			"pods that are not ready":            unready,
 			"a pod that is created late":         late,
@@ -56,17 +56,17 @@ func budgeted(s *site) {
 	m := s.machine("budgeted")
 	m.pod("web")
 	m.budget("web", "web", 1)
-	m.leave()
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "1 pods must be healthy, and 1 of 1 are")
-	m.until(5*time.Second, "reported on the claim", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
-	if gone, _ := m.leaving("web"); gone || m.asks() {
+	m.deleteClaim()
+	m.waitForEvent(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "1 pods must be healthy, and 1 of 1 are")
+	m.waitUntil(5*time.Second, "reported on the claim", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
+	if gone, _ := m.podDeletion("web"); gone || m.isTerminationRequested() {
 		s.Error("the pod was evicted against its budget, or the instance terminated")
 	}
 	m.patchBudget("web", map[string]any{"spec": map[string]any{"minAvailable": 0}})
-	took := m.until(15*time.Second, "evicted", func() bool { gone, _ := m.leaving("web"); return gone })
+	took := m.waitUntil(15*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("web"); return gone })
 	s.Logf("evicted %s after its budget was relaxed", took.Round(time.Millisecond))
-	m.kill("web")
-	m.ends()
+	m.endPod("web")
+	m.requireTermination()
 }
 
 func twoBudgets(s *site) {
@@ -74,12 +74,12 @@ func twoBudgets(s *site) {
 	m.pod("api")
 	m.budget("one", "api", 0)
 	m.budget("other", "api", 0)
-	m.leave()
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/api", "2 PodDisruptionBudgets, one and other")
+	m.deleteClaim()
+	m.waitForEvent(30*time.Second, karpenter.ReasonFailedDraining, "default/api", "2 PodDisruptionBudgets, one and other")
 	s.check(s.kube.PolicyV1().PodDisruptionBudgets("default").Delete(s.Context(), "other", metav1.DeleteOptions{}))
-	m.until(15*time.Second, "evicted", func() bool { gone, _ := m.leaving("api"); return gone })
-	m.kill("api")
-	m.ends()
+	m.waitUntil(15*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("api"); return gone })
+	m.endPod("api")
+	m.requireTermination()
 }
 
 // The drain waits for a completed pod with a finalizer, and names it.
@@ -89,9 +89,9 @@ func finalized(s *site) {
 	m.pod("held", func(p *corev1.Pod) {
 		p.Finalizers, p.Spec.TerminationGracePeriodSeconds = []string{"example.com/slow"}, &second
 	})
-	m.leave()
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/held", "example.com/slow")
-	if m.asks() {
+	m.deleteClaim()
+	m.waitForEvent(30*time.Second, karpenter.ReasonFailedDraining, "default/held", "example.com/slow")
+	if m.isTerminationRequested() {
 		s.Error("the termination was requested before the pod had ended")
 	}
 	pod, err := s.kube.CoreV1().Pods("default").Get(s.Context(), "held", metav1.GetOptions{})
@@ -99,8 +99,8 @@ func finalized(s *site) {
 	pod.Finalizers = nil
 	_, err = s.kube.CoreV1().Pods("default").Update(s.Context(), pod, metav1.UpdateOptions{})
 	s.check(err)
-	m.kill("held")
-	m.ends()
+	m.endPod("held")
+	m.requireTermination()
 }
 
 // A budget and an annotation prevent the eviction, and the pod is deleted early enough
@@ -115,10 +115,10 @@ func overdue(s *site) {
 		p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 	})
 	m.budget("kept", "kept", 1)
-	m.leave()
+	m.deleteClaim()
 	var had int64
-	m.until(30*time.Second, "deleted", func() bool {
-		gone, seconds := m.leaving("kept")
+	m.waitUntil(30*time.Second, "deleted", func() bool {
+		gone, seconds := m.podDeletion("kept")
 		had = seconds
 		return gone
 	})
@@ -130,9 +130,9 @@ func overdue(s *site) {
 	if at := c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]; at != over.UTC().Format(time.RFC3339) {
 		s.Errorf("got deadline %s, want %s", at, over.UTC().Format(time.RFC3339))
 	}
-	m.said(10*time.Second, karpenter.ReasonGracePeriodExpiring, "All pods will be deleted by")
-	m.kill("kept")
-	m.ends()
+	m.waitForEvent(10*time.Second, karpenter.ReasonGracePeriodExpiring, "All pods will be deleted by")
+	m.endPod("kept")
+	m.requireTermination()
 }
 
 // The drain waits for the volume of an evicted pod, and not for that of a pod that stays.
@@ -156,40 +156,40 @@ func attachedVolumes(s *site) {
 		_, err := s.admin.Create(s.Context(), a)
 		s.check(err)
 	}
-	m.leave()
-	m.said(30*time.Second, karpenter.ReasonAwaitingVolumeDetachment, "(attach-pv-goes)")
-	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "Unknown" || c.Reason != "AwaitingVolumeDetachment" || m.asks() {
+	m.deleteClaim()
+	m.waitForEvent(30*time.Second, karpenter.ReasonAwaitingVolumeDetachment, "(attach-pv-goes)")
+	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "Unknown" || c.Reason != "AwaitingVolumeDetachment" || m.isTerminationRequested() {
 		s.Errorf("the volume is not waited for: %+v", c)
 	}
 	s.check(s.admin.Delete(s.Context(), cluster.VolumeAttachments, cluster.Key{Name: "attach-pv-goes"}, ""))
-	m.until(20*time.Second, "detached", func() bool { return m.condition(karpenter.ConditionTypeVolumesDetached).Status == "True" })
-	m.ends()
+	m.waitUntil(20*time.Second, "detached", func() bool { return m.condition(karpenter.ConditionTypeVolumesDetached).Status == "True" })
+	m.requireTermination()
 }
 
 // The claim is removed by hand, and Kubernetes's garbage collector deletes the Node that
 // it owned.
-func widowed(s *site) {
+func nodeWithoutClaim(s *site) {
 	m := s.machine("widow")
 	m.pod("orphan")
 	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
 	m.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object { o.SetFinalizers(nil); return o }, s.admin.Update)
-	m.until(60*time.Second, "evicted from", func() bool { gone, _ := m.leaving("orphan"); return gone })
-	m.kill("orphan")
-	m.until(30*time.Second, "released", func() bool { return m.node() == nil })
+	m.waitUntil(60*time.Second, "evicted from", func() bool { gone, _ := m.podDeletion("orphan"); return gone })
+	m.endPod("orphan")
+	m.waitUntil(30*time.Second, "released", func() bool { return m.node() == nil })
 }
 
 func nodeDeleted(s *site) {
 	m := s.machine("by-hand")
 	m.pod("moved")
 	s.check(s.admin.Delete(s.Context(), cluster.Nodes, cluster.Key{Name: m.name}, ""))
-	m.tainted()
-	m.until(20*time.Second, "evicted from", func() bool { gone, _ := m.leaving("moved"); return gone })
-	m.kill("moved")
-	m.ends()
+	m.waitForTaint()
+	m.waitUntil(20*time.Second, "evicted from", func() bool { gone, _ := m.podDeletion("moved"); return gone })
+	m.endPod("moved")
+	m.requireTermination()
 }
 
 // Another client writes the node and the claim all the time.
-func contended(s *site) {
+func concurrentWrites(s *site) {
 	m := s.machine("contended")
 	ctx, stop := context.WithCancel(s.Context())
 	done := make(chan struct{})
@@ -205,11 +205,11 @@ func contended(s *site) {
 			time.Sleep(30 * time.Millisecond)
 		}
 	}()
-	m.leave()
-	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.deleteClaim()
+	m.waitUntil(30*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	stop()
 	<-done
-	m.ends()
+	m.requireTermination()
 }
 
 func with(labels map[string]string, key, value string) map[string]string {
@@ -226,16 +226,16 @@ func with(labels map[string]string, key, value string) map[string]string {
 func replaced(s *site) {
 	m := s.machine("replaced")
 	first := m.pod("db-0")
-	m.leave()
-	m.until(20*time.Second, "evicted from", func() bool { gone, _ := m.leaving("db-0"); return gone })
-	m.kill("db-0")
+	m.deleteClaim()
+	m.waitUntil(20*time.Second, "evicted from", func() bool { gone, _ := m.podDeletion("db-0"); return gone })
+	m.endPod("db-0")
 	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
 	second := m.pod("db-0", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	if err := s.admin.Evict(s.Context(), cluster.KeyOf(first), first.UID); err == nil {
 		s.Error("the first pod's eviction evicted its successor")
 	}
-	m.ends()
-	if gone, _ := m.leaving("db-0"); gone || second.UID == first.UID {
+	m.requireTermination()
+	if gone, _ := m.podDeletion("db-0"); gone || second.UID == first.UID {
 		s.Error("the successor was evicted")
 	}
 }

@@ -148,8 +148,8 @@ func (s *site) in(t *testing.T) *site {
 	return &own
 }
 
-// until waits for an effect of the control plane or lifecycle.
-func (s *site) until(limit time.Duration, what string, holds func() bool) time.Duration {
+// waitUntil waits for an effect of the control plane or lifecycle.
+func (s *site) waitUntil(limit time.Duration, what string, holds func() bool) time.Duration {
 	s.Helper()
 	began := time.Now()
 	for !holds() {
@@ -236,16 +236,16 @@ func (m machine) node() *corev1.Node {
 	return n
 }
 
-// leave deletes the claim and waits for the taint.
-func (m machine) leave() {
+// deleteClaim deletes the claim and waits for the taint.
+func (m machine) deleteClaim() {
 	m.Helper()
 	m.check(m.admin.Delete(m.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
-	m.tainted()
+	m.waitForTaint()
 }
 
-func (m machine) tainted() {
+func (m machine) waitForTaint() {
 	m.Helper()
-	took := m.until(20*time.Second, "tainted", func() bool {
+	took := m.waitUntil(20*time.Second, "tainted", func() bool {
 		n := m.node()
 		return n != nil && slices.Contains(n.Spec.Taints, karpenter.DisruptedTaint())
 	})
@@ -262,27 +262,27 @@ func (m machine) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// ends waits for the termination request, terminates the instance, and waits until node
+// requireTermination waits for the termination request, terminates the instance, and waits until node
 // and claim are deleted.
-func (m machine) ends() {
+func (m machine) requireTermination() {
 	m.Helper()
-	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
-	m.vanish()
-	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.waitUntil(30*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
+	m.reportTerminated()
+	m.waitUntil(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
-func (m machine) asks() bool {
+func (m machine) isTerminationRequested() bool {
 	m.asked.mu.Lock()
 	defer m.asked.mu.Unlock()
 	return m.asked.of[m.instance]
 }
 
-// vanish reports that EC2 shows the instance as terminated.
-func (m machine) vanish() {
+// reportTerminated reports that EC2 shows the instance as terminated.
+func (m machine) reportTerminated() {
 	m.Helper()
 	e, err := event.Maker{Service: "test", Cluster: m.id}.New(time.Now(), event.InstanceGone{InstanceID: m.instance, Shown: time.Now()}, nil)
 	m.check(err)
-	m.until(20*time.Second, "notified that the instance is gone", func() bool {
+	m.waitUntil(20*time.Second, "notified that the instance is gone", func() bool {
 		return m.service.ConcurrentHandler(m.gate)(m.Context(), e) == nil
 	})
 }
@@ -311,8 +311,8 @@ func (m machine) pod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// leaving reports whether the pod is being deleted, and its grace period in seconds.
-func (m machine) leaving(name string) (bool, int64) {
+// podDeletion reports whether the pod is being deleted, and its grace period in seconds.
+func (m machine) podDeletion(name string) (bool, int64) {
 	m.Helper()
 	pod, err := m.kube.CoreV1().Pods("default").Get(m.Context(), name, metav1.GetOptions{})
 	m.check(err)
@@ -322,8 +322,8 @@ func (m machine) leaving(name string) (bool, int64) {
 	return true, *pod.DeletionGracePeriodSeconds
 }
 
-// kill plays the kubelet after the pod has ended.
-func (m machine) kill(name string) {
+// endPod plays the kubelet after the pod has ended.
+func (m machine) endPod(name string) {
 	m.Helper()
 	now := int64(0)
 	m.check(m.kube.CoreV1().Pods("default").Delete(m.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
@@ -339,7 +339,7 @@ func (m machine) budget(name, app string, least int) {
 	budgets := m.kube.PolicyV1().PodDisruptionBudgets("default")
 	_, err := budgets.Create(m.Context(), b, metav1.CreateOptions{})
 	m.check(err)
-	m.until(20*time.Second, "counted in a budget", func() bool {
+	m.waitUntil(20*time.Second, "counted in a budget", func() bool {
 		b, err := budgets.Get(m.Context(), name, metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy > 0
 	})
@@ -353,12 +353,12 @@ func (m machine) patchBudget(name string, patch map[string]any) {
 	m.check(err)
 }
 
-// said waits for an Event on the node whose message has all of the words, and returns how
+// waitForEvent waits for an Event on the node whose message has all of the words, and returns how
 // long that took.
-func (m machine) said(limit time.Duration, reason string, words ...string) {
+func (m machine) waitForEvent(limit time.Duration, reason string, words ...string) {
 	m.Helper()
 	var last string
-	took := m.until(limit, reason+" reported with "+strings.Join(words, ", "), func() bool {
+	took := m.waitUntil(limit, reason+" reported with "+strings.Join(words, ", "), func() bool {
 		events, err := m.kube.CoreV1().Events("default").List(m.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + m.name})
 		m.check(err)
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {

@@ -77,14 +77,14 @@ func (w *watches) answered() int {
 type watch struct {
 	io.ReadCloser
 	of *watches
-	// parted makes the body end without an error, like a watch whose time is over.
-	parted atomic.Bool
+	// closed makes the body end without an error, like a watch whose time is over.
+	closed atomic.Bool
 }
 
 // Read detects the event with which the API server reports an expired resource version.
 func (b *watch) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && b.parted.Load() {
+	if err != nil && b.closed.Load() {
 		err = io.EOF
 	}
 	if bytes.Contains(p[:n], []byte("too old resource version")) {
@@ -100,8 +100,8 @@ func (b *watch) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// part cuts every watch and returns their number.
-func (w *watches) part() int {
+// closeAll cuts every watch and returns their number.
+func (w *watches) closeAll() int {
 	w.mu.Lock()
 	w.cut = true
 	var open []*watch
@@ -110,14 +110,14 @@ func (w *watches) part() int {
 	}
 	w.mu.Unlock()
 	for _, body := range open {
-		body.parted.Store(true)
+		body.closed.Store(true)
 		_ = body.Close()
 	}
 	return len(open)
 }
 
-// mend permits watches again.
-func (w *watches) mend() {
+// reopen permits watches again.
+func (w *watches) reopen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = false
@@ -138,29 +138,29 @@ func TestExpiredWatches(t *testing.T) {
 	waits.budget("kept", "kept", 1)
 	first := other.pod("db-0")
 	other.budget("db-0", "db-0", 1)
-	waits.leave()
-	other.leave()
-	waits.said(30*time.Second, "FailedDraining", "PodDisruptionBudget kept")
+	waits.deleteClaim()
+	other.deleteClaim()
+	waits.waitForEvent(30*time.Second, "FailedDraining", "PodDisruptionBudget kept")
 
-	if open := s.watches.part(); open < 8 {
+	if open := s.watches.closeAll(); open < 8 {
 		s.Fatalf("only %d watches were open, want one for each of 8 kinds", open)
 	}
-	waits.kill("kept")
-	other.kill("db-0")
+	waits.endPod("kept")
+	other.endPod("db-0")
 	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
 	second := other.pod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
 	if first.UID == second.UID {
 		s.Fatal("the pod was not replaced")
 	}
 	s.check(s.plane.Restart(s.Context()))
-	s.watches.mend()
+	s.watches.reopen()
 
 	// client-go restarts a watch after up to a minute, depending on how long the API
 	// server was unavailable; the test's time limits start after that.
-	s.until(time.Minute, "answered with 410 for each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
-	waits.ends()
-	other.ends()
-	if gone, _ := other.leaving("db-0"); gone {
+	s.waitUntil(time.Minute, "answered with 410 for each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
+	waits.requireTermination()
+	other.requireTermination()
+	if gone, _ := other.podDeletion("db-0"); gone {
 		s.Error("the successor of a drained pod on another node was evicted")
 	}
 }

@@ -20,17 +20,17 @@ func TestFrozenAPIServer(t *testing.T) {
 	m := s.machine("frozen")
 	m.pod("ice")
 	m.budget("ice", "ice", 1)
-	m.leave()
+	m.deleteClaim()
 	thaw, err := s.plane.Freeze()
 	s.check(err)
 	time.Sleep(standstill)
 	s.check(thaw())
-	if m.asks() {
+	if m.isTerminationRequested() {
 		s.Error("the termination was requested while its pod runs")
 	}
 	m.patchBudget("ice", map[string]any{"spec": map[string]any{"minAvailable": 0}})
-	took := m.until(30*time.Second, "evicted", func() bool { gone, _ := m.leaving("ice"); return gone })
+	took := m.waitUntil(30*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("ice"); return gone })
 	s.Logf("evicted %s after the API server came back", took.Round(time.Millisecond))
-	m.kill("ice")
-	m.ends()
+	m.endPod("ice")
+	m.requireTermination()
 }

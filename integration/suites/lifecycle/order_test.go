@@ -22,17 +22,17 @@ func ordered(s *site) {
 	m.daemon("daemon")
 	m.pod("critical", critical)
 	m.daemon("critical-daemon", critical)
-	m.leave()
+	m.deleteClaim()
 	for i, name := range groups {
-		m.until(20*time.Second, "evicted: "+name, func() bool { gone, _ := m.leaving(name); return gone })
+		m.waitUntil(20*time.Second, "evicted: "+name, func() bool { gone, _ := m.podDeletion(name); return gone })
 		for _, later := range groups[i+1:] {
-			if gone, _ := m.leaving(later); gone || m.asks() {
+			if gone, _ := m.podDeletion(later); gone || m.isTerminationRequested() {
 				s.Errorf("%s was evicted, or the termination requested, while %s was running", later, name)
 			}
 		}
-		m.kill(name)
+		m.endPod(name)
 	}
-	m.ends()
+	m.requireTermination()
 }
 
 // daemon runs a DaemonSet's pod on the machine. The pod is created first, and the
@@ -51,7 +51,7 @@ func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 	}}}
 	_, err := m.kube.AppsV1().DaemonSets("default").Create(m.Context(), set, metav1.CreateOptions{})
 	m.check(err)
-	m.until(20*time.Second, "adopted by its DaemonSet: "+name, func() bool {
+	m.waitUntil(20*time.Second, "adopted by its DaemonSet: "+name, func() bool {
 		pod, err := m.kube.CoreV1().Pods("default").Get(m.Context(), name, metav1.GetOptions{})
 		m.check(err)
 		owner := metav1.GetControllerOf(pod)
@@ -59,9 +59,9 @@ func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 	})
 }
 
-// passedBy: a drain neither evicts nor waits for pods that have completed, that are
+// podsNotEvicted: a drain neither evicts nor waits for pods that have completed, that are
 // static, or that tolerate the taint.
-func passedBy(s *site) {
+func podsNotEvicted(s *site) {
 	m := s.machine("passed-by")
 	ended := m.pod("ended")
 	ended.Status.Phase = corev1.PodSucceeded
@@ -74,16 +74,16 @@ func passedBy(s *site) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: karpenter.DisruptedTaintKey, Operator: corev1.TolerationOpExists}}
 	})
 	m.pod("other")
-	m.leave()
-	m.until(20*time.Second, "evicted: other", func() bool { gone, _ := m.leaving("other"); return gone })
-	m.kill("other")
-	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.deleteClaim()
+	m.waitUntil(20*time.Second, "evicted: other", func() bool { gone, _ := m.podDeletion("other"); return gone })
+	m.endPod("other")
+	m.waitUntil(30*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	for _, name := range []string{"ended", "static", "tolerant"} {
-		if gone, _ := m.leaving(name); gone {
+		if gone, _ := m.podDeletion(name); gone {
 			s.Errorf("%s was removed", name)
 		}
 	}
-	m.ends()
+	m.requireTermination()
 }
 
 // stuck: the drain waits for a terminating pod at most a minute longer than its grace
@@ -94,15 +94,15 @@ func stuck(s *site) {
 	m.pod("forgotten", func(p *corev1.Pod) {
 		p.Finalizers, p.Spec.TerminationGracePeriodSeconds = []string{"example.com/never"}, &second
 	})
-	m.leave()
+	m.deleteClaim()
 	var since time.Time
-	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("forgotten"); since = time.Now(); return gone })
-	m.until(100*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.waitUntil(20*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("forgotten"); since = time.Now(); return gone })
+	m.waitUntil(100*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	if waited := time.Since(since); waited < time.Minute {
 		s.Errorf("waited only %s for a stuck pod, want at least a minute", waited.Round(time.Second))
 	}
-	m.vanish()
-	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.reportTerminated()
+	m.waitUntil(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
 // unready: an unhealthy pod is evicted despite a budget that permits it for such pods,
@@ -122,50 +122,50 @@ func unready(s *site) {
 		budgets := m.kube.PolicyV1().PodDisruptionBudgets("default")
 		_, err = budgets.Create(m.Context(), b, metav1.CreateOptions{})
 		s.check(err)
-		m.until(20*time.Second, "counted in a budget", func() bool {
+		m.waitUntil(20*time.Second, "counted in a budget", func() bool {
 			b, err := budgets.Get(m.Context(), name, metav1.GetOptions{})
 			return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == 1 && b.Status.CurrentHealthy == 0
 		})
 	}
-	m.leave()
-	m.until(20*time.Second, "evicted against its budget", func() bool { gone, _ := m.leaving("sick"); return gone })
-	m.kill("sick")
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "1 pods must be healthy, and 0 of 1 are")
-	if gone, _ := m.leaving("ill"); gone || m.asks() {
+	m.deleteClaim()
+	m.waitUntil(20*time.Second, "evicted against its budget", func() bool { gone, _ := m.podDeletion("sick"); return gone })
+	m.endPod("sick")
+	m.waitForEvent(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "1 pods must be healthy, and 0 of 1 are")
+	if gone, _ := m.podDeletion("ill"); gone || m.isTerminationRequested() {
 		s.Error("a pod was evicted against a budget with the policy IfHealthyBudget, or the instance terminated")
 	}
 	m.patchBudget("ill", map[string]any{"spec": map[string]any{"unhealthyPodEvictionPolicy": policyv1.AlwaysAllow}})
-	m.until(20*time.Second, "evicted once the policy allows it", func() bool { gone, _ := m.leaving("ill"); return gone })
-	m.kill("ill")
-	m.ends()
+	m.waitUntil(20*time.Second, "evicted once the policy allows it", func() bool { gone, _ := m.podDeletion("ill"); return gone })
+	m.endPod("ill")
+	m.requireTermination()
 }
 
 // late: a node drains for at least five seconds, so that a pod that was bound while the
 // taint was written is evicted as well.
 func late(s *site) {
 	m := s.machine("late")
-	m.leave()
+	m.deleteClaim()
 	m.pod("bound")
-	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("bound"); return gone })
-	if m.asks() {
+	m.waitUntil(20*time.Second, "evicted", func() bool { gone, _ := m.podDeletion("bound"); return gone })
+	if m.isTerminationRequested() {
 		s.Error("the termination was requested before the cache had the pod")
 	}
-	m.kill("bound")
-	m.ends()
+	m.endPod("bound")
+	m.requireTermination()
 
 	m = s.machine("empty")
-	m.leave()
+	m.deleteClaim()
 	var began metav1.Time
-	m.until(20*time.Second, "draining", func() bool {
+	m.waitUntil(20*time.Second, "draining", func() bool {
 		c := m.condition(karpenter.ConditionTypeDrained)
 		began = c.LastTransitionTime
 		return c.Status == metav1.ConditionUnknown
 	})
-	m.until(30*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.waitUntil(30*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	if took := time.Since(began.Time); took < 5*time.Second {
 		s.Errorf("an empty node was drained for only %s", took)
 	}
-	m.ends()
+	m.requireTermination()
 }
 
 // overlong: a pod whose grace period exceeds the node's remaining time gets the remaining
@@ -176,23 +176,23 @@ func overlong(s *site) {
 	})
 	grace := int64(600)
 	m.pod("slow", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &grace })
-	m.leave()
+	m.deleteClaim()
 	over := m.claim().DeletionTimestamp.Add(12 * time.Second)
 	var had int64
-	m.until(20*time.Second, "deleted", func() bool {
-		gone, seconds := m.leaving("slow")
+	m.waitUntil(20*time.Second, "deleted", func() bool {
+		gone, seconds := m.podDeletion("slow")
 		had = seconds
 		return gone
 	})
 	if had < 1 || had > 12 {
 		s.Errorf("the pod has %d s to end, the node's deadline was in 12 s", had)
 	}
-	m.until(100*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.waitUntil(100*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	if after := time.Since(over); after < 0 || after > 75*time.Second {
 		s.Errorf("the termination was requested %s after the deadline", after.Round(time.Second))
 	}
-	m.vanish()
-	m.until(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	m.reportTerminated()
+	m.waitUntil(20*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
 // attachedStill: the drain waits for volumes only until the node's termination time.
@@ -205,16 +205,16 @@ func attachedStill(s *site) {
 	a.Spec.Attacher, a.Spec.NodeName, a.Spec.Source.PersistentVolumeName = "ebs.csi.aws.com", m.name, &pv
 	_, err := s.admin.Create(s.Context(), a)
 	s.check(err)
-	m.leave()
+	m.deleteClaim()
 	over := m.claim().DeletionTimestamp.Add(20 * time.Second)
-	m.until(60*time.Second, "requested to terminate its instance", func() bool { return m.asks() })
+	m.waitUntil(60*time.Second, "requested to terminate its instance", func() bool { return m.isTerminationRequested() })
 	if time.Now().Before(over) {
 		s.Error("the termination was requested before the deadline, although a volume is attached")
 	}
 	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "False" || c.Reason != "TerminationGracePeriodElapsed" {
 		s.Errorf("got VolumesDetached %s %s", c.Status, c.Reason)
 	}
-	m.ends()
+	m.requireTermination()
 }
 
 // vanished: once EC2 shows the instance as terminated, no budget and no pod delays the
@@ -223,16 +223,16 @@ func vanished(s *site) {
 	m := s.machine("vanished")
 	m.pod("last")
 	m.budget("last", "last", 1)
-	m.leave()
-	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/last")
+	m.deleteClaim()
+	m.waitForEvent(30*time.Second, karpenter.ReasonFailedDraining, "default/last")
 	n := m.node()
 	if n.DeletionTimestamp == nil || n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" ||
 		!karpenter.HasTaint(n.Spec.Taints, karpenter.DisruptedTaint()) || len(n.Finalizers) == 0 {
 		s.Errorf("a draining node has %+v", n.ObjectMeta)
 	}
-	m.vanish()
-	m.until(15*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
-	if m.asks() {
+	m.reportTerminated()
+	m.waitUntil(15*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	if m.isTerminationRequested() {
 		s.Error("requested the termination of an instance that is already terminated")
 	}
 }

@@ -131,18 +131,18 @@ func TestNodePools(t *testing.T) {
 		name string
 		play func()
 	}{
-		{"a deletion waits for approval; nodes are kept, then removed", func() { e.waitsKeepsRemoves(gate) }},
+		{"a deletion waits for approval; nodes are kept, then removed", func() { e.approveDeletion(gate) }},
 		{"a foreground deletion is not delayed", e.foreground},
 		{"another client applies the pool", e.applied},
 		{"repair", func() { e.repaired(gate) }},
-		{"the feature gate is off", e.cascades},
+		{"the feature gate is off", e.deleteWithoutApproval},
 	} {
 		e.Logf("%s", scene.name)
 		scene.play()
 	}
 }
 
-func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
+func (e *estate) approveDeletion(gate lifecycle.DeletionApproval) {
 	first := e.pool("web", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("web") })
 	e.remove("web", metav1.DeletePropagationBackground)
@@ -243,7 +243,7 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 	})
 }
 
-func (e *estate) cascades() {
+func (e *estate) deleteWithoutApproval() {
 	e.pool("plain", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("plain") })
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})

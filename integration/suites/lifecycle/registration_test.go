@@ -23,18 +23,18 @@ import (
 // slow is a startup taint.
 var slow = corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
 
-// birth is a launched claim and its instance, both created by the test.
-type birth struct {
+// launchedClaim is a launched claim and its instance, both created by the test.
+type launchedClaim struct {
 	*estate
 	name, provider string
 }
 
-// born creates a claim with its instance, as a binding writes it. Until its status is
+// newClaim creates a claim with its instance, as a binding writes it. Until its status is
 // written the claim can be launched, so it has an intent for which lifecycle may request
 // the launch.
-func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
+func (e *estate) newClaim(name string, serial int, startup ...corev1.Taint) launchedClaim {
 	e.Helper()
-	b := birth{e, name, fmt.Sprintf("aws:///ap-northeast-2a/i-%017x", serial)}
+	b := launchedClaim{e, name, fmt.Sprintf("aws:///ap-northeast-2a/i-%017x", serial)}
 	_, asked := intended(e.T, e.config.Blobs, "births", name)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Finalizers: []string{karpenter.TerminationFinalizer},
@@ -57,7 +57,7 @@ func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
 }
 
 // write changes the claim's status and retries conflicts.
-func (b birth) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) error {
+func (b launchedClaim) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) error {
 	for {
 		change(c)
 		_, err := b.admin.UpdateStatus(b.Ctx, c)
@@ -68,28 +68,28 @@ func (b birth) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) 
 	}
 }
 
-func (b birth) claim() *karpenter.NodeClaim {
+func (b launchedClaim) claim() *karpenter.NodeClaim {
 	b.Helper()
 	c, err := cluster.Get[*karpenter.NodeClaim](b.Ctx, b.admin, cluster.NodeClaims, cluster.Key{Name: b.name})
 	b.RequireNoError(err)
 	return c
 }
 
-// says returns a condition of the claim: its status and reason.
-func (b birth) says(kind string) string {
+// conditionText returns a condition of the claim: its status and reason.
+func (b launchedClaim) conditionText(kind string) string {
 	b.Helper()
 	c, _ := b.claim().Status.Conditions.Get(kind)
 	return string(c.Status) + " " + c.Reason
 }
 
-// until waits for a condition of the claim.
-func (b birth) until(kind, want string) {
+// waitForCondition waits for a condition of the claim.
+func (b launchedClaim) waitForCondition(kind, want string) {
 	b.Helper()
-	b.WaitUntil(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.says(kind) == want })
+	b.WaitUntil(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.conditionText(kind) == want })
 }
 
-// joins creates a Node for the instance, as a kubelet does at registration.
-func (b birth) joins(node string) {
+// joinNode creates a Node for the instance, as a kubelet does at registration.
+func (b launchedClaim) joinNode(node string) {
 	b.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"kubelet": "set"}}}
 	n.Spec.ProviderID = b.provider
@@ -100,7 +100,7 @@ func (b birth) joins(node string) {
 }
 
 // kubelet sets the node ready.
-func (b birth) kubelet(node string) {
+func (b launchedClaim) kubelet(node string) {
 	b.Helper()
 	at := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, at, at)
@@ -109,7 +109,7 @@ func (b birth) kubelet(node string) {
 }
 
 // started removes the startup taint, as the daemon that owns it does.
-func (b birth) started(node string) {
+func (b launchedClaim) started(node string) {
 	b.Helper()
 	for {
 		n := b.node(node)
@@ -120,15 +120,15 @@ func (b birth) started(node string) {
 	}
 }
 
-func (b birth) node(name string) *corev1.Node {
+func (b launchedClaim) node(name string) *corev1.Node {
 	b.Helper()
 	n, err := b.Kube.CoreV1().Nodes().Get(b.Ctx, name, metav1.GetOptions{})
 	b.RequireNoError(err)
 	return n
 }
 
-// whole fails unless the node has everything from its claim.
-func (b birth) whole(node string) {
+// requireRegistered fails unless the node has everything from its claim.
+func (b launchedClaim) requireRegistered(node string) {
 	b.Helper()
 	n, c := b.node(node), b.claim()
 	for key, value := range c.Labels {
@@ -156,31 +156,31 @@ func TestRegistrationOnAPIServer(t *testing.T) {
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
 	t.Run("step by step", func(*testing.T) { e.stepByStep() })
 	t.Run("with many conflicts", func(*testing.T) { e.conflicts() })
-	t.Run("two nodes of one instance", func(*testing.T) { e.twins() })
+	t.Run("two nodes of one instance", func(*testing.T) { e.twoNodesOfOneInstance() })
 	t.Run("a reused node name", func(*testing.T) { e.renamed() })
 	t.Run("claims edited by hand", func(*testing.T) { e.edited() })
-	t.Run("a crash at every write", func(*testing.T) { e.deaths() })
+	t.Run("a crash at every write", func(*testing.T) { e.crashAtEveryWrite() })
 }
 
 func (e *estate) stepByStep() {
-	b := e.born("calm", 1, slow)
-	b.until("Launched", "True Launched")
-	b.until("Registered", "Unknown NodeNotFound")
-	b.joins("calm")
-	b.until("Registered", "True Registered")
-	b.until("Initialized", "Unknown StartupTaintsExist")
-	b.until("Ready", "Unknown ReconcilingDependents")
+	b := e.newClaim("calm", 1, slow)
+	b.waitForCondition("Launched", "True Launched")
+	b.waitForCondition("Registered", "Unknown NodeNotFound")
+	b.joinNode("calm")
+	b.waitForCondition("Registered", "True Registered")
+	b.waitForCondition("Initialized", "Unknown StartupTaintsExist")
+	b.waitForCondition("Ready", "Unknown ReconcilingDependents")
 	b.started("calm")
-	b.until("Ready", "True Ready")
-	b.until("ConsistentStateFound", "True ConsistentStateFound")
-	b.whole("calm")
+	b.waitForCondition("Ready", "True Ready")
+	b.waitForCondition("ConsistentStateFound", "True ConsistentStateFound")
+	b.requireRegistered("calm")
 }
 
 // conflicts makes a kubelet and a person write all the time: none of their writes is
 // lost, and the claim still becomes ready.
 func (e *estate) conflicts() {
-	b := e.born("busy", 2, slow)
-	b.joins("busy")
+	b := e.newClaim("busy", 2, slow)
+	b.joinNode("busy")
 	stop, writes := make(chan struct{}), atomic.Int64{}
 	done := make(chan struct{})
 	go func() {
@@ -205,55 +205,55 @@ func (e *estate) conflicts() {
 			writes.Store(int64(i))
 		}
 	}()
-	b.until("Initialized", "Unknown StartupTaintsExist")
+	b.waitForCondition("Initialized", "Unknown StartupTaintsExist")
 	b.started("busy")
-	b.until("Ready", "True Ready")
+	b.waitForCondition("Ready", "True Ready")
 	close(stop)
 	<-done
-	b.whole("busy")
+	b.requireRegistered("busy")
 	if got := b.node("busy").Annotations["theirs"]; got != strconv.FormatInt(writes.Load(), 10) {
 		b.Errorf("another client's write was lost: %q of %d", got, writes.Load())
 	}
 	b.Logf("other clients wrote %d times while a node registered", writes.Load())
 }
 
-// twins are two nodes of one claim that exist before lifecycle reconciles. A node that
+// twoNodesOfOneInstance are two nodes of one claim that exist before lifecycle reconciles. A node that
 // lifecycle finds alone would be registered at once.
-func (e *estate) twins() {
-	b := e.born("twin", 3)
+func (e *estate) twoNodesOfOneInstance() {
+	b := e.newClaim("twin", 3)
 	e.still(func() {
-		b.joins("twin-a")
-		b.joins("twin-b")
+		b.joinNode("twin-a")
+		b.joinNode("twin-b")
 		e.WaitUntil(time.Minute, "both nodes to be seen", func() bool { return e.sees("twin-a") && e.sees("twin-b") })
 	})
-	b.until("Registered", "False MultipleNodesFound")
-	b.until("Ready", "False UnhealthyDependents")
+	b.waitForCondition("Registered", "False MultipleNodesFound")
+	b.waitForCondition("Ready", "False UnhealthyDependents")
 	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "twin-a", metav1.DeleteOptions{}))
-	b.until("Registered", "True Registered")
-	b.until("Ready", "True Ready")
-	b.whole("twin-b")
+	b.waitForCondition("Registered", "True Registered")
+	b.waitForCondition("Ready", "True Ready")
+	b.requireRegistered("twin-b")
 }
 
 // renamed: a Node that is recreated with an older node's name belongs to the newer
 // instance.
 func (e *estate) renamed() {
-	first := e.born("first", 4)
-	first.joins("again")
-	first.until("Registered", "True Registered")
+	first := e.newClaim("first", 4)
+	first.joinNode("again")
+	first.waitForCondition("Registered", "True Registered")
 	n := first.node("again")
 	n.Finalizers = nil
 	_, err := e.Kube.CoreV1().Nodes().Update(e.Ctx, n, metav1.UpdateOptions{})
 	e.RequireNoError(err)
-	second := e.born("second", 5)
+	second := e.newClaim("second", 5)
 	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
 	e.WaitUntil(time.Minute, "the node to be removed", func() bool {
 		_, err := e.Kube.CoreV1().Nodes().Get(e.Ctx, "again", metav1.GetOptions{})
 		return err != nil
 	})
-	second.joins("again")
-	second.until("Registered", "True Registered")
-	second.until("Ready", "True Ready")
-	second.whole("again")
+	second.joinNode("again")
+	second.waitForCondition("Registered", "True Registered")
+	second.waitForCondition("Ready", "True Ready")
+	second.requireRegistered("again")
 	if owners := second.node("again").OwnerReferences; len(owners) != 1 {
 		e.Errorf("the node has the owners %v", owners)
 	}
@@ -261,9 +261,9 @@ func (e *estate) renamed() {
 
 // edited: lifecycle restores what a person removes from a claim.
 func (e *estate) edited() {
-	b := e.born("edited", 6)
-	b.joins("edited")
-	b.until("Ready", "True Ready")
+	b := e.newClaim("edited", 6)
+	b.joinNode("edited")
+	b.waitForCondition("Ready", "True Ready")
 	for {
 		c := b.claim()
 		c.Finalizers = nil
@@ -278,28 +278,28 @@ func (e *estate) edited() {
 		return slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) && c.Labels[karpenter.LabelEC2NodeClass] == "default" &&
 			c.Status.NodeName == "edited" && c.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 	})
-	b.whole("edited")
+	b.requireRegistered("edited")
 }
 
-// frail is a client that fails at a write to a claim or a node, before the write or right
+// crashingClient is a client that fails at a write to a claim or a node, before the write or right
 // after it.
-type frail struct {
+type crashingClient struct {
 	cluster.Client
 	left  int
 	after bool
 }
 
-var errDead = fault.E("writing", fault.Unknown, errors.New("the process has crashed"))
+var errCrashed = fault.E("writing", fault.Unknown, errors.New("the process has crashed"))
 
-func (f *frail) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (f *crashingClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return f.write(o, func() (cluster.Object, error) { return f.Client.Update(ctx, o) })
 }
 
-func (f *frail) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+func (f *crashingClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	return f.write(o, func() (cluster.Object, error) { return f.Client.UpdateStatus(ctx, o) })
 }
 
-func (f *frail) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
+func (f *crashingClient) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
 	switch o.(type) {
 	case *karpenter.NodeClaim, *corev1.Node:
 	default:
@@ -311,12 +311,12 @@ func (f *frail) write(o cluster.Object, write func() (cluster.Object, error)) (c
 	if f.left == 0 && f.after {
 		_, _ = write()
 	}
-	return nil, errDead
+	return nil, errCrashed
 }
 
-// deaths kills lifecycle before and after each write of a registration; another process
+// crashAtEveryWrite kills lifecycle before and after each write of a registration; another process
 // completes it.
-func (e *estate) deaths() {
+func (e *estate) crashAtEveryWrite() {
 	e.mu.Lock()
 	e.service = nil
 	e.mu.Unlock()
@@ -325,23 +325,23 @@ func (e *estate) deaths() {
 		struck := false
 		for _, after := range []bool{false, true} {
 			name := fmt.Sprintf("death-%d-%t", at, after)
-			b := e.born(name, 1000+2*at+len(name))
-			b.joins(name)
-			f := &frail{Client: e.config.Client, left: at, after: after}
+			b := e.newClaim(name, 1000+2*at+len(name))
+			b.joinNode(name)
+			f := &crashingClient{Client: e.config.Client, left: at, after: after}
 			config := e.config
 			config.Client = f
 			service := lifecycle.New(config)
 			e.WaitUntil(time.Minute, "a crash, or a ready node", func() bool {
 				_ = service.Step(e.Ctx)
-				return f.left <= 0 || b.says("Ready") == "True Ready"
+				return f.left <= 0 || b.conditionText("Ready") == "True Ready"
 			})
 			struck = struck || f.left <= 0
 			heir := lifecycle.New(e.config)
 			e.WaitUntil(time.Minute, name+" to start", func() bool {
 				e.RequireNoError(heir.Step(e.Ctx))
-				return b.says("Ready") == "True Ready"
+				return b.conditionText("Ready") == "True Ready"
 			})
-			b.whole(name)
+			b.requireRegistered(name)
 			points++
 		}
 		if !struck {

@@ -42,18 +42,18 @@ func TestMotoCloud(t *testing.T) {
 	server := config(url)
 	server.RetryMaxAttempts = 1
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Subject {
-		forget(t, url)
+		resetMoto(t, url)
 		return cloudtest.Subject{
 			Cloud: newAccount(server),
-			World: furnish(t, server),
+			World: createAccount(t, server),
 			// moto changes states at once.
 			Features: cloudtest.Features{Wait: func(time.Duration) {}},
 		}
 	})
 }
 
-// forget resets moto.
-func forget(t *testing.T, url string) {
+// resetMoto resets moto.
+func resetMoto(t *testing.T, url string) {
 	t.Helper()
 	response, err := http.Post(url+"/moto-api/reset", "", nil)
 	if err != nil {
@@ -65,9 +65,9 @@ func forget(t *testing.T, url string) {
 	}
 }
 
-// furnish creates the suite's resources by direct API calls. moto supports neither
+// createAccount creates the suite's resources by direct API calls. moto supports neither
 // capacity reservations nor placement groups, so the suite skips what needs them.
-func furnish(t *testing.T, server aws.Config) cloudtest.World {
+func createAccount(t *testing.T, server aws.Config) cloudtest.World {
 	t.Helper()
 	f := furnisher{t, server}
 	network := f.network()

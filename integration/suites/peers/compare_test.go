@@ -92,7 +92,7 @@ func TestTableMustBeExact(t *testing.T) {
 func TestDifferencesHaveReasons(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range differences {
-		if len(row.says) == 0 || row.reason == "" || seen[row.full()] {
+		if len(row.messages) == 0 || row.reason == "" || seen[row.full()] {
 			t.Errorf("%s has no messages or no reason, or occurs twice", row.full())
 		}
 		seen[row.full()] = true

@@ -5,8 +5,8 @@ import "strings"
 // difference is a behaviour in which a peer is known to differ from AWS.
 type difference struct {
 	test, behaviour string
-	// says are parts of the failure messages: each message has one.
-	says []string
+	// messages are parts of the failure messages: each message has one.
+	messages []string
 	// reason describes the peer's and AWS's behaviour.
 	reason string
 }

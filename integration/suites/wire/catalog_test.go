@@ -16,18 +16,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// facts records the facts that a service publishes.
-type facts struct {
-	said []event.Envelope
+// publishedEvents records the facts that a service publishes.
+type publishedEvents struct {
+	events []event.Envelope
 }
 
-func (f *facts) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (f *publishedEvents) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
 		if err != nil {
 			return err
 		}
-		f.said = append(f.said, e)
+		f.events = append(f.events, e)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func TestCatalogOverTheWire(t *testing.T) {
 		t.Run("without "+string(denied), func(t *testing.T) {
 			s := startCloudWith(t, sold)
 			s.model.Deny(denied)
-			cluster, bus := event.Cluster{Name: s.Cluster.Name, UID: "uid-1"}, &facts{}
+			cluster, bus := event.Cluster{Name: s.Cluster.Name, UID: "uid-1"}, &publishedEvents{}
 			blobs := memblob.New(memblob.Options{Now: s.clock.Now})
 			c := service.Service{
 				Instances: s, Network: s, Placements: s, Images: s, Clusters: s, Market: s, Prices: s, Shifts: s,
@@ -61,7 +61,7 @@ func TestCatalogOverTheWire(t *testing.T) {
 			if err := c.Handle(ctx, tick); err != nil {
 				t.Fatal(err)
 			}
-			fact, err := event.DecodeBody[event.CatalogRefreshed](bus.said[0])
+			fact, err := event.DecodeBody[event.CatalogRefreshed](bus.events[0])
 			if err != nil {
 				t.Fatal(err)
 			}

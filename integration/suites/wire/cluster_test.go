@@ -39,12 +39,12 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := kubernetes.NewForConfigOrDie(cp.Config)
-	t.Run("port", func(t *testing.T) { conforms(t, client, admin) })
-	t.Run("changes", func(t *testing.T) { tellsChanges(t, client) })
-	t.Run("rights", func(t *testing.T) { namesRights(t, cp) })
+	t.Run("port", func(t *testing.T) { testConformance(t, client, admin) })
+	t.Run("changes", func(t *testing.T) { testChanges(t, client) })
+	t.Run("rights", func(t *testing.T) { testMissingPermissions(t, cp) })
 }
 
-func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interface) {
+func testConformance(t *testing.T, client *kubecluster.Client, admin kubernetes.Interface) {
 	var opened atomic.Int64
 	clustertest.Run(t, func(t *testing.T) clustertest.Subject {
 		return clustertest.Subject{
@@ -57,8 +57,8 @@ func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interfa
 	})
 }
 
-// tellsChanges waits only for the cache's notifications.
-func tellsChanges(t *testing.T, client *kubecluster.Client) {
+// testChanges waits only for the cache's notifications.
+func testChanges(t *testing.T, client *kubecluster.Client) {
 	cache := watching(t, client, nil)
 	until := func(what string, holds func() bool) {
 		t.Helper()
@@ -83,8 +83,8 @@ func tellsChanges(t *testing.T, client *kubecluster.Client) {
 	until("the deleted object is removed from the cache", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return !ok })
 }
 
-// namesRights makes calls as a user without permissions.
-func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
+// testMissingPermissions makes calls as a user without permissions.
+func testMissingPermissions(t *testing.T, cp *controlplane.ControlPlane) {
 	path, err := cp.KubeconfigAs("system:serviceaccount:joist:nobody")
 	if err != nil {
 		t.Fatal(err)

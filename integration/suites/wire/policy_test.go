@@ -78,9 +78,9 @@ func policies() map[string]policy {
 	}
 }
 
-// judge checks every request against the policy as IAM would, and records the denied
+// policyCheck checks every request against the policy as IAM would, and records the denied
 // ones. It still forwards them, so that one run finds all.
-type judge struct {
+type policyCheck struct {
 	policy policy
 	model  *memcloud.Cloud
 
@@ -89,7 +89,7 @@ type judge struct {
 	denied map[string]bool
 }
 
-func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
+func (j *policyCheck) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.weigh(r.Context(), form)
+	j.checkCall(r.Context(), form)
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func (j *judge) weigh(ctx context.Context, form query.Form) {
+func (j *policyCheck) checkCall(ctx context.Context, form query.Form) {
 	action := form.Get("Action")
 	conditions, allowed := j.policy[action]
 	resources := j.resources(ctx, form)
@@ -130,7 +130,7 @@ func (j *judge) weigh(ctx context.Context, form query.Form) {
 }
 
 // resources returns the tags of the request's existing resources.
-func (j *judge) resources(ctx context.Context, form query.Form) []map[string]string {
+func (j *policyCheck) resources(ctx context.Context, form query.Form) []map[string]string {
 	var out []map[string]string
 	if name := form.Get("InstanceProfileName"); name != "" {
 		p, _ := j.model.Profile(ctx, name)
@@ -155,24 +155,24 @@ func (j *judge) resources(ctx context.Context, form query.Form) []map[string]str
 	return out
 }
 
-// life is a launcher with an account whose calls are checked.
-type life struct {
+// launcherRun is a launcher with an account whose calls are checked.
+type launcherRun struct {
 	site
 	t       *testing.T
-	judge   *judge
+	check   *policyCheck
 	service launcher.Service
 	blobs   *memblob.Store
-	bus     *facts
+	bus     *publishedEvents
 }
 
-func startLife(t *testing.T, p policy) *life {
+func startLauncherRun(t *testing.T, p policy) *launcherRun {
 	t.Helper()
-	l := &life{site: startCloud(t), t: t, bus: &facts{}}
+	l := &launcherRun{site: startCloud(t), t: t, bus: &publishedEvents{}}
 	l.model.AddRole("other")
 	l.blobs = memblob.New(memblob.Options{Now: l.clock.Now})
-	l.judge = &judge{policy: p, model: l.model, called: map[string]bool{}, denied: map[string]bool{}}
+	l.check = &policyCheck{policy: p, model: l.model, called: map[string]bool{}, denied: map[string]bool{}}
 	config := l.server.Config()
-	config.RetryMaxAttempts, config.HTTPClient = 1, &http.Client{Transport: l.judge}
+	config.RetryMaxAttempts, config.HTTPClient = 1, &http.Client{Transport: l.check}
 	l.Cloud, l.Profiles = ec2cloud.New(config), iamprofile.New(config)
 	l.service = launcher.Service{
 		EC2: l.account, DryRun: l.account, Profiles: l.account, Cache: launcher.NewLaunchCache(launcher.Limits{}),
@@ -181,19 +181,19 @@ func startLife(t *testing.T, p policy) *life {
 	return l
 }
 
-// obey makes the launcher process a message, and returns the last fact that it published.
-func obey[T event.Body](l *life, body event.Body) T {
+// handleRequest makes the launcher process a message, and returns the last fact that it published.
+func handleRequest[T event.Body](l *launcherRun, body event.Body) T {
 	l.t.Helper()
 	l.clock.Advance(time.Minute)
-	l.tell(body)
-	fact, err := event.DecodeBody[T](l.bus.said[len(l.bus.said)-1])
+	l.deliver(body)
+	fact, err := event.DecodeBody[T](l.bus.events[len(l.bus.events)-1])
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return fact
 }
 
-func (l *life) tell(body event.Body) {
+func (l *launcherRun) deliver(body event.Body) {
 	l.t.Helper()
 	e, err := event.Maker{Service: "lifecycle", Cluster: l.service.Cluster}.New(l.clock.Now(), body, nil)
 	if err == nil {
@@ -204,8 +204,8 @@ func (l *life) tell(body event.Body) {
 	}
 }
 
-// question returns lifecycle's message about a class with tags for its instances.
-func (l *life) question(role, profile string) event.NodeClassEnsure {
+// newEnsureRequest returns lifecycle's message about a class with tags for its instances.
+func (l *launcherRun) newEnsureRequest(role, profile string) event.NodeClassEnsure {
 	l.t.Helper()
 	class := karpenter.EC2NodeClass{}
 	class.Name = "default"
@@ -228,7 +228,7 @@ func (l *life) question(role, profile string) event.NodeClassEnsure {
 }
 
 // launch launches one instance with the tags of a launch, and returns its id.
-func (l *life) launch() string {
+func (l *launcherRun) launch() string {
 	l.t.Helper()
 	tags := map[string]string{
 		"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default", "karpenter.sh/discovery": "web",
@@ -251,39 +251,39 @@ func (l *life) launch() string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	settled := obey[event.LaunchSettled](l, event.LaunchRequested{Intent: "one", IntentRef: ref, Claims: 1})
+	settled := handleRequest[event.LaunchSettled](l, event.LaunchRequested{Intent: "one", IntentRef: ref, Claims: 1})
 	if len(settled.Instances) != 1 {
 		l.t.Fatalf("got %+v", settled)
 	}
 	return settled.Instances[0].InstanceID
 }
 
-// live runs the whole life of a class and of a node, with everything that the launcher
+// runLifecycle runs the whole life of a class and of a node, with everything that the launcher
 // writes. A managed class has two roles, one after the other, and then a profile of its
 // own.
-func (l *life) live(managed bool) {
+func (l *launcherRun) runLifecycle(managed bool) {
 	l.t.Helper()
-	own := l.question("", l.Profile)
+	own := l.newEnsureRequest("", l.Profile)
 	if managed {
-		l.ensured(l.question(l.Role, "web_1"))
-		l.ensured(l.question("other", "web_2"))
+		l.ensured(l.newEnsureRequest(l.Role, "web_1"))
+		l.ensured(l.newEnsureRequest("other", "web_2"))
 		own.Former = "web_2"
 	}
 	l.ensured(own)
 	instance, claim := l.launch(), launchspec.ClaimName("default", "one", 0)
 	l.clock.Advance(time.Minute)
-	l.tell(event.TagRequested{InstanceID: instance, ClaimUID: "c", Tags: map[string]string{"Name": "node-1", karpenter.NodeClaimTagKey: claim}})
-	l.tell(event.TerminateRequested{InstanceID: instance, Claim: claim, ClaimUID: "c", Reason: "test"})
+	l.deliver(event.TagRequested{InstanceID: instance, ClaimUID: "c", Tags: map[string]string{"Name": "node-1", karpenter.NodeClaimTagKey: claim}})
+	l.deliver(event.TerminateRequested{InstanceID: instance, Claim: claim, ClaimUID: "c", Reason: "test"})
 	l.clock.Advance(2 * time.Hour)
-	l.tell(event.Tick{Want: event.WantTemplates, Due: l.clock.Now()})
+	l.deliver(event.Tick{Want: event.WantTemplates, Due: l.clock.Now()})
 	l.ensured(own)
 	own.Delete = true
 	l.ensured(own)
 }
 
-func (l *life) ensured(b event.NodeClassEnsure) {
+func (l *launcherRun) ensured(b event.NodeClassEnsure) {
 	l.t.Helper()
-	if done := obey[event.NodeClassEnsured](l, b); done.Problem != nil || done.Invalid != nil || done.Validated == b.Delete || done.Deleted != b.Delete {
+	if done := handleRequest[event.NodeClassEnsured](l, b); done.Problem != nil || done.Invalid != nil || done.Validated == b.Delete || done.Deleted != b.Delete {
 		l.t.Fatalf("got %+v %+v %+v", done, done.Problem, done.Invalid)
 	}
 }
@@ -294,9 +294,9 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 	for name, p := range policies() {
 		t.Run(name, func(t *testing.T) {
 			_, managed := p["CreateInstanceProfile"]
-			l := startLife(t, p)
+			l := startLauncherRun(t, p)
 			l.model.Deny(memcloud.ListProfiles)
-			l.live(managed)
+			l.runLifecycle(managed)
 			if _, err := l.model.Profile(t.Context(), "web_2"); err == nil {
 				t.Error("the profile of the former role remains")
 			}
@@ -304,10 +304,10 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 			if managed {
 				want["ListInstanceProfiles"] = true
 			}
-			if diff := cmp.Diff(want, l.judge.denied); diff != "" {
+			if diff := cmp.Diff(want, l.check.denied); diff != "" {
 				t.Errorf("denied (-want +got):\n%s", diff)
 			}
-			unused := slices.DeleteFunc(slices.Sorted(maps.Keys(p)), func(action string) bool { return l.judge.called[action] })
+			unused := slices.DeleteFunc(slices.Sorted(maps.Keys(p)), func(action string) bool { return l.check.called[action] })
 			if len(unused) > 0 && managed {
 				t.Errorf("the policy allows actions that were never called: %q", unused)
 			}
@@ -317,7 +317,7 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 
 // The check detects calls that a policy would deny.
 func TestPolicyCheckDenies(t *testing.T) {
-	l := startLife(t, policies()["launches only by templates with a tag"])
+	l := startLauncherRun(t, policies()["launches only by templates with a tag"])
 	ctx := t.Context()
 	_ = l.EnsureTemplate(ctx, cloud.Template{Name: "bare", ImageID: l.ImageAMD64.ID})
 	_ = l.TryRun(ctx, cloud.RunRequest{Template: "bare", InstanceType: testType, SubnetID: l.Subnets[0].ID})
@@ -328,8 +328,8 @@ func TestPolicyCheckDenies(t *testing.T) {
 		`RunInstances: karpenter.sh/discovery=""`, `CreateInstanceProfile: kubernetes.io/cluster/web="shared"`,
 		`AddRoleToInstanceProfile: karpenter.k8s.aws/ec2nodeclass=""`, "TerminateInstances without a resource", "ListInstanceProfiles",
 	} {
-		if !l.judge.denied[want] {
-			t.Errorf("%s is not denied: %v", want, l.judge.denied)
+		if !l.check.denied[want] {
+			t.Errorf("%s is not denied: %v", want, l.check.denied)
 		}
 	}
 }

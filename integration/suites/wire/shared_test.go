@@ -52,9 +52,9 @@ func roleOf(cluster string) string {
 	return "arn:aws:iam::123456789012:role/" + cluster + "-joist-launcher"
 }
 
-// shop is an account with two clusters that share their functions, as the CDK app creates
+// sharedAccount is an account with two clusters that share their functions, as the CDK app creates
 // it, and with a running launcher function.
-type shop struct {
+type sharedAccount struct {
 	*fakeaws.Server
 	t      *testing.T
 	broker *memqueue.Broker
@@ -66,10 +66,10 @@ type shop struct {
 	bucket string
 }
 
-// openShop creates the account. distrust names a cluster whose role trusts no principal.
-func openShop(t *testing.T, distrust string) *shop {
+// startSharedAccount creates the account. distrust names a cluster whose role trusts no principal.
+func startSharedAccount(t *testing.T, distrust string) *sharedAccount {
 	t.Helper()
-	s := &shop{t: t, worlds: map[string]memcloud.World{}, bucket: "joist-joist-all-123456789012-" + fakeaws.Region,
+	s := &sharedAccount{t: t, worlds: map[string]memcloud.World{}, bucket: "joist-joist-all-123456789012-" + fakeaws.Region,
 		broker: memqueue.New(memqueue.Options{Now: time.Now, Seed: 1}),
 		cloud:  memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: fakeaws.Region, RateDivisor: -1})}
 	s.broker.Bus("default").SetAccount("123456789012", fakeaws.Region)
@@ -108,15 +108,15 @@ func openShop(t *testing.T, distrust string) *shop {
 	return s
 }
 
-func (s *shop) check(err error) {
+func (s *sharedAccount) check(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// work starts the launcher's unmodified function, and the mappings for both queues.
-func (s *shop) work() {
+// startFunction starts the launcher's unmodified function, and the mappings for both queues.
+func (s *sharedAccount) startFunction() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -134,11 +134,11 @@ func (s *shop) work() {
 			lambdaruntime.Mapping{Runtime: s.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize}.Run(ctx)
 		})
 	}
-	s.process(s.FunctionRuntime(sharedFunction)...)
+	s.startPoller(s.FunctionRuntime(sharedFunction)...)
 }
 
-// process starts the launcher with the function's environment and additional variables.
-func (s *shop) process(more ...string) {
+// startPoller starts the launcher with the function's environment and additional variables.
+func (s *sharedAccount) startPoller(more ...string) {
 	s.t.Helper()
 	binary, err := fleet.BuildBinary("launcher")
 	s.check(err)
@@ -157,7 +157,7 @@ func (s *shop) process(more ...string) {
 }
 
 // intent returns an intent for one instance of a cluster.
-func (s *shop) intent(cluster, id string) launchspec.Intent {
+func (s *sharedAccount) intent(cluster, id string) launchspec.Intent {
 	w := s.worlds[cluster]
 	tags := map[string]string{
 		"kubernetes.io/cluster/" + cluster: "owned", karpenter.EKSClusterNameTagKey: cluster, karpenter.NodePoolTagKey: "default",
@@ -182,9 +182,9 @@ func (s *shop) intent(cluster, id string) launchspec.Intent {
 	}
 }
 
-// ask stores an intent in the documents of one cluster, and sends a launch request that
+// requestLaunch stores an intent in the documents of one cluster, and sends a launch request that
 // names the cluster said to the queue of the cluster into.
-func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
+func (s *sharedAccount) requestLaunch(intent launchspec.Intent, documents, said, into string) {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s3blob.New(s.Config(), s.bucket, documents, "JOIST_BUCKET"), time.Now(), launchspec.Kind, intent)
 	s.check(err)
@@ -197,7 +197,7 @@ func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
 }
 
 // launched returns the intents of a cluster's instances.
-func (s *shop) launched(cluster string) []string {
+func (s *sharedAccount) launched(cluster string) []string {
 	var ids []string
 	for _, r := range s.cloud.Records() {
 		if r.Tags["kubernetes.io/cluster/"+cluster] == "owned" {
@@ -208,7 +208,7 @@ func (s *shop) launched(cluster string) []string {
 	return ids
 }
 
-func (s *shop) until(what string, done func() bool) {
+func (s *sharedAccount) waitUntil(what string, done func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -217,8 +217,8 @@ func (s *shop) until(what string, done func() bool) {
 	}
 }
 
-// dealt returns how many messages of a queue were deleted.
-func (s *shop) dealt(name string) int {
+// countDeleted returns how many messages of a queue were deleted.
+func (s *sharedAccount) countDeleted(name string) int {
 	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Deleted
 }
@@ -227,19 +227,19 @@ func (s *shop) dealt(name string) int {
 // only that cluster's role, and publishes on that cluster's bus.
 func TestOneProcessServesTwoClusters(t *testing.T) {
 	for name, by := range map[string]struct {
-		start func(s *shop)
+		start func(s *sharedAccount)
 		// own are the actions that the process takes with its own role.
 		own []string
 	}{
-		"function": {(*shop).work, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}},
-		"poller": {func(s *shop) { s.process("METRICS_PORT=0", "HEALTH_PROBE_PORT=0") },
+		"function": {(*sharedAccount).startFunction, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}},
+		"poller": {func(s *sharedAccount) { s.startPoller("METRICS_PORT=0", "HEALTH_PROBE_PORT=0") },
 			[]string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage", "sts:AssumeRole"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openShop(t, "")
+			s := startSharedAccount(t, "")
 			by.start(s)
 			s.launches()
-			s.strangers()
+			s.rejectForeignRequests()
 			own := s.guard.Used()[sharedRole]
 			if did := slices.Sorted(maps.Keys(own)); !slices.Equal(did, by.own) || own["sts:AssumeRole"] != 2 {
 				t.Errorf("with its own role the function called %v", own)
@@ -252,17 +252,17 @@ func TestOneProcessServesTwoClusters(t *testing.T) {
 }
 
 // launches requests an instance in each cluster.
-func (s *shop) launches() {
+func (s *sharedAccount) launches() {
 	s.t.Helper()
-	s.ask(s.intent(ours, "one"), ours, ours, ours)
-	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
-	s.until("both launches", func() bool {
+	s.requestLaunch(s.intent(ours, "one"), ours, ours, ours)
+	s.requestLaunch(s.intent(theirs, "two"), theirs, theirs, theirs)
+	s.waitUntil("both launches", func() bool {
 		return slices.Equal(s.launched(ours), []string{"one"}) && slices.Equal(s.launched(theirs), []string{"two"}) &&
-			s.dealt(ours+"-joist-launcher") == 1 && s.dealt(theirs+"-joist-launcher") == 1
+			s.countDeleted(ours+"-joist-launcher") == 1 && s.countDeleted(theirs+"-joist-launcher") == 1
 	})
 	used := s.guard.Used()
 	for _, cluster := range []string{ours, theirs} {
-		if n := s.lie(cluster + "-joist-lifecycle"); n != 1 {
+		if n := s.countMessages(cluster + "-joist-lifecycle"); n != 1 {
 			s.t.Errorf("%d events arrived in the queue of %s", n, cluster)
 		}
 		if by := used[roleOf(cluster)]; by["ec2:CreateFleet"] == 0 || by["events:PutEvents"] != 1 || by["s3:GetObject"] == 0 || by["sqs:ChangeMessageVisibility"] != 0 {
@@ -271,33 +271,33 @@ func (s *shop) launches() {
 	}
 }
 
-// strangers sends requests that are in the wrong queue or name the wrong cluster. Only
+// rejectForeignRequests sends requests that are in the wrong queue or name the wrong cluster. Only
 // the role of the queue's cluster may be used for them.
-func (s *shop) strangers() {
+func (s *sharedAccount) rejectForeignRequests() {
 	s.t.Helper()
 	before := s.guard.Used()
 	// The first names its real cluster and is dropped. The second names the queue's
 	// cluster, but its document does not exist there. The third is forged including its
 	// document, and is moved to the DLQ.
-	s.ask(s.intent(theirs, "honest"), theirs, theirs, ours)
-	s.ask(s.intent(theirs, "absent"), theirs, ours, ours)
+	s.requestLaunch(s.intent(theirs, "honest"), theirs, theirs, ours)
+	s.requestLaunch(s.intent(theirs, "absent"), theirs, ours, ours)
 	forged := s.intent(theirs, "forged")
 	forged.Cluster = ours
-	s.ask(forged, ours, ours, ours)
-	s.until("the messages of the other cluster", func() bool {
-		return s.dealt(ours+"-joist-launcher") == 3 && s.lie(ours+"-joist-launcher-dead") == 1 &&
+	s.requestLaunch(forged, ours, ours, ours)
+	s.waitUntil("the messages of the other cluster", func() bool {
+		return s.countDeleted(ours+"-joist-launcher") == 3 && s.countMessages(ours+"-joist-launcher-dead") == 1 &&
 			s.guard.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
 	})
 	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
 		s.t.Errorf("the role of %s called %v for a queue of %s, before %v", theirs, after, ours, before[roleOf(theirs)])
 	}
-	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.lie(theirs+"-joist-launcher-dead") != 0 {
-		s.t.Errorf("%s has launched %v, and has %d dead-letter messages", theirs, got, s.lie(theirs+"-joist-launcher-dead"))
+	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.countMessages(theirs+"-joist-launcher-dead") != 0 {
+		s.t.Errorf("%s has launched %v, and has %d dead-letter messages", theirs, got, s.countMessages(theirs+"-joist-launcher-dead"))
 	}
 }
 
-// lie returns how many messages wait in a queue.
-func (s *shop) lie(name string) int {
+// countMessages returns how many messages wait in a queue.
+func (s *sharedAccount) countMessages(name string) int {
 	q, _ := s.broker.FindQueue(name)
 	return q.Stats().Visible
 }
@@ -305,7 +305,7 @@ func (s *shop) lie(name string) int {
 // Only a cluster's own function may assume its role, with the session name of that
 // cluster, and the role has no permissions on the other cluster.
 func TestWhoMayAssumeClusterRole(t *testing.T) {
-	s := openShop(t, "")
+	s := startSharedAccount(t, "")
 	as := func(key string) aws.Config {
 		c := s.Config()
 		c.Credentials, c.RetryMaxAttempts = credentials.NewStaticCredentialsProvider(key, "secret", ""), 1
@@ -343,15 +343,15 @@ func TestWhoMayAssumeClusterRole(t *testing.T) {
 // A role that cannot be assumed stops only its own cluster's messages, until the role is
 // repaired.
 func TestBrokenRoleStopsOnlyItsCluster(t *testing.T) {
-	s := openShop(t, theirs)
-	s.work()
-	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
-	s.until("the denied call", func() bool { return len(s.guard.Denied()) > 0 })
-	s.ask(s.intent(ours, "one"), ours, ours, ours)
-	s.until("the other cluster's launch", func() bool { return slices.Equal(s.launched(ours), []string{"one"}) })
-	if denied := s.guard.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.dealt(theirs+"-joist-launcher") != 0 {
-		t.Errorf("denied calls: %v; %d messages were deleted or moved", denied, s.dealt(theirs+"-joist-launcher"))
+	s := startSharedAccount(t, theirs)
+	s.startFunction()
+	s.requestLaunch(s.intent(theirs, "two"), theirs, theirs, theirs)
+	s.waitUntil("the denied call", func() bool { return len(s.guard.Denied()) > 0 })
+	s.requestLaunch(s.intent(ours, "one"), ours, ours, ours)
+	s.waitUntil("the other cluster's launch", func() bool { return slices.Equal(s.launched(ours), []string{"one"}) })
+	if denied := s.guard.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.countDeleted(theirs+"-joist-launcher") != 0 {
+		t.Errorf("denied calls: %v; %d messages were deleted or moved", denied, s.countDeleted(theirs+"-joist-launcher"))
 	}
 	s.guard.Know(s.rights.Roles)
-	s.until("the launch after the repair", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
+	s.waitUntil("the launch after the repair", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// traced is a small cluster whose services export their spans to a collector.
-type traced struct {
-	*told
+// tracedCluster is a small cluster whose services export their spans to a collector.
+type tracedCluster struct {
+	*recordedCluster
 	*collector
-	voices []*telemetry.Telemetry
+	exporters []*telemetry.Telemetry
 }
 
-func trace(t *testing.T) *traced {
+func startTracedCluster(t *testing.T) *tracedCluster {
 	t.Helper()
-	w := &traced{collector: collect(t)}
-	w.told = tell(t, embedded.Options{Telemetry: func(_, service string) embedded.ActorTelemetry {
+	w := &tracedCluster{collector: collect(t)}
+	w.recordedCluster = startRecordedCluster(t, embedded.Options{Telemetry: func(_, service string) embedded.ActorTelemetry {
 		voice, err := telemetry.New(t.Context(), telemetry.Options{Service: service, Cluster: "demo", Out: t.Output(), Level: 12, Export: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = voice.Close() })
-		w.voices = append(w.voices, voice)
+		w.exporters = append(w.exporters, voice)
 		return voice
 	}})
 	return w
 }
 
 // restart kills the processes of the services, and starts new ones.
-func (w *traced) restart(services ...string) {
+func (w *tracedCluster) restart(services ...string) {
 	for _, a := range w.Actors {
 		if slices.Contains(services, a.Service) {
 			a.Restart()
@@ -45,32 +45,32 @@ func (w *traced) restart(services ...string) {
 	}
 }
 
-// heard waits until the collector has a span of the name.
-func (w *traced) heard(name string) {
+// waitForSpan waits until the collector has a span of the name.
+func (w *tracedCluster) waitForSpan(name string) {
 	w.t.Helper()
-	w.until(name, func() bool { w.flush(); return len(w.named(name)) > 0 })
+	w.waitUntil(name, func() bool { w.flush(); return len(w.named(name)) > 0 })
 }
 
-func (w *traced) flush() {
-	for _, v := range w.voices {
+func (w *tracedCluster) flush() {
+	for _, v := range w.exporters {
 		v.Flush(context.Background())
 	}
 }
 
-// scale sets the number of pods.
-func (w *told) scale(replicas int32) {
+// scaleDeployment sets the number of pods.
+func (w *recordedCluster) scaleDeployment(replicas int32) {
 	w.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
 		o.(*appsv1.Deployment).Spec.Replicas = new(replicas)
 	})
 }
 
-func (w *told) running() int {
-	return w.count(cluster.Pods, func(o cluster.Object) bool { return o.(*corev1.Pod).Status.Phase == corev1.PodRunning })
+func (w *recordedCluster) countRunning() int {
+	return w.countObjects(cluster.Pods, func(o cluster.Object) bool { return o.(*corev1.Pod).Status.Phase == corev1.PodRunning })
 }
 
-// whole fails unless a trace begins with one of the spans and has all others below it. It
+// requireTrace fails unless a trace begins with one of the spans and has all others below it. It
 // returns the first span.
-func (w *traced) whole(begins string, then ...string) span {
+func (w *tracedCluster) requireTrace(begins string, then ...string) span {
 	w.t.Helper()
 	var why string
 	for _, top := range w.named(begins) {
@@ -104,41 +104,41 @@ var (
 func TestOneTraceFromStartToEnd(t *testing.T) {
 	for name, die := range map[string][]string{"without a restart": nil, "restart of lifecycle": {"lifecycle"}, "restart of all services": {"watcher", "lifecycle", "planner", "launcher", "interruption"}} {
 		t.Run(name, func(t *testing.T) {
-			w := trace(t)
-			w.until("the node class to be ready", func() bool {
-				return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
+			w := startTracedCluster(t)
+			w.waitUntil("the node class to be ready", func() bool {
+				return w.countObjects(cluster.NodeClasses, func(o cluster.Object) bool {
 					return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 				}) == 1
 			})
-			w.scale(5)
+			w.scaleDeployment(5)
 			for _, at := range []string{"process plan.made.v1", "process launch.requested.v1", "process launch.settled.v1"} {
-				w.heard(at)
+				w.waitForSpan(at)
 				w.restart(die...)
 			}
-			w.until("the pods to run", func() bool { return w.running() == 5 })
-			w.heard("pods running")
-			w.heard("node initialized")
-			w.whole("pods pending", launchHops...)
+			w.waitUntil("the pods to run", func() bool { return w.countRunning() == 5 })
+			w.waitForSpan("pods running")
+			w.waitForSpan("node initialized")
+			w.requireTrace("pods pending", launchHops...)
 
-			victim := w.takeBack()
-			w.heard("process node.noticed.v1")
+			victim := w.interruptSpot()
+			w.waitForSpan("process node.noticed.v1")
 			w.restart(die...)
-			w.until("the interrupted instance to be terminated", func() bool {
+			w.waitUntil("the interrupted instance to be terminated", func() bool {
 				r, _ := w.Cloud.Record(victim)
-				return !r.Gone.IsZero() && w.running() == 5
+				return !r.Gone.IsZero() && w.countRunning() == 5
 			})
-			w.heard("node gone")
-			notice := w.whole("notice spot-interruption", noticeHops...)
-			w.whole("notice of the end", "process instance.gone.v1")
+			w.waitForSpan("node gone")
+			notice := w.requireTrace("notice spot-interruption", noticeHops...)
+			w.requireTrace("notice of the end", "process instance.gone.v1")
 			if end := w.named("notice of the end")[0]; end.trace != notice.trace {
 				t.Errorf("the notice is in trace %s, the instance's termination in %s", notice.trace, end.trace)
 			}
-			w.linked("process batch", notice)
-			w.linked("pods pending", notice)
-			w.scale(0)
-			w.until("the nodes to be removed", func() bool { return w.count(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
+			w.requireLink("process batch", notice)
+			w.requireLink("pods pending", notice)
+			w.scaleDeployment(0)
+			w.waitUntil("the nodes to be removed", func() bool { return w.countObjects(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
 			w.flush()
-			w.whole("process cluster.snapshot.v1", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
+			w.requireTrace("process cluster.snapshot.v1", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
 			if orphans := w.orphans(); len(orphans) > 0 {
 				t.Errorf("spans with a missing parent: %q", orphans)
 			}
@@ -146,8 +146,8 @@ func TestOneTraceFromStartToEnd(t *testing.T) {
 	}
 }
 
-// takeBack sends AWS's notice for an instance, and returns its id.
-func (w *told) takeBack() string {
+// interruptSpot sends AWS's notice for an instance, and returns its id.
+func (w *recordedCluster) interruptSpot() string {
 	w.t.Helper()
 	victim := ""
 	for _, r := range w.Cloud.Records() {
@@ -161,8 +161,8 @@ func (w *told) takeBack() string {
 	return victim
 }
 
-// linked fails unless a span of the name is linked to the trace.
-func (w *traced) linked(name string, story span) {
+// requireLink fails unless a span of the name is linked to the trace.
+func (w *tracedCluster) requireLink(name string, story span) {
 	w.t.Helper()
 	for _, s := range w.named(name) {
 		for _, l := range s.links {

@@ -49,20 +49,20 @@ func (p peer) String() string {
 	return p.name + " " + string(found[1])
 }
 
-// judgement is the comparison of the suites' results with the table.
-type judgement struct {
+// comparisonResult is the comparison of the suites' results with the table.
+type comparisonResult struct {
 	passed, skipped map[string][]string // by test
 	notes           map[string][]string // passed tests with log output
 	known           []difference
-	// strange are failures without a row, vanished are rows without a failure, unseen are
+	// unexpected are failures without a row, vanished are rows without a failure, unseen are
 	// rows whose behaviour did not run.
-	strange          []string
-	vanished, unseen []difference
+	unexpected       []string
+	resolved, notRun []difference
 }
 
 // compare compares the results with the table.
-func compare(results []result, table []difference) judgement {
-	out := judgement{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}}
+func compare(results []result, table []difference) comparisonResult {
+	out := comparisonResult{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}}
 	ran := map[string]result{}
 	for _, r := range results {
 		ran[r.test] = r
@@ -71,7 +71,7 @@ func compare(results []result, table []difference) judgement {
 		switch {
 		case r.failed():
 			if row := explain(r, table); row == nil {
-				out.strange = append(out.strange, r.test+"\n"+strings.Join(r.output, ""))
+				out.unexpected = append(out.unexpected, r.test+"\n"+strings.Join(r.output, ""))
 			}
 		case r.inner || behaviour == "":
 		case r.action == "skip":
@@ -85,11 +85,11 @@ func compare(results []result, table []difference) judgement {
 		r, ok := ran[row.full()]
 		switch {
 		case !ok || r.action == "skip":
-			out.unseen = append(out.unseen, row)
+			out.notRun = append(out.notRun, row)
 		case r.failed():
 			out.known = append(out.known, row)
 		default:
-			out.vanished = append(out.vanished, row)
+			out.resolved = append(out.resolved, row)
 		}
 	}
 	return out
@@ -103,7 +103,7 @@ func explain(r result, table []difference) *difference {
 		return nil
 	}
 	for _, message := range r.messages() {
-		if !slices.ContainsFunc(table[at].says, func(s string) bool { return strings.Contains(message, s) }) {
+		if !slices.ContainsFunc(table[at].messages, func(s string) bool { return strings.Contains(message, s) }) {
 			return nil
 		}
 	}
@@ -112,7 +112,7 @@ func explain(r result, table []difference) *difference {
 
 // print writes the summary. It returns an error if the table is not exact; some is set if
 // only a part of the tests ran.
-func (j judgement) print(w io.Writer, some bool) error {
+func (j comparisonResult) print(w io.Writer, some bool) error {
 	var wrong []error
 	fmt.Fprintf(w, "%-34s %8s %8s %10s\n", "peer", "agrees", "differs", "not tried")
 	for _, p := range allOfThem {
@@ -131,21 +131,21 @@ func (j judgement) print(w io.Writer, some bool) error {
 	for _, p := range allOfThem {
 		j.printPeer(w, p)
 	}
-	for _, each := range j.strange {
+	for _, each := range j.unexpected {
 		wrong = append(wrong, fmt.Errorf("\nno known difference: %s", each))
 	}
-	for _, row := range j.vanished {
+	for _, row := range j.resolved {
 		wrong = append(wrong, fmt.Errorf("a known difference no longer occurs: %s, %s. Try: remove its row from differences_test.go", row.test, row.behaviour))
 	}
 	if !some {
-		for _, row := range j.unseen {
+		for _, row := range j.notRun {
 			wrong = append(wrong, fmt.Errorf("a known difference was not tried: %s, %s. Try: correct its name", row.test, row.behaviour))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-func (j judgement) printPeer(w io.Writer, p peer) {
+func (j comparisonResult) printPeer(w io.Writer, p peer) {
 	if len(j.passed[p.test])+len(j.skipped[p.test]) == 0 {
 		return
 	}

@@ -31,7 +31,7 @@ func TestReplacementsOnAPIServer(t *testing.T) {
 	}
 	t.Parallel()
 	s := newSite(t)
-	s.moving("moved")
+	s.createPoolAndClass("moved")
 	t.Run("concurrently", func(t *testing.T) {
 		t.Run("the replacement becomes ready", func(t *testing.T) {
 			t.Parallel()
@@ -44,8 +44,8 @@ func TestReplacementsOnAPIServer(t *testing.T) {
 	})
 }
 
-// moving creates the pool and the class of the replaced machines.
-func (s *site) moving(name string) {
+// createPoolAndClass creates the pool and the class of the replaced machines.
+func (s *site) createPoolAndClass(name string) {
 	s.Helper()
 	profile := "profile"
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -63,19 +63,19 @@ func (s *site) moving(name string) {
 	s.check(err)
 }
 
-// movable returns a ready machine of that pool with one pod.
-func (s *site) movable(name string) machine {
+// newReplaceableNode returns a ready machine of that pool with one pod.
+func (s *site) newReplaceableNode(name string) machine {
 	s.Helper()
 	m := s.machine(name, func(c *karpenter.NodeClaim) {
 		c.Labels[karpenter.NodePoolLabelKey] = "moved"
 		c.Spec.NodeClassRef.Name = "moved"
 	})
-	m.ready()
+	m.initializeNode()
 	m.pod(name)
 	return m
 }
 
-func (m machine) ready() {
+func (m machine) initializeNode() {
 	m.Helper()
 	at := time.Now().UTC().Format(time.RFC3339)
 	beat := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, at, at)
@@ -83,9 +83,9 @@ func (m machine) ready() {
 	m.check(err)
 }
 
-// disturbed writes the machine's node and claim repeatedly until the end of the test, as
+// requireDisrupted writes the machine's node and claim repeatedly until the end of the test, as
 // kubelets and people do.
-func (m machine) disturbed() {
+func (m machine) requireDisrupted() {
 	ctx, stop := context.WithCancel(context.Background())
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -139,13 +139,13 @@ func (s *site) replacement(name string) event.Ref {
 	return plan
 }
 
-// tell sends lifecycle a fact until it is processed.
-func (s *site) tell(body event.Body) {
+// deliverMessage sends lifecycle a fact until it is processed.
+func (s *site) deliverMessage(body event.Body) {
 	s.Helper()
 	e, err := event.Maker{Service: "test", Cluster: s.id}.New(time.Now(), body, nil)
 	s.check(err)
 	var last error
-	s.until(30*time.Second, "told", func() bool {
+	s.waitUntil(30*time.Second, "told", func() bool {
 		if last = s.service.ConcurrentHandler(s.gate)(s.Context(), e); last != nil {
 			s.Logf("repeated message: %v", last)
 		}
@@ -153,8 +153,8 @@ func (s *site) tell(body event.Body) {
 	})
 }
 
-// proposes sends a proposal for the machines until it takes effect.
-func (s *site) proposes(id string, machines ...machine) {
+// proposeReplacement sends a proposal for the machines until it takes effect.
+func (s *site) proposeReplacement(id string, machines ...machine) {
 	s.Helper()
 	b := event.DisruptionProposed{
 		Proposal: id, Phase: event.Proposed, Reason: string(karpenter.DisruptionReasonUnderutilized), Method: "MultiNode", Moved: len(machines),
@@ -162,14 +162,14 @@ func (s *site) proposes(id string, machines ...machine) {
 	}
 	for _, m := range machines {
 		b.Claims = append(b.Claims, m.name)
-		m.disturbed()
+		m.requireDisrupted()
 	}
-	s.tell(b)
+	s.deliverMessage(b)
 	time.Sleep(planning.ConfirmAfter + time.Second)
 	b.Phase, b.Plan = event.Confirmed, s.replacement("new-"+id)
-	s.tell(b)
+	s.deliverMessage(b)
 	for _, m := range machines {
-		m.tainted()
+		m.waitForTaint()
 		if got := m.condition(karpenter.ConditionTypeDisruptionReason); got.Status != metav1.ConditionTrue || got.Reason != b.Reason {
 			s.Errorf("%s: got condition %+v", m.name, got)
 		}
@@ -177,11 +177,11 @@ func (s *site) proposes(id string, machines ...machine) {
 }
 
 func replacedByOne(s *site) {
-	a, b := s.movable("whole-a"), s.movable("whole-b")
-	s.proposes("whole", a, b)
+	a, b := s.newReplaceableNode("whole-a"), s.newReplaceableNode("whole-b")
+	s.proposeReplacement("whole", a, b)
 	next := machine{s, "new-whole", "i-newwhole"}
-	s.until(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
-	s.tell(event.LaunchSettled{Intent: "new-whole", Wanted: 1, Spent: true, Instances: []event.Launched{{
+	s.waitUntil(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
+	s.deliverMessage(event.LaunchSettled{Intent: "new-whole", Wanted: 1, Spent: true, Instances: []event.Launched{{
 		InstanceID: next.instance, ImageID: "ami-1", Offering: event.Offering{InstanceType: "m6i.large", Zone: "eu-west-1a", CapacityType: cloud.Spot},
 	}}})
 	time.Sleep(2 * time.Second)
@@ -192,13 +192,13 @@ func replacedByOne(s *site) {
 	node.Spec.ProviderID, node.Spec.Taints = "aws:///eu-west-1a/"+next.instance, []corev1.Taint{karpenter.UnregisteredTaint()}
 	_, err := s.admin.Create(s.Context(), node)
 	s.check(err)
-	next.ready()
+	next.initializeNode()
 	for _, m := range []machine{a, b} {
-		m.until(30*time.Second, "going", func() bool { return m.claim() == nil || m.claim().DeletionTimestamp != nil })
-		m.said(10*time.Second, karpenter.ReasonDisruptionTerminating, "Disrupting Node: Underutilized")
-		m.until(30*time.Second, "evicted", func() bool { gone, _ := m.leaving(m.name); return gone })
-		m.kill(m.name)
-		m.ends()
+		m.waitUntil(30*time.Second, "going", func() bool { return m.claim() == nil || m.claim().DeletionTimestamp != nil })
+		m.waitForEvent(10*time.Second, karpenter.ReasonDisruptionTerminating, "Disrupting Node: Underutilized")
+		m.waitUntil(30*time.Second, "evicted", func() bool { gone, _ := m.podDeletion(m.name); return gone })
+		m.endPod(m.name)
+		m.requireTermination()
 	}
 	if c := next.claim(); c == nil || c.DeletionTimestamp != nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
 		s.Errorf("got replacement %+v", c)
@@ -206,23 +206,23 @@ func replacedByOne(s *site) {
 }
 
 func rolledBack(s *site) {
-	a, b := s.movable("back-a"), s.movable("back-b")
-	s.proposes("back", a, b)
+	a, b := s.newReplaceableNode("back-a"), s.newReplaceableNode("back-b")
+	s.proposeReplacement("back", a, b)
 	next := machine{s, "new-back", "i-newback"}
-	s.until(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
+	s.waitUntil(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
 	// Another controller's finalizer keeps the rejected claim.
 	next.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object {
 		o.SetFinalizers(append(o.GetFinalizers(), "example.com/keep"))
 		return o
 	}, s.admin.Update)
-	s.tell(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
+	s.deliverMessage(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
 	for _, m := range []machine{a, b} {
-		m.until(30*time.Second, "restored", func() bool {
+		m.waitUntil(30*time.Second, "restored", func() bool {
 			return !karpenter.HasTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ReadProposal(m.claim()) == nil &&
 				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
 		})
-		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption was rolled back: replacement NodeClaim new-back is being deleted")
-		if gone, _ := m.leaving(m.name); gone || m.claim().DeletionTimestamp != nil {
+		m.waitForEvent(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption was rolled back: replacement NodeClaim new-back is being deleted")
+		if gone, _ := m.podDeletion(m.name); gone || m.claim().DeletionTimestamp != nil {
 			s.Errorf("%s was evicted or deleted", m.name)
 		}
 	}

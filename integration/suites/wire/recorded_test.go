@@ -16,29 +16,29 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// hop is one handled message with its trace id (its story). A span's trace is that of its
+// handledMessage is one handled message with its trace id (its story). A span's trace is that of its
 // message (shared/host/telemetry proves that), so equal stories are one trace.
-type hop struct {
+type handledMessage struct {
 	typ     event.Type
 	subject string
-	story   string
+	trace   string
 	parent  string
 }
 
-// told is a small cluster that records its handled messages.
-type told struct {
+// recordedCluster is a small cluster that records its handled messages.
+type recordedCluster struct {
 	*embedded.EmbeddedCluster
-	t    *testing.T
-	hops []hop
+	t       *testing.T
+	handled []handledMessage
 }
 
-func tell(t *testing.T, o embedded.Options) *told {
+func startRecordedCluster(t *testing.T, o embedded.Options) *recordedCluster {
 	t.Helper()
-	w := &told{t: t}
+	w := &recordedCluster{t: t}
 	o.Seed, o.Region, o.CacheDelay = 1, "ap-northeast-2", 30*time.Millisecond
 	o.Observe = func(_ string, m queue.Message, _ time.Time, err error) {
 		if e, wrong := event.Decode(m.Body); wrong == nil && err == nil {
-			w.hops = append(w.hops, hop{e.Type, e.Subject, e.Correlation, e.Causation})
+			w.handled = append(w.handled, handledMessage{e.Type, e.Subject, e.Correlation, e.Causation})
 		}
 	}
 	world, err := embedded.New(o)
@@ -67,14 +67,14 @@ func tell(t *testing.T, o embedded.Options) *told {
 	return w
 }
 
-func (w *told) until(what string, done func() bool) {
+func (w *recordedCluster) waitUntil(what string, done func() bool) {
 	w.t.Helper()
 	if held, err := w.Run(w.t.Context(), 20*time.Minute, done); err != nil || !held {
 		w.t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 
-func (w *told) count(kind cluster.Kind, is func(cluster.Object) bool) (n int) {
+func (w *recordedCluster) countObjects(kind cluster.Kind, is func(cluster.Object) bool) (n int) {
 	objects, err := w.Kube.AsKubernetes("test").List(context.Background(), kind, "")
 	if err != nil {
 		w.t.Fatal(err)
@@ -87,12 +87,12 @@ func (w *told) count(kind cluster.Kind, is func(cluster.Object) bool) (n int) {
 	return n
 }
 
-// stories returns the trace ids of the messages of a type, optionally of one subject.
-func (w *told) stories(typ event.Type, subject string) []string {
+// traceIDs returns the trace ids of the messages of a type, optionally of one subject.
+func (w *recordedCluster) traceIDs(typ event.Type, subject string) []string {
 	found := map[string]bool{}
-	for _, h := range w.hops {
+	for _, h := range w.handled {
 		if h.typ == typ && (subject == "" || h.subject == subject) {
-			found[h.story] = true
+			found[h.trace] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -102,17 +102,17 @@ func (w *told) stories(typ event.Type, subject string) []string {
 // all messages have the same trace id, including those that a reconcile sends without an
 // incoming message.
 func TestMessagesHaveTraceOfTheirCause(t *testing.T) {
-	w := tell(t, embedded.Options{})
-	w.until("the node class to be ready", func() bool {
-		return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
+	w := startRecordedCluster(t, embedded.Options{})
+	w.waitUntil("the node class to be ready", func() bool {
+		return w.countObjects(cluster.NodeClasses, func(o cluster.Object) bool {
 			return o.(*karpenter.EC2NodeClass).Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
 		}) == 1
 	})
-	w.scale(5)
-	w.until("the pods to run and the instances to be tagged", func() bool { return w.running() == 5 && len(w.stories(event.TagRequestedType, "")) > 0 })
-	asked := w.stories(event.PodsUnschedulableType, "")
+	w.scaleDeployment(5)
+	w.waitUntil("the pods to run and the instances to be tagged", func() bool { return w.countRunning() == 5 && len(w.traceIDs(event.TagRequestedType, "")) > 0 })
+	asked := w.traceIDs(event.PodsUnschedulableType, "")
 	for _, typ := range []event.Type{event.PlanMadeType, event.LaunchRequestedType, event.LaunchSettledType, event.TagRequestedType} {
-		stories := w.stories(typ, "")
+		stories := w.traceIDs(typ, "")
 		if len(stories) == 0 {
 			t.Errorf("no %s was handled", typ)
 		}
@@ -122,12 +122,12 @@ func TestMessagesHaveTraceOfTheirCause(t *testing.T) {
 			}
 		}
 	}
-	victim := w.takeBack()
-	w.until("the interrupted instance to be terminated", func() bool {
+	victim := w.interruptSpot()
+	w.waitUntil("the interrupted instance to be terminated", func() bool {
 		r, _ := w.Cloud.Record(victim)
-		return !r.Gone.IsZero() && w.running() == 5
+		return !r.Gone.IsZero() && w.countRunning() == 5
 	})
-	noticed, ended := w.stories(event.NodeNoticedType, "instance/"+victim), w.stories(event.TerminateRequestedType, "instance/"+victim)
+	noticed, ended := w.traceIDs(event.NodeNoticedType, "instance/"+victim), w.traceIDs(event.TerminateRequestedType, "instance/"+victim)
 	if len(noticed) == 0 || len(ended) == 0 {
 		t.Fatalf("noticed in the traces %v, terminated in %v", noticed, ended)
 	}

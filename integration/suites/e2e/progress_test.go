@@ -16,10 +16,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// story logs the visible changes.
-type story struct {
-	// said is the last logged state of each pod, node, claim and instance.
-	said map[string]string
+// progress logs the visible changes.
+type progress struct {
+	// states is the last logged state of each pod, node, claim and instance.
+	states map[string]string
 	// pods is the pods' current state, and since is when it began.
 	pods  string
 	since time.Time
@@ -32,18 +32,18 @@ type story struct {
 // steady is how long the pods' state must be stable before it is logged.
 const steady = 150 * time.Millisecond
 
-func (w *scene) title(format string, args ...any) {
+func (w *e2eCluster) logPhase(format string, args ...any) {
 	w.Logf("▸ "+format, args...)
 }
 
-// look logs the changes since the last call.
-func (w *scene) look() {
-	now := map[string]string{"pods": w.story.said["pods"]}
-	if counts := "pods: " + w.podCounts(); counts != w.story.pods {
-		w.story.pods, w.story.since = counts, time.Now()
+// recordStates logs the changes since the last call.
+func (w *e2eCluster) recordStates() {
+	now := map[string]string{"pods": w.progress.states["pods"]}
+	if counts := "pods: " + w.podCounts(); counts != w.progress.pods {
+		w.progress.pods, w.progress.since = counts, time.Now()
 	}
-	if time.Since(w.story.since) >= steady {
-		now["pods"] = w.story.pods
+	if time.Since(w.progress.since) >= steady {
+		now["pods"] = w.progress.pods
 	}
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](w.Cache, cluster.NodeClasses) {
 		if class.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
@@ -52,7 +52,7 @@ func (w *scene) look() {
 		}
 	}
 	for _, claim := range w.Claims() {
-		w.story.claims[claim.Name] = true
+		w.progress.claims[claim.Name] = true
 		now["claim "+claim.Name] = fmt.Sprintf("NodeClaim %s %s", claim.Name, claimState(claim))
 	}
 	for _, node := range w.Nodes() {
@@ -61,32 +61,32 @@ func (w *scene) look() {
 	for _, r := range w.Cloud.Records() {
 		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s", r.ID, instanceState(r))
 	}
-	w.tell(now)
+	w.logChanges(now)
 }
 
-// tell logs new and deleted objects.
-func (w *scene) tell(now map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
+// logChanges logs new and deleted objects.
+func (w *e2eCluster) logChanges(now map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(w.progress.states)) {
 		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
 			w.Logf("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if w.story.said[key] != now[key] {
+		if w.progress.states[key] != now[key] {
 			w.Logf("%s", now[key])
 		}
 	}
-	w.story.said = now
+	w.progress.states = now
 }
 
-func (w *scene) pods() []*corev1.Pod { return w.Pods("inflate") }
+func (w *e2eCluster) pods() []*corev1.Pod { return w.Pods("inflate") }
 
-func (w *scene) podCounts() string {
+func (w *e2eCluster) podCounts() string {
 	counts := map[string]int{}
 	for _, pod := range w.pods() {
 		state := podState(pod)
 		counts[state]++
-		w.story.unschedulable = w.story.unschedulable || state == "unschedulable"
+		w.progress.unschedulable = w.progress.unschedulable || state == "unschedulable"
 	}
 	if len(counts) == 0 {
 		return "none"
@@ -114,7 +114,7 @@ func podState(pod *corev1.Pod) string {
 }
 
 // running counts the pods that run on ready nodes of Joist.
-func (w *scene) running() int {
+func (w *e2eCluster) running() int {
 	ready := map[string]bool{}
 	for _, node := range w.Nodes() {
 		ready[node.Name] = node.DeletionTimestamp == nil && testbed.IsNodeReady(node)
@@ -128,7 +128,7 @@ func (w *scene) running() int {
 	return n
 }
 
-func (w *scene) nodeState(node *corev1.Node) string {
+func (w *e2eCluster) nodeState(node *corev1.Node) string {
 	r, _ := w.Cloud.Record(testbed.InstanceID(node.Spec.ProviderID))
 	switch {
 	case !testbed.IsNodeReady(node) && !r.Ended.IsZero():

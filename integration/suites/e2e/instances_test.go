@@ -16,9 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// judgeFleet compares every instance with its node, its claim, and the pool's
+// checkFleet compares every instance with its node, its claim, and the pool's
 // requirements.
-func (w *scene) judgeFleet() {
+func (w *e2eCluster) checkFleet() {
 	w.Helper()
 	nodes := map[string]*corev1.Node{}
 	for _, node := range w.Nodes() {
@@ -32,8 +32,8 @@ func (w *scene) judgeFleet() {
 	if len(alive) == 0 || len(nodes) != len(alive) || len(claims) != len(alive) {
 		w.Errorf("%d instances, %d nodes, %d NodeClaims", len(alive), len(nodes), len(claims))
 	}
-	if launched := len(w.Cloud.Records()); launched != len(w.story.claims) {
-		w.Errorf("%d instances were launched for %d NodeClaims", launched, len(w.story.claims))
+	if launched := len(w.Cloud.Records()); launched != len(w.progress.claims) {
+		w.Errorf("%d instances were launched for %d NodeClaims", launched, len(w.progress.claims))
 	}
 	for _, r := range alive {
 		node, claim := nodes[r.ID], claims[r.ID]
@@ -41,8 +41,8 @@ func (w *scene) judgeFleet() {
 			w.Errorf("instance %s has node %v and NodeClaim %v", r.ID, node != nil, claim != nil)
 			continue
 		}
-		w.judgeNode(r, node)
-		w.judgeTags(r, node, claim)
+		w.checkNode(r, node)
+		w.checkInstanceTags(r, node, claim)
 		w.Logf("checked %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
 	}
 }
@@ -53,8 +53,8 @@ var sizes = map[string][2]string{
 	"medium": {"2", "4096"}, "large": {"2", "8192"}, "xlarge": {"4", "16384"},
 }
 
-// judgeNode checks every label that pods may select, and that no startup taint remains.
-func (w *scene) judgeNode(r memcloud.Record, node *corev1.Node) {
+// checkNode checks every label that pods may select, and that no startup taint remains.
+func (w *e2eCluster) checkNode(r memcloud.Record, node *corev1.Node) {
 	w.Helper()
 	size := strings.TrimPrefix(r.Type, "t4g.")
 	hardware, known := sizes[size]
@@ -107,7 +107,7 @@ func (w *scene) judgeNode(r memcloud.Record, node *corev1.Node) {
 
 var number = regexp.MustCompile(`^[1-9][0-9]*$`)
 
-func (w *scene) zoneID(r memcloud.Record) string {
+func (w *e2eCluster) zoneID(r memcloud.Record) string {
 	for _, subnet := range w.AWS.Subnets {
 		if subnet.Zone == r.Zone {
 			return subnet.ZoneID
@@ -116,9 +116,9 @@ func (w *scene) zoneID(r memcloud.Record) string {
 	return ""
 }
 
-// judgeTags checks every tag on the instance's resources, and the tags that are added
+// checkInstanceTags checks every tag on the instance's resources, and the tags that are added
 // after the launch.
-func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
+func (w *e2eCluster) checkInstanceTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
 	w.Helper()
 	owner := map[string]string{
 		"kubernetes.io/cluster/" + testbed.ClusterName: "owned",
@@ -126,8 +126,8 @@ func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter
 		"karpenter.sh/nodepool":                        "default",
 		"karpenter.k8s.aws/ec2nodeclass":               "default",
 	}
-	w.carries("instance "+r.ID, r.Tags, owner)
-	w.carries("instance "+r.ID, r.Tags, map[string]string{
+	w.requireTags("instance "+r.ID, r.Tags, owner)
+	w.requireTags("instance "+r.ID, r.Tags, map[string]string{
 		"Name": node.Name, "karpenter.sh/nodeclaim": claim.Name, launchspec.IntentTag: claim.Annotations[launchspec.IntentTag],
 	})
 	kinds := []string{"volume", "fleet", "network-interface"}
@@ -135,15 +135,15 @@ func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter
 		kinds = append(kinds, "spot-instances-request")
 	}
 	for _, kind := range kinds {
-		w.carries(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
+		w.requireTags(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
 	}
 	template, ok := w.Cloud.Template(r.Template)
 	if ok || time.Since(r.Launched) < testbed.MaxTemplateAge {
-		w.carries("launch template "+r.Template, template.Tags, owner)
+		w.requireTags("launch template "+r.Template, template.Tags, owner)
 	}
 }
 
-func (w *scene) carries(what string, tags, want map[string]string) {
+func (w *e2eCluster) requireTags(what string, tags, want map[string]string) {
 	w.Helper()
 	for key, value := range want {
 		if got, ok := tags[key]; !ok || got != value || value == "" {
