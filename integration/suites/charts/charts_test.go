@@ -9,14 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 )
 
 // root is the repository's folder.
 const root = "../../.."
-
-var update = flag.Bool("update", false, "rewrite the goldens, the keys and the tables of the READMEs")
 
 // needed are the required values.
 var needed = []string{"settings.clusterName=prod", "settings.region=eu-west-1", "settings.accountID=111122223333", image}
@@ -137,31 +135,11 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not what is rendered; look at it, then: go test ./suites/charts -update\n%s", path, diff)
-	}
-}
-
 // The chart has the alerts that the metric catalogue generates.
 func TestAlerts(t *testing.T) {
 	generated, err := os.ReadFile(root + "/deploy/grafana/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, helm.Joist+"/files/alerts.yaml", string(generated))
+	golden.Compare(t, helm.Joist+"/files/alerts.yaml", string(generated))
 }
