@@ -14,7 +14,7 @@ type idleMetric struct {
 var idleMetrics = []idleMetric{
 	{"joist_events_handled_total", 3, 1},
 	{"joist_token_wait_seconds", 1, 0},
-	{"joist_step_seconds", 0, 2},
+	{"joist_reconcile_seconds", 0, 2},
 	{"joist_pods_waiting", 0, 1},
 	{"karpenter_nodepools_cost_total", 0, 1},
 }

@@ -17,7 +17,7 @@ const ConsistencyDelay = owner.ConsistencyDelay
 func (s *Service) decideEvent(h *pendingEvent, now time.Time) (hasFacts bool, err error) {
 	n, found := &h.notice, &h.lookup.Result
 	unresolved := len(found.NotFound) + len(found.Untagged)
-	h.LogFields.Add("instances", len(n.Instances), "ours", len(found.Owned), "unseen", unresolved)
+	h.LogFields.Add("instances", len(n.Instances), "owned", len(found.Owned), "unresolved", unresolved)
 	if n.State.Gone() {
 		h.goneAt, err = s.confirmTermination(n, found, now)
 		return err == nil, err

@@ -18,7 +18,7 @@ import (
 // return may be too new: lifecycle repeats the request while the finalizer exists.
 func (s Service) terminateInstance(ctx context.Context, _ event.Envelope, b event.TerminateRequested) error {
 	instance, found, err := s.describeOwned(ctx, b.InstanceID, b.Claim)
-	host.AddLogFields(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "seen", found)
+	host.AddLogFields(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "found", found)
 	if err != nil {
 		return err
 	}

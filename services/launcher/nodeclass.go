@@ -33,7 +33,7 @@ func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.
 		remaining, err := s.retireProfiles(ctx, b)
 		if err != nil {
 			// Remaining profiles cost nothing; the next message retries.
-			host.AddLogFields(ctx, "profile_sweep", err.Error())
+			host.AddLogFields(ctx, "profile_cleanup_error", err.Error())
 		}
 		result.Retired = err == nil && !remaining
 	}
@@ -41,7 +41,7 @@ func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.
 		invalid, err := s.validateNodeClass(ctx, b)
 		if err != nil {
 			// The profile is ready although the dry runs failed.
-			host.AddLogFields(ctx, "rehearsal", err.Error())
+			host.AddLogFields(ctx, "dry_run_error", err.Error())
 		}
 		result.Validated, result.Invalid = err == nil, invalid
 	}

@@ -46,7 +46,7 @@ func (s Service) ensureProfile(ctx context.Context, b event.NodeClassEnsure) err
 	}
 	if _, err := s.retireProfiles(ctx, b); err != nil {
 		// Remaining profiles cost nothing; the next message retries.
-		host.AddLogFields(ctx, "profile_sweep", err.Error())
+		host.AddLogFields(ctx, "profile_cleanup_error", err.Error())
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (s Service) listOtherProfiles(ctx context.Context, b event.NodeClassEnsure)
 		return nil, err
 	}
 	if err != nil {
-		host.AddLogFields(ctx, "profiles_unlisted", err.Error())
+		host.AddLogFields(ctx, "profile_list_error", err.Error())
 	}
 	var names []string
 	if b.Former != "" {

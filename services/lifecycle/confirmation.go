@@ -225,7 +225,7 @@ func addUninitialized(names []string, held outbox.Stored, claims []*karpenter.No
 // rejectProposal drops a proposal after an objection, reports it and rolls back claims on which it
 // is already confirmed.
 func (s *Service) rejectProposal(ctx context.Context, b event.DisruptionProposed, candidates []disruption.Candidate, o disruption.Objection) error {
-	host.AddLogFields(ctx, "objection", o.Why)
+	host.AddLogFields(ctx, "rejection_reason", o.Why)
 	s.reportBlocked(ctx, candidates, o)
 	failures := []error{s.dropProposal(ctx, b)}
 	for _, c := range candidates {

@@ -50,7 +50,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
 	}
 	findings = s.compareInventory(inventory, claims)
-	host.AddLogFields(ctx, "instances", len(inventory.Instances), "bind", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
+	host.AddLogFields(ctx, "instances", len(inventory.Instances), "unbound", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Unbound)
 	safe, refused := findings.LimitRemovals()
 	if refused != nil {

@@ -135,7 +135,7 @@ func (s *Service) handleProposals(ctx context.Context, facts []*proposalMessage)
 	defer cancel()
 	came := s.Now()
 	for _, f := range facts {
-		host.AddLogFields(f.ctx, "together", len(facts), "waited_ms", came.Sub(f.received).Milliseconds())
+		host.AddLogFields(f.ctx, "batch_size", len(facts), "waited_ms", came.Sub(f.received).Milliseconds())
 	}
 	return s.election.RunAsLeader(ctx, func(ctx context.Context) error {
 		s.processProposals(ctx, latestMessages(facts))

@@ -44,11 +44,11 @@ var ErrNotBatched = errors.New("this message must be handled separately")
 // ProcessMessages handles messages that were received together and applies their dispositions. It returns the log
 // lines in the order of the messages.
 func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) []LogLine {
-	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
+	applyCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
 	defer cancel()
 	lines := make([]LogLine, len(messages))
 	var mu sync.Mutex
-	w.processAllWithin(ctx, verdicts, messages, func(at int, line *LogLine) {
+	w.processAllWithin(ctx, applyCtx, messages, func(at int, line *LogLine) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines[at] = *line
@@ -62,15 +62,15 @@ func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) [
 type processedFunc func(at int, line *LogLine)
 
 // processAllWithin is ProcessMessages with the contexts of processWithin.
-func (w Worker) processAllWithin(ctx, verdicts context.Context, messages []queue.Message, done processedFunc) {
+func (w Worker) processAllWithin(ctx, applyCtx context.Context, messages []queue.Message, done processedFunc) {
 	var all sync.WaitGroup
 	alone := func(at int) {
-		line := w.processWithin(ctx, verdicts, messages[at])
+		line := w.processWithin(ctx, applyCtx, messages[at])
 		done(at, &line)
 	}
 	switch {
 	case w.HandleBatch != nil:
-		w.processBatch(ctx, verdicts, messages, done, func(at int) { all.Go(func() { alone(at) }) })
+		w.processBatch(ctx, applyCtx, messages, done, func(at int) { all.Go(func() { alone(at) }) })
 	case len(messages) == 1:
 		alone(0)
 	default:
@@ -109,7 +109,7 @@ func (b *batchState) loadMessages(messages []queue.Message) {
 }
 
 // processBatch passes messages to the batch handler and calls alone for each message that must be handled separately.
-func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Message, done processedFunc, alone func(at int)) {
+func (w Worker) processBatch(ctx, applyCtx context.Context, messages []queue.Message, done processedFunc, alone func(at int)) {
 	b := batchPool.Get().(*batchState)
 	defer b.releaseMemory()
 	b.loadMessages(messages)
@@ -123,9 +123,9 @@ func (w Worker) processBatch(ctx, verdicts context.Context, messages []queue.Mes
 			d.disposition = w.decideDisposition(d.Err, d.Message)
 		}
 	}
-	verdicts, cancel := ensureTime(verdicts)
+	applyCtx, cancel := ensureTime(applyCtx)
 	defer cancel()
-	w.applyDispositions(verdicts, b)
+	w.applyDispositions(applyCtx, b)
 	for at := range b.deliveries {
 		d := &b.deliveries[at]
 		if d.disposition.Action == "" {

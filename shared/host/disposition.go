@@ -16,9 +16,9 @@ const (
 	// Delete removes the message: it has been handled.
 	Delete Action = "delete"
 	// RetryLater makes the message visible again after RetryAfter.
-	RetryLater Action = "hide"
+	RetryLater Action = "retry"
 	// MoveToDLQ sends the message to the DLQ with a reason, then deletes it.
-	MoveToDLQ Action = "park"
+	MoveToDLQ Action = "dlq"
 	// LeaveHidden does nothing: the message is received again when its visibility timeout ends.
 	LeaveHidden Action = "keep"
 )

@@ -20,7 +20,7 @@ const (
 	ReasonAttribute  = "reason"
 	KindAttribute    = "kind"
 	ServiceAttribute = "service"
-	MovedAtAttribute = "parked"
+	MovedAtAttribute = "movedAt"
 )
 
 // The attributes of a DLQ message whose body differs from the message's.

@@ -218,9 +218,9 @@ func (p *poller) runBatches(work context.Context, f *inFlightBatch) {
 func (p *poller) runBatch(work context.Context, f *inFlightBatch) {
 	limited, cancel := context.WithTimeout(work, p.Deadline)
 	defer cancel()
-	verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+dispositionTimeout)
-	defer cancelVerdicts()
-	p.processAllWithin(limited, verdicts, f.messages, func(at int, _ *LogLine) {
+	applyCtx, cancelApply := context.WithTimeout(context.WithoutCancel(work), p.Deadline+dispositionTimeout)
+	defer cancelApply()
+	p.processAllWithin(limited, applyCtx, f.messages, func(at int, _ *LogLine) {
 		p.untrackMessage(f, at)
 		if p.Worker.HandleBatch == nil {
 			p.releaseSlots(1)

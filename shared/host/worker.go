@@ -62,11 +62,11 @@ func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) Lo
 	began := w.Now()
 	fields := logFieldsContext{Context: ctx}
 	err := callHandler(&fields, w.Handle, m)
-	verdict := w.decideDisposition(err, m)
-	line := LogLine{Service: w.Service, LogFields: fields.fields, Message: m, Disposition: verdict, Start: began, Duration: w.Now().Sub(began)}
+	disposition := w.decideDisposition(err, m)
+	line := LogLine{Service: w.Service, LogFields: fields.fields, Message: m, Disposition: disposition, Start: began, Duration: w.Now().Sub(began)}
 	applyCtx, cancel := ensureTime(applyCtx)
 	defer cancel()
-	line.DispositionErr = w.applyDisposition(applyCtx, m, verdict)
+	line.DispositionErr = w.applyDisposition(applyCtx, m, disposition)
 	if w.Log != nil {
 		w.Log(line)
 	}
@@ -75,11 +75,11 @@ func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) Lo
 
 // decideDisposition is DecideDisposition with the worker's own Backoff.
 func (w Worker) decideDisposition(err error, m queue.Message) MessageDisposition {
-	verdict := DecideDisposition(err, m)
-	if verdict.Action == RetryLater && w.Backoff != nil {
-		verdict.RetryAfter = w.Backoff(m)
+	disposition := DecideDisposition(err, m)
+	if disposition.Action == RetryLater && w.Backoff != nil {
+		disposition.RetryAfter = w.Backoff(m)
 	}
-	return verdict
+	return disposition
 }
 
 // ensureTime returns a fresh context if the handler used up applyCtx.

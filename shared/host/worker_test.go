@@ -87,7 +87,7 @@ func TestPanicMovesToDLQAtLastReceive(t *testing.T) {
 		t.Fatalf("%d DLQ messages: %v", len(letters), err)
 	}
 	a := letters[0].Attributes
-	if string(letters[0].Body) != `{"a":1}` || a["kind"] != "bug" || a["service"] != "planner" || a["parked"] == "" {
+	if string(letters[0].Body) != `{"a":1}` || a["kind"] != "bug" || a["service"] != "planner" || a["movedAt"] == "" {
 		t.Errorf("DLQ message %s with attributes %v", letters[0].Body, a)
 	}
 	if !strings.Contains(a["reason"], "index out of range") || len(a["reason"]) > 1024 {
@@ -113,7 +113,7 @@ func TestDLQSendPrecedesDelete(t *testing.T) {
 }
 
 // Shutdown does not undo finished work.
-func TestDispositionIsAppliedAfterCancel(t *testing.T) {
+func TestDispositionOutlivesTheContext(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -61,7 +61,7 @@ func watching(t *testing.T, try *trial) {
 	size := try.server.Size
 	fmt.Printf("scale: %d nodes, %d pods, %d replaced a second: %s; resident %d MiB, at most %d MiB; %.3f cores\n",
 		size.Nodes, size.Pods, try.server.Turnover, said.line("synced"), resident>>20, peak>>20, cores)
-	if trouble := said.line("trouble"); trouble != "" {
+	if trouble := said.line("background error"); trouble != "" {
 		t.Error(trouble)
 	}
 	if said.line("stored") == "" || said.line("sent 1 snapshots") == "" {

@@ -110,7 +110,7 @@ var (
 		CloudWatch: []string{ByCluster},
 	}
 	GarbageCollectionStopped = Metric{
-		Name: "joist_sweeps_stopped_total", Kind: Counter, Unit: "{sweep}",
+		Name: "joist_garbage_collections_stopped_total", Kind: Counter, Unit: "{run}",
 		Help:     "Times that lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
 		Services: []string{"lifecycle"}, Panel: "Launches paused, requests refused", CloudWatch: []string{ByCluster},
 	}

@@ -3,7 +3,7 @@ package metric
 var (
 	labelService     = Label{Name: "service", Help: "the service", Max: 8}
 	labelType        = Label{Name: "type", Help: "the message type, or none if it could not be decoded", Max: 40}
-	labelDisposition = Label{Name: "verdict", Help: "delete (processed), hide (retried later), park (moved to the dead-letter queue) or keep (not processed, delivered again by SQS)", Max: 4}
+	labelDisposition = Label{Name: "disposition", Help: "delete (processed), retry (retried later), dlq (moved to the DLQ) or keep (not processed, delivered again by SQS)", Max: 4}
 	labelKind        = Label{Name: "kind", Help: "the error kind", Max: 16}
 	labelUnknownPart = Label{Name: "unknown", Help: "queue or receipt: the part of the record that is not known", Max: 2}
 	labelBucket      = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
@@ -19,7 +19,7 @@ var (
 		Name: "joist_events_handled_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages handled, by outcome.",
 		Labels: []Label{labelService, labelType, labelDisposition}, Services: consumers,
-		Panel: "Message outcomes", By: []string{"service", "verdict"}, CloudWatch: []string{ByCluster, "service", "verdict"},
+		Panel: "Message outcomes", By: []string{"service", "disposition"}, CloudWatch: []string{ByCluster, "service", "disposition"},
 	}
 	QueueAge = Metric{
 		Name: "joist_event_age_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
@@ -35,7 +35,7 @@ var (
 	}
 	DeadLetters = Metric{
 		Name: "joist_dead_letters_total", Kind: Counter, Unit: "{message}",
-		Help:   "Messages that a service moved to its dead-letter queue, by error kind.",
+		Help:   "Messages that a service moved to its DLQ, by error kind.",
 		Labels: []Label{labelService, labelKind}, Services: consumers,
 		Panel: "Dead-letter messages", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
 	}
@@ -52,8 +52,8 @@ var (
 		Panel: "Clock skew and failed acknowledgements", By: []string{"service"}, CloudWatch: []string{ByCluster},
 	}
 	DispositionFailures = Metric{
-		Name: "joist_verdicts_failed_total", Kind: Counter, Unit: "{message}",
-		Help:   "Processed messages that could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
+		Name: "joist_dispositions_failed_total", Kind: Counter, Unit: "{message}",
+		Help:   "Processed messages that could not be deleted, delayed or moved to the DLQ, and are delivered again.",
 		Labels: []Label{labelService, labelDisposition}, Services: consumers,
 		Panel: "Clock skew and failed acknowledgements", By: []string{"service"}, CloudWatch: []string{ByCluster},
 	}
@@ -64,13 +64,13 @@ var (
 		Panel: "Clock skew and failed acknowledgements", By: []string{"unknown"}, CloudWatch: []string{ByCluster},
 	}
 	ReconcileTime = Metric{
-		Name: "joist_step_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
+		Name: "joist_reconcile_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time to reconcile the whole cluster, by result. A standby replica counts only failures.",
 		Labels: []Label{labelService, labelResult}, Services: reconcilingServices,
 		Panel: "Reconcile time", By: []string{"service", "result"}, CloudWatch: []string{ByCluster, "service"},
 	}
 	ReconcileFailures = Metric{
-		Name: "joist_looks_failed_total", Kind: Counter, Unit: "{reconcile}",
+		Name: "joist_reconciles_failed_total", Kind: Counter, Unit: "{reconcile}",
 		Help:   "Reconciles of the whole cluster that failed.",
 		Labels: []Label{labelService}, Services: reconcilingServices,
 		Panel: "Reconcile time", By: []string{"service"}, CloudWatch: []string{ByCluster, "service"},

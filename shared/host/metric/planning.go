@@ -1,11 +1,11 @@
 package metric
 
 var (
-	labelLimit        = Label{Name: "kind", Help: "throttled (too many instances within a minute) or denied (too many in one launch intent)", Max: 2}
-	labelCode         = Label{Name: "code", Help: "EC2's error code, or other", Max: 20}
-	labelCapacityType = Label{Name: "capacity_type", Help: "spot, on-demand or reserved", Max: 3}
-	labelThing        = Label{Name: "thing", Help: "instance or profile", Max: 2}
-	labelController   = Label{Name: "controller", Help: "always provisioner, as in Karpenter", Max: 1}
+	labelLimit         = Label{Name: "kind", Help: "throttled (too many instances within a minute) or denied (too many in one launch intent)", Max: 2}
+	labelCode          = Label{Name: "code", Help: "EC2's error code, or other", Max: 20}
+	labelCapacityType  = Label{Name: "capacity_type", Help: "spot, on-demand or reserved", Max: 3}
+	labelOwnedResource = Label{Name: "resource", Help: "instance or profile", Max: 2}
+	labelController    = Label{Name: "controller", Help: "always provisioner, as in Karpenter", Max: 1}
 )
 
 // Planning and launches.
@@ -53,23 +53,23 @@ var (
 		CloudWatch: []string{ByCluster, "capacity_type"},
 	}
 	TerminationsRequested = Metric{
-		Name: "joist_instances_ended_total", Kind: Counter, Unit: "{instance}",
+		Name: "joist_instances_terminated_total", Kind: Counter, Unit: "{instance}",
 		Help:     "Instances whose termination was requested from EC2.",
 		Services: []string{"launcher"}, Panel: "Terminations requested", CloudWatch: []string{ByCluster},
 	}
-	LaunchesStopped = Metric{
-		Name: "joist_launches_stopped_total", Kind: Counter, Unit: "{message}",
+	LaunchesPaused = Metric{
+		Name: "joist_launches_paused_total", Kind: Counter, Unit: "{message}",
 		Help:   "Launch requests above the safety limit of the launcher, counted at each attempt.",
 		Labels: []Label{labelLimit}, Services: []string{"launcher"}, Panel: "Launches paused, requests refused", By: []string{"kind"}, CloudWatch: []string{ByCluster},
 	}
 	ForeignRequestsRefused = Metric{
-		Name: "joist_foreign_spared_total", Kind: Counter, Unit: "{message}",
+		Name: "joist_foreign_requests_refused_total", Kind: Counter, Unit: "{message}",
 		Help:   "Refused requests to change a resource that does not have the cluster's tags or belongs to another NodeClaim.",
-		Labels: []Label{labelThing}, Services: []string{"launcher"}, Panel: "Launches paused, requests refused", By: []string{"thing"}, CloudWatch: []string{ByCluster},
+		Labels: []Label{labelOwnedResource}, Services: []string{"launcher"}, Panel: "Launches paused, requests refused", By: []string{"resource"}, CloudWatch: []string{ByCluster},
 	}
 )
 
-var planningMetrics = []Metric{BatchPods, UnschedulablePods, IgnoredPods, ClaimsPlanned, PlanningTime, PlannedPrice, InstancesLaunched, LaunchErrors, TerminationsRequested, LaunchesStopped, ForeignRequestsRefused}
+var planningMetrics = []Metric{BatchPods, UnschedulablePods, IgnoredPods, ClaimsPlanned, PlanningTime, PlannedPrice, InstancesLaunched, LaunchErrors, TerminationsRequested, LaunchesPaused, ForeignRequestsRefused}
 
 // karpenterBuckets are Karpenter's buckets, so that queries over them keep working
 // (Karpenter v1.14.0: pkg/metrics/constants.go).

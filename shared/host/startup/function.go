@@ -124,8 +124,8 @@ func (c clusterWorkers) refuseRecord(arn string, m queue.Message, why host.Refus
 	if unknown != nil {
 		of = c[0]
 	}
-	verdict := host.MessageDisposition{Action: host.LeaveHidden, Kind: fault.KindOf(err), Reason: err.Error()}
-	of.Telemetry.RefuseRecord(host.LogLine{Service: of.Service.Name, Message: m, Start: time.Now(), Disposition: verdict, DispositionErr: err}, why)
+	disposition := host.MessageDisposition{Action: host.LeaveHidden, Kind: fault.KindOf(err), Reason: err.Error()}
+	of.Telemetry.RefuseRecord(host.LogLine{Service: of.Service.Name, Message: m, Start: time.Now(), Disposition: disposition, DispositionErr: err}, why)
 }
 
 // pollRetryPause is the pause before a poller that ended is restarted, if the process serves several clusters.

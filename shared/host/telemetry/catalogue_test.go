@@ -41,7 +41,7 @@ func TestCatalogueIsServed(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
 	}
-	if want := `joist_events_handled_total{service="a-service",type="a-type",verdict="a-verdict"} 1`; !strings.Contains(w.Body.String(), want+"\n") {
+	if want := `joist_events_handled_total{disposition="a-disposition",service="a-service",type="a-type"} 1`; !strings.Contains(w.Body.String(), want+"\n") {
 		t.Errorf("no line %s", want)
 	}
 	if !strings.Contains(w.Body.String(), "go_goroutines ") {

@@ -51,7 +51,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 			sent[cluster] = pods
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"handled prod": 1, "handled staging": 1, "trouble prod": 1, "trouble staging": 1}, lines); diff != "" {
+	if diff := cmp.Diff(map[string]int{"handled prod": 1, "handled staging": 1, "background error prod": 1, "background error staging": 1}, lines); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]float64{"prod": 3, "staging": 5}, sent); diff != "" {
@@ -67,8 +67,8 @@ func TestEachClusterHasAVoice(t *testing.T) {
 	}
 	want := []string{
 		`joist_batch_pods{cluster="prod"} 3`, `joist_batch_pods{cluster="staging"} 5`,
-		`joist_events_handled_total{cluster="prod",service="planner",type="pods.unschedulable.v1",verdict="delete"} 1`,
-		`joist_events_handled_total{cluster="staging",service="planner",type="pods.unschedulable.v1",verdict="delete"} 1`,
+		`joist_events_handled_total{cluster="prod",disposition="delete",service="planner",type="pods.unschedulable.v1"} 1`,
+		`joist_events_handled_total{cluster="staging",disposition="delete",service="planner",type="pods.unschedulable.v1"} 1`,
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(scraped))); diff != "" || !strings.Contains(answer.Body.String(), "go_goroutines") {
 		t.Error(diff)

@@ -50,11 +50,11 @@ func (p fastLogger) writeLine(l *host.LogLine, level slog.Level) bool {
 	w.writeString(`,"correlation":`, l.LogFields.Correlation)
 	w.writeInt(`,"receive_count":`, int64(l.Message.Receives))
 	w.writeInt(`,"age_ms":`, l.Age().Milliseconds())
-	w.writeString(`,"verdict":`, string(l.Disposition.Action))
+	w.writeString(`,"disposition":`, string(l.Disposition.Action))
 	w.writeString(`,"kind":`, string(l.Disposition.Kind))
-	w.writeInt(`,"took_ms":`, l.Duration.Milliseconds())
+	w.writeInt(`,"duration_ms":`, l.Duration.Milliseconds())
 	if l.Disposition.RetryAfter > 0 {
-		w.writeInt(`,"again_ms":`, l.Disposition.RetryAfter.Milliseconds())
+		w.writeInt(`,"retry_after_ms":`, l.Disposition.RetryAfter.Milliseconds())
 	}
 	if l.LogFields.Skew > 0 {
 		w.writeInt(`,"skew_ms":`, l.LogFields.Skew.Milliseconds())
@@ -64,7 +64,7 @@ func (p fastLogger) writeLine(l *host.LogLine, level slog.Level) bool {
 		w.writeString(`,"error":`, l.Disposition.Reason)
 	}
 	if l.DispositionErr != nil {
-		w.writeString(`,"undone":`, l.DispositionErr.Error())
+		w.writeString(`,"disposition_error":`, l.DispositionErr.Error())
 	}
 	if w.needsSlog {
 		return false

@@ -49,7 +49,7 @@ func TestPlainIsWhatSlogWrites(t *testing.T) {
 			Start:    rapid.SampledFrom([]time.Time{{}, noon, noon.In(time.FixedZone("east", 3600)), time.Now(), noon.AddDate(9000, 0, 0)}).Draw(t, "began"),
 			Duration: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "took")),
 		}
-		if rapid.Bool().Draw(t, "undone") {
+		if rapid.Bool().Draw(t, "disposition_error") {
 			l.DispositionErr = errors.New(anyText(t, "err", odd))
 		}
 		quick.Reset()

@@ -16,8 +16,8 @@ import (
 // event is an increase. This covers only a service's own counters, and sends nothing to CloudWatch.
 func TestCountersBeginAtNothing(t *testing.T) {
 	for service, want := range map[string][]string{
-		"lifecycle": {`joist_sweeps_stopped_total`, `joist_dead_letters_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
-		"launcher":  {`joist_launches_stopped_total{kind="denied"}`, `joist_foreign_spared_total{thing="instance"}`, `joist_verdicts_failed_total{service="launcher",verdict="hide"}`},
+		"lifecycle": {`joist_garbage_collections_stopped_total`, `joist_dead_letters_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
+		"launcher":  {`joist_launches_paused_total{kind="denied"}`, `joist_foreign_requests_refused_total{resource="instance"}`, `joist_dispositions_failed_total{disposition="retry",service="launcher"}`},
 	} {
 		var out bytes.Buffer
 		one, err := New(t.Context(), Options{Service: service, Cluster: "prod", Out: &out, CloudWatch: ToLog})
@@ -40,7 +40,7 @@ func TestCountersBeginAtNothing(t *testing.T) {
 					t.Errorf("%s of %s: no series %s at 0", service, name, series)
 				}
 			}
-			if strings.Contains(text, "joist_instances_ended_total") != (service == "launcher") {
+			if strings.Contains(text, "joist_instances_terminated_total") != (service == "launcher") {
 				t.Errorf("%s of %s: counters that are another's, or not its own", service, name)
 			}
 			told.Flush(t.Context())

@@ -31,11 +31,11 @@ func (t *Telemetry) LogMessage(l host.LogLine) {
 		slog.String("event.type", l.LogFields.Type), slog.String("event.id", l.LogFields.ID), slog.String("subject", l.LogFields.Subject),
 		slog.String("cluster", l.LogFields.Cluster), slog.String("correlation", l.LogFields.Correlation),
 		slog.Int("receive_count", l.Message.Receives), slog.Int64("age_ms", l.Age().Milliseconds()),
-		slog.String("verdict", string(l.Disposition.Action)), slog.String("kind", string(l.Disposition.Kind)),
-		slog.Int64("took_ms", l.Duration.Milliseconds()),
+		slog.String("disposition", string(l.Disposition.Action)), slog.String("kind", string(l.Disposition.Kind)),
+		slog.Int64("duration_ms", l.Duration.Milliseconds()),
 	)
 	if l.Disposition.RetryAfter > 0 {
-		record.AddAttrs(slog.Int64("again_ms", l.Disposition.RetryAfter.Milliseconds()))
+		record.AddAttrs(slog.Int64("retry_after_ms", l.Disposition.RetryAfter.Milliseconds()))
 	}
 	if l.LogFields.Skew > 0 {
 		record.AddAttrs(slog.Int64("skew_ms", l.LogFields.Skew.Milliseconds()))
@@ -45,7 +45,7 @@ func (t *Telemetry) LogMessage(l host.LogLine) {
 		record.AddAttrs(slog.String("error", l.Disposition.Reason))
 	}
 	if l.DispositionErr != nil {
-		record.AddAttrs(slog.String("undone", l.DispositionErr.Error()))
+		record.AddAttrs(slog.String("disposition_error", l.DispositionErr.Error()))
 	}
 	_ = t.Log.Handler().Handle(ctx, record)
 }
@@ -76,8 +76,8 @@ func logLevel(l *host.LogLine) slog.Level {
 }
 
 func (t *Telemetry) countMessage(l *host.LogLine) {
-	service, typ, verdict, kind := l.Service, l.LogFields.Type, string(l.Disposition.Action), string(l.Disposition.Kind)
-	to := t.meters.messageSinksFor(messageLabels{service, typ, verdict, kind})
+	service, typ, disposition, kind := l.Service, l.LogFields.Type, string(l.Disposition.Action), string(l.Disposition.Kind)
+	to := t.meters.messageSinksFor(messageLabels{service, typ, disposition, kind})
 	to.count(1)
 	to.took(l.Duration.Seconds())
 	if !l.Message.Sent.IsZero() {
@@ -91,7 +91,7 @@ func (t *Telemetry) countMessage(l *host.LogLine) {
 	}
 	switch {
 	case l.DispositionErr != nil:
-		t.meters.recordValue(metric.DispositionFailures, 1, service, verdict)
+		t.meters.recordValue(metric.DispositionFailures, 1, service, disposition)
 	case l.Disposition.Action == host.MoveToDLQ:
 		t.meters.recordValue(metric.DeadLetters, 1, service, kind)
 	}

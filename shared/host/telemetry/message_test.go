@@ -58,8 +58,8 @@ func TestLine(t *testing.T) {
 	want := map[string]any{
 		"time": "2026-11-20T12:00:01.75Z", "level": "ERROR", "msg": "handled", "service": "planner",
 		"event.type": "pods.unschedulable.v1", "event.id": "3f", "subject": "batch/7", "cluster": "prod", "correlation": "3e",
-		"receive_count": 3., "age_ms": 1500., "verdict": "hide", "kind": "throttled", "took_ms": 250., "again_ms": 3000., "skew_ms": 120000.,
-		"claims": 2., "error": "calling EC2: slow down", "undone": "no route",
+		"receive_count": 3., "age_ms": 1500., "disposition": "retry", "kind": "throttled", "duration_ms": 250., "retry_after_ms": 3000., "skew_ms": 120000.,
+		"claims": 2., "error": "calling EC2: slow down", "disposition_error": "no route",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -77,7 +77,7 @@ func TestLevels(t *testing.T) {
 		{"done", line(host.Delete, ""), slog.LevelInfo}, {"stale", line(host.Delete, fault.Stale), slog.LevelInfo},
 		{"retried", line(host.RetryLater, fault.Retry), slog.LevelWarn}, {"skewed", skewed, slog.LevelWarn},
 		{"a bug", line(host.LeaveHidden, fault.Bug), slog.LevelError}, {"parked", line(host.MoveToDLQ, fault.Poison), slog.LevelError},
-		{"undone", undone, slog.LevelError},
+		{"disposition_error", undone, slog.LevelError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, floor := range []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
@@ -108,19 +108,19 @@ func TestCounts(t *testing.T) {
 	w := httptest.NewRecorder()
 	told.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
-		`joist_events_handled_total{service="planner",type="pods.unschedulable.v1",verdict="delete"} 3`,
-		`joist_events_handled_total{service="planner",type="pods.unschedulable.v1",verdict="park"} 1`,
-		`joist_events_handled_total{service="planner",type="none",verdict="park"} 1`,
+		`joist_events_handled_total{disposition="delete",service="planner",type="pods.unschedulable.v1"} 3`,
+		`joist_events_handled_total{disposition="dlq",service="planner",type="pods.unschedulable.v1"} 1`,
+		`joist_events_handled_total{disposition="dlq",service="planner",type="none"} 1`,
 		`joist_events_refused_total{kind="stale",service="planner"} 1`,
 		`joist_events_refused_total{kind="poison",service="planner"} 2`,
 		`joist_dead_letters_total{kind="poison",service="planner"} 1`,
-		`joist_verdicts_failed_total{service="planner",verdict="park"} 1`,
+		`joist_dispositions_failed_total{disposition="dlq",service="planner"} 1`,
 		`joist_event_age_seconds_sum{service="planner",type="pods.unschedulable.v1"} 6`,
 		`joist_event_handling_seconds_count{service="planner",type="pods.unschedulable.v1"} 4`,
-		`joist_step_seconds_count{result="denied",service="planner"} 1`,
-		`joist_step_seconds_count{result="retry",service="planner"} 1`,
-		`joist_step_seconds_count{result="ok",service="planner"} 1`,
-		`joist_looks_failed_total{service="planner"} 2`,
+		`joist_reconcile_seconds_count{result="denied",service="planner"} 1`,
+		`joist_reconcile_seconds_count{result="retry",service="planner"} 1`,
+		`joist_reconcile_seconds_count{result="ok",service="planner"} 1`,
+		`joist_reconciles_failed_total{service="planner"} 2`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("no line %s in\n%s", want, grep(w.Body.String(), want[:20]))

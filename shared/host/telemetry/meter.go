@@ -199,7 +199,7 @@ func cloudWatchUnit(unit string) string {
 }
 
 // messageLabels are the labels of the metrics of every message.
-type messageLabels struct{ service, typ, verdict, kind string }
+type messageLabels struct{ service, typ, disposition, kind string }
 
 // messageSinks are the sinks of the metrics of every message. refused is nil if there was no error.
 type messageSinks struct{ count, took, age, refused sink }
@@ -219,7 +219,7 @@ func (m meters) messageSinksFor(h messageLabels) *messageSinks {
 		return known
 	}
 	made := &messageSinks{
-		count: m.sinkFor(metric.MessagesHandled, []string{h.service, h.typ, h.verdict}),
+		count: m.sinkFor(metric.MessagesHandled, []string{h.service, h.typ, h.disposition}),
 		took:  m.sinkFor(metric.HandlingTime, []string{h.service, h.typ}), age: m.sinkFor(metric.QueueAge, []string{h.service, h.typ}),
 	}
 	if h.kind != "" {

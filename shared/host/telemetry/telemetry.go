@@ -117,10 +117,10 @@ func (t *Telemetry) Close() error {
 
 // ErrorLog returns a rate-limited log of failures that concern no message. Failures that a
 // retry may resolve have level WARN, as they have for messages; if they last, an alarm on
-// joist_looks_failed_total or on missing metrics reports them.
+// joist_reconciles_failed_total or on missing metrics reports them.
 func (t *Telemetry) ErrorLog() *host.RateLimitedLog {
 	return &host.RateLimitedLog{Write: func(err error, times int) {
-		t.Log.LogAttrs(context.Background(), failureLevel(err), "trouble", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
+		t.Log.LogAttrs(context.Background(), failureLevel(err), "background error", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
 			slog.String("kind", string(fault.KindOf(err))), slog.Int("times", times))
 	}}
 }

@@ -16,9 +16,9 @@ type Picture struct {
 
 // demoLabels are the values that labels have in the pictures.
 var demoLabels = map[string]string{
-	"service": "planner", "unknown": "receipt", "verdict": "delete", "kind": "stale", "capacity_type": "spot", "code": "other", "nodepool": "default", "reason": "underutilized",
+	"service": "planner", "unknown": "receipt", "disposition": "delete", "kind": "stale", "capacity_type": "spot", "code": "other", "nodepool": "default", "reason": "underutilized",
 	"message_type": "spot_interrupted", "type": "inventory.wanted.v1", "decision": "replace", "consolidation_type": "multi", "bucket": "RunInstances",
-	"result": "ok", "resource_type": "cpu", "thing": "instance", "quantile": "0.99", "policy": "WhenEmptyOrUnderutilized", "controller": "provisioner",
+	"result": "ok", "resource_type": "cpu", "resource": "instance", "quantile": "0.99", "policy": "WhenEmptyOrUnderutilized", "controller": "provisioner",
 }
 
 var (

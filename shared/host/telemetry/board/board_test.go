@@ -178,15 +178,15 @@ func TestRunbooksQuoteTheLogs(t *testing.T) {
 	for _, quoted := range []struct {
 		page, text, in string
 	}{
-		{"sweep-stopped", "collecting garbage", services + "lifecycle"},
-		{"sweep-stopped", "terminating instances because of a message", services + "lifecycle"},
-		{"sweep-stopped", "while its node is ready", services + "lifecycle"},
-		{"sweep-stopped", "releasing nodes without a NodeClaim", services + "lifecycle"},
+		{"garbage-collection-stopped", "collecting garbage", services + "lifecycle"},
+		{"garbage-collection-stopped", "terminating instances because of a message", services + "lifecycle"},
+		{"garbage-collection-stopped", "while its node is ready", services + "lifecycle"},
+		{"garbage-collection-stopped", "releasing nodes without a NodeClaim", services + "lifecycle"},
 		{"watcher-silent", "waiting for the watches", services + "watcher"},
 		{"watcher-silent", "no catalogue is published yet", services + "watcher"},
-		{"looks-failing", "trouble", host},
-		{"verdicts-failed", "undone", host},
-		{"clocks-differ", "skew_ms", host},
+		{"reconciles-failing", "background error", host},
+		{"dispositions-failed", "disposition_error", host},
+		{"clock-skew", "skew_ms", host},
 	} {
 		page, err := os.ReadFile(deploy + "docs/runbooks/" + quoted.page + ".md")
 		if err != nil {
@@ -335,8 +335,8 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 
 // A service without a leader has no series, so its alarm must not need one.
 func TestNobodyLooksIsAnAlarm(t *testing.T) {
-	at := slices.IndexFunc(board.Alerts, func(w board.Alert) bool { return w.Name == "looks-failing" })
-	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Alert != "looks-failing" })
+	at := slices.IndexFunc(board.Alerts, func(w board.Alert) bool { return w.Name == "reconciles-failing" })
+	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Alert != "reconciles-failing" })
 	if at < 0 || len(alarms) != len(topology.ClusterServices) {
 		t.Fatalf("watch %d, %d alarms", at, len(alarms))
 	}

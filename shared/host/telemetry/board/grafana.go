@@ -18,7 +18,7 @@ type Dashboard struct {
 
 // Dashboards lists Grafana's dashboards.
 var Dashboards = []Dashboard{
-	{"joist-story", "Joist: pods, interruptions, disruption and cost", []string{"From pods to nodes", "From interruption to termination", "Disruption", "Cost"}},
+	{"joist-overview", "Joist: pods, interruptions, disruption and cost", []string{"From pods to nodes", "From interruption to termination", "Disruption", "Cost"}},
 	{"joist-health", "Joist: health", []string{"Health"}},
 }
 

@@ -64,7 +64,7 @@ var Rows = []Row{
 			{Title: "Queue depth", Help: "Messages that are visible in each queue.", aws: waiting},
 			{Title: "Dead-letter messages", Help: "Normally zero. `joist dead list` shows the reason of each.", aws: dead},
 			{Title: "Errors by kind", Help: "foreign and stale are normal. bug, denied and poison need action."},
-			{Title: "Message outcomes", Help: "delete: processed. hide: retried later. park: moved to the dead-letter queue. keep: not processed, delivered again by SQS."},
+			{Title: "Message outcomes", Help: "delete: processed. retry: retried later. dlq: moved to the DLQ. keep: not processed, delivered again by SQS."},
 			{Title: "Throttling", Help: "Time that EC2 calls waited in the rate limiter, and throttled Lambda invocations.", aws: throttled},
 			{Title: "Function errors", Help: "Lambda invocations that failed or timed out.", aws: failing},
 			{Title: "Queue latency", Help: "Age of messages when their processing began."},

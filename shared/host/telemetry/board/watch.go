@@ -13,7 +13,7 @@ import (
 var Alerts = []Alert{
 	{
 		Name: "dead-letters", IsPage: true, FirstStep: "joist dead list --cluster NAME",
-		Meaning:    "A message could not be processed and was moved to a dead-letter queue.",
+		Meaning:    "A message could not be processed and was moved to a DLQ.",
 		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
 		cloudWatch: alarmPerQueue(deadLetterAlarm),
 	},
@@ -25,7 +25,7 @@ var Alerts = []Alert{
 		cloudWatch: alarmPerQueue(messageAgeAlarm),
 	},
 	{
-		Name: "notice-overdue", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Name: "drain-overdue", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "AWS terminated an instance at the announced time, and its node was not fully drained.",
 		Expr:       "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
 		cloudWatch: anyCountAlarm(metric.DrainsOverdue), inside: true,
@@ -37,9 +37,9 @@ var Alerts = []Alert{
 		cloudWatch: errorKindAlarm("bug", 0),
 	},
 	{
-		Name: "sweep-stopped", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Name: "garbage-collection-stopped", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "Lifecycle refused to remove more than three nodes and more than a tenth of the cluster at once.",
-		Expr:       "sum(increase(joist_sweeps_stopped_total[10m])) > 0",
+		Expr:       "sum(increase(joist_garbage_collections_stopped_total[10m])) > 0",
 		cloudWatch: anyCountAlarm(metric.GarbageCollectionStopped), inside: true,
 	},
 	{
@@ -62,27 +62,27 @@ var Alerts = []Alert{
 		cloudWatch: errorKindAlarm("poison", 5),
 	},
 	{
-		Name: "launch-shortage", FirstStep: "joist doctor --cluster NAME",
+		Name: "launch-failures", FirstStep: "joist doctor --cluster NAME",
 		Meaning: "EC2 refused more than half of the launches of the last 15 minutes.",
 		Expr: `sum(increase(joist_launch_refusals_total[15m])) > 4 and` +
 			` sum(increase(joist_launch_refusals_total[15m])) > (sum(increase(joist_instances_launched_total[15m])) or vector(0))`,
 		cloudWatch: launchErrorAlarm,
 	},
 	{
-		Name: "launches-stopped", IsPage: true, FirstStep: "joist queues --cluster NAME",
+		Name: "launches-paused", IsPage: true, FirstStep: "joist queues --cluster NAME",
 		Meaning:    "Launches paused: the requested instances exceed the safety limit of the launcher.",
-		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
-		cloudWatch: anyCountAlarm(metric.LaunchesStopped),
+		Expr:       "sum(increase(joist_launches_paused_total[10m])) > 0",
+		cloudWatch: anyCountAlarm(metric.LaunchesPaused),
 	},
 	{
-		Name: "foreign-touched", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Name: "foreign-requests", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning: "A request was refused: it would change an AWS resource that does not belong to the cluster, or it invoked a function with records that are not in the queue of that function.",
-		Expr: "(sum(increase(joist_foreign_spared_total[10m])) or vector(0)) +" +
+		Expr: "(sum(increase(joist_foreign_requests_refused_total[10m])) or vector(0)) +" +
 			" (sum(increase(joist_records_refused_total[10m])) or vector(0)) > 0",
 		cloudWatch: eitherCountAlarm(metric.ForeignRequestsRefused, metric.RecordsRefused),
 	},
 	{
-		Name: "looks-failing", IsPage: true, FirstStep: "joist doctor --cluster NAME",
+		Name: "reconciles-failing", IsPage: true, FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The watcher or lifecycle cannot reconcile the cluster, or it has no leader.",
 		Expr:       withoutReconciles() + " or " + reconcileRate("!=") + " > " + reconcileRate("="),
 		For:        5 * time.Minute,
@@ -94,13 +94,13 @@ var Alerts = []Alert{
 		cloudWatch: functionAlarms,
 	},
 	{
-		Name: "verdicts-failed", FirstStep: "joist doctor --cluster NAME",
-		Meaning:    "Processed messages could not be deleted, delayed or moved to the dead-letter queue, and are delivered again.",
-		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
+		Name: "dispositions-failed", FirstStep: "joist doctor --cluster NAME",
+		Meaning:    "Processed messages could not be deleted, delayed or moved to the DLQ, and are delivered again.",
+		Expr:       "sum by (service) (increase(joist_dispositions_failed_total[15m])) > 10",
 		cloudWatch: sustainedCountAlarm(metric.DispositionFailures, 10),
 	},
 	{
-		Name: "clocks-differ", FirstStep: "joist doctor --cluster NAME",
+		Name: "clock-skew", FirstStep: "joist doctor --cluster NAME",
 		Meaning:    "The clock of a sender is more than a minute ahead of SQS, and the deadlines in its messages are wrong by as much.",
 		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
 		For:        15 * time.Minute,
@@ -245,7 +245,7 @@ func watcherSilentAlarm(p topology.Plan) []Alarm {
 
 // reconcileRate returns the rate of reconciles of each service that succeed (=) or fail (!=).
 func reconcileRate(well string) string {
-	return `sum by (service) (rate(joist_step_seconds_count{result` + well + `"ok"}[5m]))`
+	return `sum by (service) (rate(joist_reconcile_seconds_count{result` + well + `"ok"}[5m]))`
 }
 
 // withoutReconciles selects the services without a successful reconcile. A service without a leader
