@@ -72,7 +72,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 		return fault.F("reading the snapshot", fault.Stale, "the snapshot was taken %s ago; the limit is %s", age, maxSnapshotAge)
 	}
 	if s.LastIdle.isUnchanged(body) {
-		host.AddLogFields(ctx, "rest", true)
+		host.AddLogFields(ctx, "unchanged", true)
 		return nil
 	}
 	snapshot, cat, err := s.readSnapshot(ctx, body)

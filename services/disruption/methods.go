@@ -21,12 +21,12 @@ const (
 	RuleBuffer = "capacity-buffer"
 	// RuleReceives: it will receive pods from nodes being removed.
 	RuleReceives = "receives-pods"
-	// RuleTurn: nodes that save more are removed first.
-	RuleTurn = "waits-its-turn"
+	// RuleLowerPriority: nodes that save more are removed first.
+	RuleLowerPriority = "lower-priority"
 	// RuleOverturned: its earlier proposal is no longer valid and has to be dropped first.
 	RuleOverturned = "proposal-overturned"
-	// RuleInUse: it has pods.
-	RuleInUse = "in-use"
+	// RuleNotEmpty: it has pods.
+	RuleNotEmpty = "not-empty"
 	// RuleNotDrifted: it has not drifted.
 	RuleNotDrifted = "not-drifted"
 	// RuleNoReplacement: its static NodePool has no instance type that can replace it now.
@@ -75,7 +75,7 @@ func (p *evaluation) checkEmpty(c *candidate.Candidate) candidate.Objection {
 	}
 	switch {
 	case !c.IsEmpty():
-		return candidate.Objection{Rule: RuleInUse, Detail: fmt.Sprintf("it has %d pods", c.Pods)}
+		return candidate.Objection{Rule: RuleNotEmpty, Detail: fmt.Sprintf("it has %d pods", c.Pods)}
 	case p.buffers[c.Node.Name]:
 		return candidate.Objection{Rule: RuleBuffer, Detail: "a CapacityBuffer uses its free capacity"}
 	}

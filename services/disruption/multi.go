@@ -48,7 +48,7 @@ func (p *evaluation) findSets() {
 		p.addCommand(best)
 	}
 	for _, c := range p.availableCandidates(MultiNode) {
-		p.objections[c.Index] = candidate.Objection{Rule: RuleTurn, Detail: "nodes that save more are removed first"}
+		p.objections[c.Index] = candidate.Objection{Rule: RuleLowerPriority, Detail: "nodes that save more are removed first"}
 	}
 }
 

@@ -54,7 +54,7 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			i := slices.IndexFunc(found.Kept, func(k Kept) bool { return k.Node == "a" })
-			if waits := i >= 0 && found.Kept[i].Rule == RuleTurn; waits != (tt.want == "") {
+			if waits := i >= 0 && found.Kept[i].Rule == RuleLowerPriority; waits != (tt.want == "") {
 				t.Errorf("kept: %+v", found.Kept)
 			}
 		})

@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// RuleWouldNotLand keeps a node if kube-scheduler would bind its pods to other nodes than the
+// RuleSchedulerPlacement keeps a node if kube-scheduler would bind its pods to other nodes than the
 // plan does, and leave some of them unschedulable.
-const RuleWouldNotLand = "would-not-land"
+const RuleSchedulerPlacement = "scheduler-placement"
 
 // checkPlacement objects to an attempt if kube-scheduler would leave some of its pods
 // unschedulable. A node would be launched for these pods, and a later evaluation would remove it.
@@ -33,7 +33,7 @@ func (p *evaluation) checkPlacement(a *attempt) {
 	if len(stranded) == 0 {
 		return
 	}
-	a.objection = candidate.Objection{Rule: RuleWouldNotLand, Detail: fmt.Sprintf("%d of %d pods would not fit where kube-scheduler places the others", len(stranded), a.PodsMoved)}
+	a.objection = candidate.Objection{Rule: RuleSchedulerPlacement, Detail: fmt.Sprintf("%d of %d pods would not fit where kube-scheduler places the others", len(stranded), a.PodsMoved)}
 	a.retryWithout = nodesOfPods(a.nodes, stranded)
 }
 

@@ -36,7 +36,7 @@ func tight(second string) planning.Snapshot {
 
 func TestUnplaceableNodesAreKept(t *testing.T) {
 	for _, tt := range []struct{ name, second, want, kept string }{
-		{"the large pod uses the capacity of two small ones", "1900m", "", "full would-not-land"},
+		{"the large pod uses the capacity of two small ones", "1900m", "", "full scheduler-placement"},
 		{"all pods fit in any order", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestProposalIsSimulatedAgain(t *testing.T) {
 	if found := again("1400m"); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
 		t.Errorf("nothing changed, but it is no longer proposed: %+v", found)
 	}
-	if found := again("1900m"); len(found.Commands) > 0 || found.Kept[0].Rule != RuleWouldNotLand {
+	if found := again("1900m"); len(found.Commands) > 0 || found.Kept[0].Rule != RuleSchedulerPlacement {
 		t.Errorf("the pods no longer fit, but got %+v", found)
 	}
 }

@@ -103,8 +103,8 @@ func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreport
 // Event for nodes that consolidation does not consider yet, or that are being removed.
 func hasEvent(rule string) bool {
 	switch rule {
-	case candidate.RuleConfirmed, candidate.RuleStatic, candidate.RuleNotQuiet,
-		RuleReceives, RuleTurn, RuleOverturned, RuleInUse, RuleNotDrifted, RuleNotExpiring, "":
+	case candidate.RuleConfirmed, candidate.RuleStatic, candidate.RuleConsolidateAfter,
+		RuleReceives, RuleLowerPriority, RuleOverturned, RuleNotEmpty, RuleNotDrifted, RuleNotExpiring, "":
 		return false
 	}
 	return true

@@ -89,7 +89,7 @@ func TestForgedReportsOnlyCauseEvents(t *testing.T) {
 	before, events := state(), len(s.Events())
 	for i := range 100 {
 		var forged []event.Kept
-		for _, rule := range []string{"going", "no-pool", "balanced", "budget", "confirmed", "moon"} {
+		for _, rule := range []string{"deleting", "no-pool", "balanced", "budget", "proposal-confirmed", "moon"} {
 			forged = append(forged, event.Kept{Rule: rule, Subject: "Drifted", Detail: fmt.Sprint("forged ", i), Claims: []string{"old-0", "old-1", "old-2"}})
 		}
 		s.handleMessage(s.deliverKept(forged...), "")

@@ -45,10 +45,10 @@ func TestCandidateObjections(t *testing.T) {
 		graceful, used, ofDrifted string
 	}{
 		{"nothing", func(*node, *pool) {}, "", "", ""},
-		{"going", func(n *node, _ *pool) { n.MarkedForDeletion = true }, "going", "going", "going"},
+		{"going", func(n *node, _ *pool) { n.MarkedForDeletion = true }, "deleting", "deleting", "deleting"},
 		{"already confirmed, and other objections", func(n *node, _ *pool) {
 			n.MarkedForDeletion, n.Proposal = true, &planning.Proposal{ID: "p", ConfirmedAt: ago(1)}
-		}, "confirmed", "confirmed", "confirmed"},
+		}, "proposal-confirmed", "proposal-confirmed", "proposal-confirmed"},
 		{"proposed but not confirmed", func(n *node, _ *pool) { n.Proposal = &planning.Proposal{ID: "p"} }, "", "", ""},
 		{"not initialized", func(n *node, _ *pool) { n.Initialized = false }, "not-initialized", "not-initialized", "not-initialized"},
 		{"unknown pool", func(n *node, _ *pool) { n.NodePool = "gone" }, "no-pool", "no-pool", "no-pool"},
@@ -73,14 +73,14 @@ func TestCandidateObjections(t *testing.T) {
 		}, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
 		{"drift of a node with a termination grace period", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.HasTerminationGracePeriod = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
 		{"do-not-disrupt on a node with a termination grace period", func(n *node, _ *pool) { n.DoNotDisrupt, n.HasTerminationGracePeriod = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
-		{"static pool", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static", "static", ""},
-		{"never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "never", "never", ""},
-		{"pod event less than consolidateAfter ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "not-quiet", "not-quiet", ""},
+		{"static pool", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static-nodepool", "static-nodepool", ""},
+		{"never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "consolidation-disabled", "consolidation-disabled", ""},
+		{"pod event less than consolidateAfter ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "consolidate-after", "consolidate-after", ""},
 		{"pod event consolidateAfter ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute) }, "", "", ""},
-		{"pod event in the future", func(n *node, _ *pool) { n.LastPodEvent = ago(-time.Hour) }, "not-quiet", "not-quiet", ""},
-		{"initialized just now", func(n *node, _ *pool) { n.InitializedAt = ago(0) }, "not-quiet", "not-quiet", ""},
-		{"unknown times", func(n *node, _ *pool) { n.InitializedAt = time.Time{} }, "not-quiet", "not-quiet", ""},
-		{"WhenEmpty", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty }, "", "policy", ""},
+		{"pod event in the future", func(n *node, _ *pool) { n.LastPodEvent = ago(-time.Hour) }, "consolidate-after", "consolidate-after", ""},
+		{"initialized just now", func(n *node, _ *pool) { n.InitializedAt = ago(0) }, "consolidate-after", "consolidate-after", ""},
+		{"unknown times", func(n *node, _ *pool) { n.InitializedAt = time.Time{} }, "consolidate-after", "consolidate-after", ""},
+		{"WhenEmpty", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty }, "", "consolidation-policy", ""},
 		{"Balanced", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyBalanced }, "", "", ""},
 		{"unknown price", func(n *node, _ *pool) { n.Labels["topology.kubernetes.io/zone"] = "mars-1a" }, "", "price-unknown", ""},
 	} {

@@ -16,10 +16,10 @@ const (
 	RuleNoPool = "no-pool"
 	// RuleNotInitialized: it is not initialized.
 	RuleNotInitialized = "not-initialized"
-	// RuleGoing: it is being removed.
-	RuleGoing = "going"
+	// RuleDeleting: it is being removed.
+	RuleDeleting = "deleting"
 	// RuleConfirmed: its proposal is confirmed.
-	RuleConfirmed = "confirmed"
+	RuleConfirmed = "proposal-confirmed"
 	// RuleNominated: pods are expected on it.
 	RuleNominated = "nominated"
 	// RuleDoNotDisrupt: the node has the annotation karpenter.sh/do-not-disrupt.
@@ -29,13 +29,13 @@ const (
 	// RulePodBudget: a PodDisruptionBudget does not allow the eviction of a pod.
 	RulePodBudget = "pod-disruption-budget"
 	// RuleStatic: its NodePool is static.
-	RuleStatic = "static"
-	// RuleNever: its NodePool has consolidateAfter Never.
-	RuleNever = "never"
-	// RuleNotQuiet: a pod was added or removed within consolidateAfter.
-	RuleNotQuiet = "not-quiet"
+	RuleStatic = "static-nodepool"
+	// RuleConsolidationDisabled: its NodePool has consolidateAfter Never.
+	RuleConsolidationDisabled = "consolidation-disabled"
+	// RuleConsolidateAfter: a pod was added or removed within consolidateAfter.
+	RuleConsolidateAfter = "consolidate-after"
 	// RulePolicy: its NodePool consolidates only empty nodes.
-	RulePolicy = "policy"
+	RulePolicy = "consolidation-policy"
 	// RulePrice: its price is not known.
 	RulePrice = "price-unknown"
 )
@@ -49,7 +49,7 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 	case n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero():
 		return Objection{Rule: RuleConfirmed, Detail: "its removal is confirmed"}
 	case n.MarkedForDeletion:
-		return Objection{Rule: RuleGoing, Detail: "it is being removed"}
+		return Objection{Rule: RuleDeleting, Detail: "it is being removed"}
 	case !n.Initialized:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not initialized"}
 	case n.DoNotDisrupt:
@@ -114,11 +114,11 @@ func (c *Candidate) CheckConsolidatable(now time.Time) Objection {
 	case c.Pool.IsStatic():
 		return Objection{Rule: RuleStatic, Detail: "its NodePool is static"}
 	case after.IsNever():
-		return Objection{Rule: RuleNever, Detail: "its NodePool never consolidates"}
+		return Objection{Rule: RuleConsolidationDisabled, Detail: "its NodePool never consolidates"}
 	case c.IdleSince().IsZero():
-		return Objection{Rule: RuleNotQuiet, Detail: "the time of its last pod event is not known"}
+		return Objection{Rule: RuleConsolidateAfter, Detail: "the time of its last pod event is not known"}
 	case !after.HasElapsed(c.IdleSince(), now):
-		return Objection{Rule: RuleNotQuiet, Detail: "a pod came or went less than " + after.String() + " ago"}
+		return Objection{Rule: RuleConsolidateAfter, Detail: "a pod came or went less than " + after.String() + " ago"}
 	}
 	return c.PodObjection
 }

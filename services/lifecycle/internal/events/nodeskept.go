@@ -128,7 +128,7 @@ var blockedTexts = map[string]func(Kept) string{
 		}
 		return "Node isn't initialized"
 	},
-	"going":                 fixedText("Node is deleting or marked for deletion"),
+	"deleting":              fixedText("Node is deleting or marked for deletion"),
 	"nominated":             fixedText("Node is nominated for a pending pod"),
 	"do-not-disrupt":        fixedText(fmt.Sprintf("Disruption is blocked through the %q annotation", karpenter.DoNotDisruptAnnotationKey)),
 	"pod-do-not-disrupt":    textWithSubject(fmt.Sprintf("Pod has %q annotation", karpenter.DoNotDisruptAnnotationKey), " (Pod=%s)"),
@@ -140,9 +140,9 @@ var blockedTexts = map[string]func(Kept) string{
 
 // unconsolidatableTexts are the texts of the rules that block consolidation.
 var unconsolidatableTexts = map[string]func(Kept) string{
-	unplaceable: textWithDetail("Not all pods would schedule"),
-	"never":     func(k Kept) string { return fmt.Sprintf("NodePool %q has consolidation disabled", k.poolName()) },
-	"policy": func(k Kept) string {
+	unplaceable:              textWithDetail("Not all pods would schedule"),
+	"consolidation-disabled": func(k Kept) string { return fmt.Sprintf("NodePool %q has consolidation disabled", k.poolName()) },
+	"consolidation-policy": func(k Kept) string {
 		return fmt.Sprintf("NodePool %q has consolidation policy WhenEmpty, but node is not empty", k.poolName())
 	},
 	"capacity-buffer": func(k Kept) string { return fmt.Sprintf("Node %q has buffer pods", k.Claim.Status.NodeName) },
@@ -159,13 +159,13 @@ var unconsolidatableTexts = map[string]func(Kept) string{
 		}
 		return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
 	},
-	"would-not-land":     textWithDetail("Not all pods would schedule where kube-scheduler places them"),
-	"balanced":           textWithDetail("Consolidation saves too little for the pods that it moves"),
-	"min-saving":         textWithDetail("Consolidation saves less than the NodePool requires"),
-	"payback":            textWithDetail("Consolidation pays back later than the NodePool requires"),
-	"cool-down":          textWithDetail("Cool-down of the NodePool has not passed"),
-	"evictions-per-hour": textWithDetail("Consolidation would move more pods within an hour than the NodePool allows"),
-	"policy-unreadable":  textWithDetail("Annotation of the NodePool cannot be read"),
+	"scheduler-placement": textWithDetail("Not all pods would schedule where kube-scheduler places them"),
+	"balanced":            textWithDetail("Consolidation saves too little for the pods that it moves"),
+	"min-saving":          textWithDetail("Consolidation saves less than the NodePool requires"),
+	"payback":             textWithDetail("Consolidation pays back later than the NodePool requires"),
+	"cool-down":           textWithDetail("Cool-down of the NodePool has not passed"),
+	"evictions-per-hour":  textWithDetail("Consolidation would move more pods within an hour than the NodePool allows"),
+	"policy-unreadable":   textWithDetail("Annotation of the NodePool cannot be read"),
 }
 
 func fixedText(text string) func(Kept) string { return func(Kept) string { return text } }

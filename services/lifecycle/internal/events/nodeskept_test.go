@@ -45,7 +45,7 @@ func TestKeptNodeTexts(t *testing.T) {
 	}{
 		{name: "unknown pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
 		{name: "not initialized", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized"},
-		{name: "going", rule: "going", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
+		{name: "going", rule: "deleting", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
 		{name: "nominated", rule: "nominated", want: "DisruptionBlocked: Node is nominated for a pending pod"},
 		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "pod's annotation", rule: "pod-do-not-disrupt", subject: "shop/web-0", want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/web-0)`},
@@ -54,8 +54,8 @@ func TestKeptNodeTexts(t *testing.T) {
 			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue}, noon)
 		}, want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},
 		{name: "pods do not fit elsewhere", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", want: "Unconsolidatable: Not all pods would schedule: pod shop/web-0 has no other place"},
-		{name: "never", rule: "never", want: `Unconsolidatable: NodePool "default" has consolidation disabled`},
-		{name: "policy", rule: "policy", want: `Unconsolidatable: NodePool "default" has consolidation policy WhenEmpty, but node is not empty`},
+		{name: "never", rule: "consolidation-disabled", want: `Unconsolidatable: NodePool "default" has consolidation disabled`},
+		{name: "policy", rule: "consolidation-policy", want: `Unconsolidatable: NodePool "default" has consolidation policy WhenEmpty, but node is not empty`},
 		{name: "buffer", rule: "capacity-buffer", want: `Unconsolidatable: Node "node-a" has buffer pods`},
 		{name: "unknown price", rule: "price-unknown", want: `Unconsolidatable: Instance Type "m7g.large" not found, or its price is not known`},
 		{name: "no zone", rule: "price-unknown", change: func(k *events.Kept) { delete(k.Node.Labels, corev1.LabelTopologyZone) },
@@ -71,7 +71,7 @@ func TestKeptNodeTexts(t *testing.T) {
 		{name: "Joist's own", rule: "min-saving", detail: "$0.01 would be saved", want: "Unconsolidatable: Consolidation saves less than the NodePool requires: $0.01 would be saved"},
 		{name: "details with control characters", rule: "balanced", detail: hostile, want: "Unconsolidatable: Consolidation saves too little for the pods that it moves: no [31m place  now"},
 		{name: "subjects with control characters", rule: "pod-do-not-disrupt", subject: hostile, want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation`},
-		{name: "rule without a text", rule: "not-quiet", want: ""},
+		{name: "rule without a text", rule: "consolidate-after", want: ""},
 		{name: "rule of a later version", rule: "moon", detail: "full", want: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestKeptNodeTexts(t *testing.T) {
 // consolidated.
 func TestEachRuleHasText(t *testing.T) {
 	silent := map[string]bool{
-		"confirmed": true, "static": true, "not-quiet": true, "budget": true, "in-use": true, "not-drifted": true, "not-expiring": true,
-		"receives-pods": true, "waits-its-turn": true, "proposal-overturned": true,
+		"proposal-confirmed": true, "static-nodepool": true, "consolidate-after": true, "budget": true, "not-empty": true, "not-drifted": true, "not-expiring": true,
+		"receives-pods": true, "lower-priority": true, "proposal-overturned": true,
 	}
 	readme, err := os.ReadFile("../../../disruption/README.md")
 	if err != nil {
@@ -145,12 +145,12 @@ func TestKeptNodeEventsAreNotRepeatedSoon(t *testing.T) {
 		first, second events.Kept
 		after         time.Duration
 	}{
-		{"blocked again", kept("a", "going", "", ""), kept("a", "going", "", ""), 5 * time.Minute},
+		{"blocked again", kept("a", "deleting", "", ""), kept("a", "deleting", "", ""), 5 * time.Minute},
 		{"blocked for another reason", kept("a", "nominated", "", ""), kept("a", "do-not-disrupt", "", ""), 2 * time.Minute},
-		{"unconsolidatable again", kept("a", "never", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
-		{"unconsolidatable for another reason", kept("a", "no-saving", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
-		{"blocked after unconsolidatable", kept("a", "never", "", ""), kept("a", "going", "", ""), 0},
-		{"another node", kept("a", "never", "", ""), kept("b", "never", "", ""), 0},
+		{"unconsolidatable again", kept("a", "consolidation-disabled", "", ""), kept("a", "consolidation-disabled", "", ""), 15 * time.Minute},
+		{"unconsolidatable for another reason", kept("a", "no-saving", "", ""), kept("a", "consolidation-disabled", "", ""), 15 * time.Minute},
+		{"blocked after unconsolidatable", kept("a", "consolidation-disabled", "", ""), kept("a", "deleting", "", ""), 0},
+		{"another node", kept("a", "consolidation-disabled", "", ""), kept("b", "consolidation-disabled", "", ""), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var memory events.Publisher
