@@ -148,7 +148,7 @@ func TestMarketDiscardsUnusableCache(t *testing.T) {
 	}
 	for name, change := range map[string]func(*testing.T, *harness){
 		"invalid JSON":       putState("{"),
-		"missing fields":     putState(`{"book":{},"readings":{}}`),
+		"missing fields":     putState(`{"cache":{},"readings":{}}`),
 		"null":               putState(`null`),
 		"another format":     changeCache(func(h *market.CachedParts) { h.Format++ }),
 		"another region":     changeCache(func(h *market.CachedParts) { h.Region = "x" }),

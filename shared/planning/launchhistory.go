@@ -17,11 +17,11 @@ const LaunchHistoryAnnotation = "joist.sh/registrations"
 type LaunchHistory struct {
 	// PoolGeneration and ClassGeneration are the generations of the NodePool and its class to which
 	// the results belong.
-	PoolGeneration  int64 `json:"pool"`
-	ClassGeneration int64 `json:"class"`
+	PoolGeneration  int64 `json:"poolGeneration"`
+	ClassGeneration int64 `json:"classGeneration"`
 	// Since is the start of the history; earlier results do not count.
 	Since   time.Time      `json:"since"`
-	Records []LaunchRecord `json:"last,omitempty"`
+	Records []LaunchRecord `json:"records,omitempty"`
 }
 
 // LaunchRecord is the result of one launch.

@@ -104,7 +104,7 @@ type Rejection struct {
 	Rule   string `json:"rule"`
 	Detail string `json:"detail"`
 	// LacksInstanceTypes is true if the NodePool has no instance type for any pod.
-	LacksInstanceTypes bool `json:"barren,omitempty"`
+	LacksInstanceTypes bool `json:"lacksInstanceTypes,omitempty"`
 }
 
 // Rules of Rejections. The names are stable because tools use them.

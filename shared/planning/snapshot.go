@@ -149,7 +149,7 @@ type PodRef struct {
 	Node string `json:"node,omitempty"`
 	// Terminating is set for a pod that is being deleted: it uses capacity until it is gone, but does
 	// not count in topology rules.
-	Terminating bool `json:"going,omitempty"`
+	Terminating bool `json:"terminating,omitempty"`
 	// StartedAt is when the pod started; only set if DoNotDisrupt is a duration.
 	StartedAt time.Time `json:"started,omitzero"`
 	// BlockingPDB is the PodDisruptionBudget, as namespace/name, that would reject the pod's eviction
@@ -234,7 +234,7 @@ type Node struct {
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
 	// MarkedForDeletion is true if the node is being deleted or AWS announced its interruption: no pod
 	// may be planned onto it.
-	MarkedForDeletion bool `json:"going,omitempty"`
+	MarkedForDeletion bool `json:"markedForDeletion,omitempty"`
 	// Terminating is true if the pods are gone and EC2 was asked to terminate the instance. Budgets do
 	// not count such a node.
 	Terminating bool `json:"terminating,omitempty"`
@@ -258,7 +258,7 @@ type Node struct {
 	ExpiresAt time.Time `json:"expires,omitzero"`
 	// HasTerminationGracePeriod is true if the NodeClaim has a terminationGracePeriod, so that drift
 	// need not wait for the protections of its pods.
-	HasTerminationGracePeriod bool `json:"bounded,omitempty"`
+	HasTerminationGracePeriod bool `json:"hasTerminationGracePeriod,omitempty"`
 	// Drift is set if the NodeClaim has drifted from its NodePool or node class.
 	Drift    *Drift    `json:"drift,omitempty"`
 	Proposal *Proposal `json:"proposal,omitempty"`

@@ -7,18 +7,18 @@ import "time"
 // leader continues the search: restarted after each failover, it might never end.
 type Bisection struct {
 	// Unanswered counts the consecutive whole batches that got no plan.
-	Unanswered int `json:"dead,omitempty"`
+	Unanswered int `json:"failedBatches,omitempty"`
 	// Spans are the spans of classes that remain to be tried, the next one first. While
 	// there is one, a batch has only the classes of the first.
-	Spans []Span `json:"parts,omitempty"`
+	Spans []Span `json:"spans,omitempty"`
 	// LastAnswered is set if the previous batch was answered.
-	LastAnswered bool `json:"alive,omitempty"`
+	LastAnswered bool `json:"answered,omitempty"`
 	// EmptyBatch is set if the batch has no pods, to test whether batches are answered at all.
 	EmptyBatch bool `json:"probe,omitempty"`
 	// Created is set if NodeClaims were created for a batch of this search.
 	Created bool `json:"created,omitempty"`
 	// Parked are the classes that are excluded from batches for a time.
-	Parked []Parked `json:"parked,omitempty"`
+	Parked []Parked `json:"excluded,omitempty"`
 }
 
 // Span is a range of classes by their hashes, both ends included.

@@ -69,7 +69,7 @@ type Outbox struct {
 	// Since is when the state was entered. No decision depends on it.
 	Since time.Time `json:"since,omitzero"`
 	// Bisection is the search for pods whose batches get no plan; usually nil.
-	Bisection *Bisection `json:"hunt,omitempty"`
+	Bisection *Bisection `json:"bisection,omitempty"`
 }
 
 // Stored is an outbox as it was read; a swap compares against it.

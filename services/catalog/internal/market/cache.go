@@ -58,7 +58,7 @@ func (p Part[T]) WithItems(items []T, now time.Time) Part[T] {
 // State has the results of the last reading of each part. It is stored under one key after
 // each reading.
 type State struct {
-	Cache    event.Ref            `json:"book"`
+	Cache    event.Ref            `json:"cache"`
 	Readings map[PartName]Reading `json:"readings"`
 }
 
