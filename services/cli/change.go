@@ -31,7 +31,7 @@ func simulateChange(cmd *cobra.Command, env Env, asked simulate.Source, flags si
 	} else {
 		err = report.PrintChange(cmd.OutOrStdout(), &answer)
 	}
-	if err == nil && len(answer.Unscheduled)+len(answer.Staying) > 0 {
+	if err == nil && len(answer.Unscheduled)+len(answer.Kept) > 0 {
 		return errChanges
 	}
 	return err

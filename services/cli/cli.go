@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ func Run(ctx context.Context, env Env) int {
 	case errors.Is(err, errChanges):
 		return ExitChanges
 	}
-	_, _ = io.WriteString(errOut, formatError(err)) // A failed write to stderr cannot be reported.
+	_, _ = io.WriteString(errOut, formatError(plainExclusionError(err))) // A failed write to stderr cannot be reported.
 	return ExitError
 }
 
@@ -112,6 +113,18 @@ func plainFlagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("invalid value %q of --%s: it must be %s", invalid.GetValue(), invalid.GetFlag().Name, wanted)
+}
+
+// exclusiveFlags matches cobra's error about flags that exclude each other.
+var exclusiveFlags = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(\S+) (\S+)] were all set$`)
+
+// plainExclusionError replaces cobra's error about flags that exclude each other with one that names them.
+func plainExclusionError(err error) error {
+	flags := exclusiveFlags.FindStringSubmatch(err.Error())
+	if flags == nil {
+		return err
+	}
+	return usageError(fmt.Errorf("--%s and --%s exclude each other", flags[1], flags[2]), "remove one of them")
 }
 
 // usageError returns an error about the command's arguments, with a correct form of them as its hint.

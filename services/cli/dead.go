@@ -39,7 +39,7 @@ type deadFlags struct {
 func (d *deadFlags) addFlags(cmd *cobra.Command) {
 	d.cluster.addFlags(cmd)
 	d.clusterState.addFlags(cmd)
-	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead-letter queue is read, such as planner, or audit for the audit log; may be repeated (default: all)")
+	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead-letter queue (DLQ) is read, such as planner, or audit for the audit log; may be repeated (default: all)")
 	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "maximum number of messages to read from each queue")
 }
 
@@ -49,7 +49,7 @@ type deadList struct {
 	Kind       string                   `json:"kind"`
 	Cluster    string                   `json:"cluster"`
 	At         time.Time                `json:"at"`
-	Messages   []deadletter.DeadMessage `json:"letters"`
+	Messages   []deadletter.DeadMessage `json:"messages"`
 	// Partial names the services whose queues hold more than the limit.
 	Partial []string `json:"partial"`
 }
@@ -59,8 +59,8 @@ const peekText = "Messages are received and made visible again at once: nothing 
 	"Messages that another consumer has in flight are not read.\n\n"
 
 // deadPermissionsText is the part of the help about permissions to read DLQ messages.
-var deadPermissionsText = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
-	"dead-letter queues. Unexpired plans and launch requests (they expire after " + formatLifetime(event.PlanMadeType) + " and " + formatLifetime(event.LaunchRequestedType) + "\n" +
+var deadPermissionsText = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the DLQs.\n" +
+	"Unexpired plans and launch requests (they expire after " + formatLifetime(event.PlanMadeType) + " and " + formatLifetime(event.LaunchRequestedType) + "\n" +
 	"respectively) are checked against Kubernetes, if you may get the namespace kube-system and the ConfigMap joist-outbox,\n" +
 	"and list NodeClaims.\n\n"
 
@@ -76,17 +76,16 @@ func formatLifetime(t event.Type) string {
 func deadCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "List and show dead-letter messages with the predicted result of a replay",
-		Long: "Dead reads the dead-letter queues of a cluster. It shows each message with the reason why it failed and with the\n" +
-			"predicted result of sending it again now, decided by the code of the service:\n" +
-			"  handle  the service would handle it\n" +
-			"  noop    the service would drop and count it: it has expired or belongs to another cluster\n" +
-			"  stale   the launch would be terminated again: its NodeClaim is gone\n" +
-			"  poison  the service would return it to the dead-letter queue at once\n" +
-			"  forged  the sender may not send this type; it is never sent again\n" +
-			"  cut     the message is truncated and cannot be sent again\n\n" + peekText + deadPermissionsText +
-			"Exit codes of list: 0 no dead-letter messages, 2 dead-letter messages, 1 an error. Of show: 0 the message was\n" +
-			"printed, 1 an error.",
+		Short: "List and show messages of dead-letter queues (DLQs) with the predicted result of a replay",
+		Long: "Dead reads the dead-letter queues (DLQs) of a cluster. It shows each message with the reason why it failed and with\n" +
+			"the predicted result of sending it again now, decided by the code of the service:\n" +
+			"  handle     the service would handle it\n" +
+			"  noop       the service would drop and count it: it has expired or belongs to another cluster\n" +
+			"  stale      the launch would be terminated again: its NodeClaim is gone\n" +
+			"  poison     the service would return it to the DLQ at once\n" +
+			"  forged     the sender may not send this type; it is never sent again\n" +
+			"  truncated  only a part of the message was kept, or its body is not text: it cannot be sent again\n\n" + peekText + deadPermissionsText +
+			"Exit codes of list: 0 no DLQ messages, 2 DLQ messages, 1 an error. Of show: 0 the message was printed, 1 an error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -98,7 +97,7 @@ func deadListCommand(env Env) *cobra.Command {
 	var flags deadFlags
 	cmd := &cobra.Command{
 		Use:     "list --cluster NAME",
-		Short:   "List dead-letter messages with their reasons and predicted replay results",
+		Short:   "List DLQ messages with their reasons and predicted replay results",
 		Example: "  joist dead list --cluster prod\n  joist dead list --cluster prod --queue planner -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -112,7 +111,7 @@ func deadShowCommand(env Env) *cobra.Command {
 	var flags deadFlags
 	cmd := &cobra.Command{
 		Use:     "show ID --cluster NAME",
-		Short:   "Show one complete dead-letter message, by its SQS message ID or event ID",
+		Short:   "Show one complete DLQ message, by its SQS message ID or event ID",
 		Example: "  joist dead show 5fea7756-0ea4-451a-a703-a558b933e274 --cluster prod --queue planner",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -177,7 +176,7 @@ func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader de
 	}
 	messages, all, err := deadletter.PeekMessages(cmd.Context(), dead.Client, limit, reportReading(cmd, env, q.Service))
 	if err != nil {
-		return nil, false, fmt.Errorf("reading dead-letter messages: %w", err)
+		return nil, false, fmt.Errorf("reading DLQ messages: %w", err)
 	}
 	reader.Service = q.Service
 	deadMessages := make([]deadletter.DeadMessage, 0, len(messages))
@@ -195,7 +194,7 @@ func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
 	return func(read int) {
 		if now := env.Now(); now.Sub(last) >= time.Second {
 			last = now
-			fmt.Fprintf(cmd.ErrOrStderr(), "read %d messages of the dead-letter queue of %s\n", read, service)
+			fmt.Fprintf(cmd.ErrOrStderr(), "read %d DLQ messages of %s\n", read, service)
 		}
 	}
 }
@@ -218,10 +217,10 @@ func listDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) error {
 
 func printDeadMessages(cmd *cobra.Command, list deadList, now time.Time) error {
 	for _, service := range list.Partial {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has more dead-letter messages than --limit\n", service)
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has more DLQ messages than --limit\n", service)
 	}
 	if len(list.Messages) == 0 {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no dead-letter messages in cluster %s\n", list.Cluster)
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no DLQ messages in cluster %s\n", list.Cluster)
 		return err
 	}
 	_, err := fmt.Fprint(cmd.OutOrStdout(), formatMessageTable(list.Messages, now))
@@ -253,7 +252,7 @@ func formatMessageTable(deadMessages []deadletter.DeadMessage, now time.Time) st
 type messageOutput struct {
 	APIVersion string                 `json:"apiVersion"`
 	Kind       string                 `json:"kind"`
-	Message    deadletter.DeadMessage `json:"letter"`
+	Message    deadletter.DeadMessage `json:"message"`
 	Body       json.RawMessage        `json:"body"`
 }
 
@@ -267,8 +266,8 @@ func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string
 	}
 	at := slices.IndexFunc(list.Messages, func(l deadletter.DeadMessage) bool { return l.ID == args[0] || l.EventID == args[0] })
 	if at < 0 {
-		return fault.F("finding dead-letter message "+args[0], fault.Missing, "none of %d messages has this ID", len(list.Messages)).
-			WithHint("check joist dead list; another consumer may have the message in flight, or raise --limit")
+		return fault.F("finding DLQ message "+args[0], fault.Missing, "no message with this ID among the %d that were read", len(list.Messages)).
+			WithHint("check the ID with joist dead list; run the command again if another consumer has the message in flight, or raise --limit")
 	}
 	l := list.Messages[at]
 	if flags.format == "json" {

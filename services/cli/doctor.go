@@ -56,7 +56,7 @@ type examination struct {
 	Kind       string           `json:"kind"`
 	Cluster    string           `json:"cluster"`
 	Findings   []doctor.Finding `json:"findings"`
-	Skipped    []doctor.Skipped `json:"unseen"`
+	Skipped    []doctor.Skipped `json:"skipped"`
 }
 
 func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
@@ -67,12 +67,12 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	var unopened []doctor.Skipped
 	if !flags.kube.offline {
 		if sources.Kube, err = env.openCluster(flags.kube); err != nil {
-			unopened = append(unopened, doctor.Skipped{What: facts.WholeCluster, Why: oneLine(awsfault.ErrorText(err)), Fix: firstNonEmpty(fault.FindHint(err), "--kubeconfig, or --no-kubernetes")})
+			unopened = append(unopened, doctor.Skipped{Subject: facts.WholeCluster, Reason: oneLine(awsfault.ErrorText(err)), Fix: firstNonEmpty(fault.FindHint(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
 	known, unseen := facts.Gather(cmd.Context(), sources)
 	known.Environ = env.lookupEnvs(flags.variables)
-	out := examination{apiVersion, "Examination", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
+	out := examination{apiVersion, "DoctorReport", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
 	incomplete := out.incompleteError()
 	if wholes := out.uncheckedPlatforms(); len(wholes) == 2 || len(wholes) == 1 && flags.kube.offline {
 		return incomplete // Only this machine was checked.
@@ -95,7 +95,7 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 func (e examination) uncheckedPlatforms() []doctor.Skipped {
 	var out []doctor.Skipped
 	for _, u := range e.Skipped {
-		if u.What == facts.WholeAWS || u.What == facts.WholeCluster {
+		if u.Subject == facts.WholeAWS || u.Subject == facts.WholeCluster {
 			out = append(out, u)
 		}
 	}
@@ -107,7 +107,7 @@ func (e examination) uncheckedPlatforms() []doctor.Skipped {
 func (e examination) incompleteError() error {
 	var why, fixes []string
 	for _, u := range e.uncheckedPlatforms() {
-		why, fixes = append(why, u.What+" ("+u.Why+")"), append(fixes, u.Fix)
+		why, fixes = append(why, u.Subject+" ("+u.Reason+")"), append(fixes, u.Fix)
 	}
 	if len(why) == 0 {
 		return nil
@@ -157,12 +157,12 @@ func (e examination) formatText() string {
 		if f.Severity == doctor.Problem {
 			problems++
 		}
-		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.What, f.Fix)
+		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.Message, f.Fix)
 	}
 	if len(e.Skipped) > 0 {
 		b.WriteString("Not checked:\n")
 		for _, u := range e.Skipped {
-			fmt.Fprintf(&b, "  - %s: %s\n", u.What, u.Why)
+			fmt.Fprintf(&b, "  - %s: %s\n", u.Subject, u.Reason)
 			if u.Fix != "" {
 				fmt.Fprintf(&b, "    Fix: %s\n", u.Fix)
 			}

@@ -113,8 +113,8 @@ func TestSimulateASnapshot(t *testing.T) {
 	}
 	stdout, stderr, code = runJoist(t, "", nil, append(from, "--pool-change", writeFile(t, "pool.json", text))...)
 	got := parseJSON[simulate.ChangeResult](t, stdout)
-	if code != cli.ExitNothing || len(got.Drifted) != len(s.Nodes) || len(got.Staying) > 0 || !got.Complete || got.CostAfter >= got.CostBefore || got.Without.CostAfter >= got.CostBefore {
-		t.Errorf("exit code %d: %d drift of %d, %d stay, %.4f became %.4f, without the change %.4f: %s", code, len(got.Drifted), len(s.Nodes), len(got.Staying), got.CostBefore, got.CostAfter, got.Without.CostAfter, stderr)
+	if code != cli.ExitNothing || len(got.Drifted) != len(s.Nodes) || len(got.Kept) > 0 || !got.Complete || got.CostAfter >= got.CostBefore || got.Without.CostAfter >= got.CostBefore {
+		t.Errorf("exit code %d: %d drift of %d, %d stay, %.4f became %.4f, without the change %.4f: %s", code, len(got.Drifted), len(s.Nodes), len(got.Kept), got.CostBefore, got.CostAfter, got.Without.CostAfter, stderr)
 	}
 	stdout, stderr, code = runJoist(t, "", nil, append(from[:len(from)-2], "--pool-delete", pool.Name)...)
 	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(countPods(s), " pods would be unschedulable"), "assumed:"} {

@@ -42,14 +42,14 @@ func queuesCommand(env Env) *cobra.Command {
 	var flags queuesFlags
 	cmd := &cobra.Command{
 		Use:   "queues --cluster NAME",
-		Short: "Show the depth, oldest message and dead-letter messages of each queue",
+		Short: "Show the depth, oldest message and DLQ messages of each queue",
 		Long: "Queues shows for each queue of a cluster the visible messages, the messages in flight, the age of the oldest message\n" +
-			"from CloudWatch, the number of dead-letter messages, and the reason of the oldest of the first ten. To read the\n" +
-			"reason, it receives dead-letter messages and makes them visible again at once: nothing is deleted, and their receive\n" +
-			"count grows by one. The audit log has a dead-letter queue only, because rules write to the log directly.\n\n" +
-			"It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, cloudwatch:GetMetricData, and on dead-letter queues\n" +
-			"sqs:ReceiveMessage and sqs:ChangeMessageVisibility. It skips denied reads and prints a note.\n\n" +
-			"Exit codes: 0 no dead-letter messages, 2 dead-letter messages, or a queue could not be read, 1 an error.",
+			"from CloudWatch, the number of messages in the dead-letter queue (DLQ), and the reason of the oldest of the first ten\n" +
+			"of these. To read the reason, it receives DLQ messages and makes them visible again at once: nothing is deleted, and\n" +
+			"their receive count grows by one. The audit log has only a DLQ, because rules write to the log directly.\n\n" +
+			"It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, cloudwatch:GetMetricData, and on DLQs sqs:ReceiveMessage and\n" +
+			"sqs:ChangeMessageVisibility. It skips denied reads and prints a note.\n\n" +
+			"Exit codes: 0 no DLQ messages, 2 DLQ messages, or a queue could not be read, 1 an error.",
 		Example: "  joist queues --cluster prod\n" +
 			"  joist queues --cluster prod -o json",
 		Args: cobra.NoArgs,
@@ -102,7 +102,7 @@ func listQueues(ctx context.Context, env Env, looker queues.Inspector, plan topo
 // needsAttention returns errChanges if a queue has DLQ messages or could not be read.
 func (l queueList) needsAttention() error {
 	for _, row := range l.Queues {
-		if row.Dead > 0 || row.Problem != "" {
+		if row.DeadLetters > 0 || row.Problem != "" {
 			return errChanges
 		}
 	}
@@ -127,12 +127,12 @@ func printQueues(cmd *cobra.Command, list queueList, format string) error {
 		if r.Queue == "" {
 			name, waiting, inFlight = "-", "-", "-"
 		}
-		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.Dead), firstLine(r.OldestReason, reasonWidth)})
+		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.DeadLetters), firstLine(r.OldestReason, reasonWidth)})
 	}
 	for _, note := range list.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), report.FormatColumns([]string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DEAD", "OLDEST REASON"}, rows, 3, 4, 5, 6))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), report.FormatColumns([]string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DLQ", "OLDEST REASON"}, rows, 3, 4, 5, 6))
 	return err
 }
 

@@ -31,10 +31,10 @@ func replayCommand(env Env) *cobra.Command {
 	var flags replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay {--queue SERVICE | --archive --from TIME --to TIME --rule NAME} --cluster NAME [--yes]",
-		Short: "Send dead-letter messages again, or replay the bus archive; a dry run without --yes",
-		Long: "Replay predicts for each dead-letter message of a service the result of sending it again, with the code of the\n" +
-			"service. With --yes it sends the messages. Messages predicted as poison stay in the dead-letter queue unless a --match\n" +
-			"selects them, and messages predicted as stale unless --match verdict=stale does. Expired messages are sent; their\n" +
+		Short: "Send DLQ messages again, or replay the bus archive; a dry run without --yes",
+		Long: "Replay predicts for each message in the dead-letter queue (DLQ) of a service the result of sending it again, with the\n" +
+			"code of the service. With --yes it sends the messages. Messages predicted as poison stay in the DLQ unless a --match\n" +
+			"selects them, and messages predicted as stale unless --match disposition=stale does. Expired messages are sent; their\n" +
 			"service drops and counts them.\n\n" +
 			"If all messages of the queue are to be sent unchanged, SQS moves them with a message move task. Otherwise the command\n" +
 			"sends and then deletes each message: messages that an EventBridge rule could not deliver, or that were encoded,\n" +
@@ -44,11 +44,11 @@ func replayCommand(env Env) *cobra.Command {
 			"Only EventBridge writes to the audit log. Therefore --queue audit replays the bus archive to the log, for the time\n" +
 			"between the oldest and the newest selected message, and then deletes the messages. The log gets duplicates of the\n" +
 			"facts of that time that it already has; select fewer messages with --match id= to get fewer. Messages that may be\n" +
-			"missing in the archive stay in the dead-letter queue.\n\n" +
+			"missing in the archive stay in the DLQ.\n\n" +
 			"With --archive, the command replays a time range of the bus archive to one rule. This explains past decisions and\n" +
 			"repairs nothing: services drop expired messages.\n\n" +
-			"It needs the permissions of joist dead, and with --yes sqs:SendMessage on the queue, sqs:DeleteMessage on the dead-letter\n" +
-			"queue, or sqs:StartMessageMoveTask, sqs:CancelMessageMoveTask and sqs:ListMessageMoveTasks; for an archive, and for\n" +
+			"It needs the permissions of joist dead, and with --yes sqs:SendMessage on the queue, sqs:DeleteMessage on the DLQ,\n" +
+			"or sqs:StartMessageMoveTask, sqs:CancelMessageMoveTask and sqs:ListMessageMoveTasks; for an archive, and for\n" +
 			"the audit log, events:DescribeArchive, events:DescribeRule, events:StartReplay, events:DescribeReplay and events:CancelReplay.\n\n" +
 			"Exit codes: 0 nothing to replay, or all messages are replayed; 2 messages to replay, or the replay stopped early;\n" +
 			"1 an error.",
@@ -72,10 +72,10 @@ func (r *replayFlags) addFlags(cmd *cobra.Command) {
 	r.cluster.addFlags(cmd)
 	r.clusterState.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.queue, "queue", "", "service whose dead-letter messages are replayed, such as planner, or audit for the audit log")
-	f.StringArrayVar(&r.match, "match", nil, "replay only messages with this type=, kind=, origin=, verdict=, id= or reason=; a type may have wildcards, a reason matches as a substring; may be repeated")
+	f.StringVar(&r.queue, "queue", "", "service whose DLQ messages are replayed, such as planner, or audit for the audit log")
+	f.StringArrayVar(&r.match, "match", nil, "replay only messages with this type=, kind=, origin=, disposition=, id= or reason=; a type may have wildcards, a reason matches as a substring; may be repeated")
 	f.IntVar(&r.rate, "rate", 50, "maximum number of messages to send per second")
-	f.IntVar(&r.canary, "canary", 0, "number of messages to send first; the others follow only if none of these returns to the dead-letter queue")
+	f.IntVar(&r.canary, "canary", 0, "number of messages to send first; the others follow only if none of these returns to the DLQ")
 	f.DurationVar(&r.canaryWait, "canary-wait", 30*time.Second, "how long to wait for canaries to return")
 	f.IntVar(&r.limit, "limit", limitDefault, "maximum number of messages to read")
 	f.BoolVar(&r.yes, "yes", false, "send the messages")

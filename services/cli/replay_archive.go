@@ -23,7 +23,7 @@ type archiveFlags struct {
 
 func (a *archiveFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&a.isOn, "archive", false, "replay the archive of the cluster's bus instead of dead-letter messages")
+	f.BoolVar(&a.isOn, "archive", false, "replay the archive of the cluster's bus instead of DLQ messages")
 	f.StringVar(&a.from, "from", "", "with --archive: start of the time range, as 2006-01-02T15:04:05Z")
 	f.StringVar(&a.to, "to", "", "with --archive: end of the time range (exclusive)")
 	f.StringVar(&a.rule, "rule", "", "with --archive: rule of the bus that receives the events, inbox or audit")

@@ -31,12 +31,12 @@ type replayReport struct {
 	// Predicted counts the chosen messages by disposition.
 	Predicted map[deadletter.Disposition]int `json:"predicted"`
 	Replayed  int                            `json:"replayed"`
-	// Unseen are the IDs of chosen messages that were not received again, Returned the
-	// canaries that returned to the DLQ, and Doubtful the IDs of messages that
+	// NotReceived are the IDs of chosen messages that were not received again, Returned the
+	// canaries that returned to the DLQ, and PossibleDuplicates the IDs of messages that
 	// may be in both queues.
-	Unseen   []string                 `json:"unseen"`
-	Returned []deadletter.DeadMessage `json:"returned"`
-	Doubtful []string                 `json:"doubtful"`
+	NotReceived        []string                 `json:"notReceived"`
+	Returned           []deadletter.DeadMessage `json:"returned"`
+	PossibleDuplicates []string                 `json:"possibleDuplicates"`
 	// Stopped is the reason why not all messages were replayed.
 	Stopped string `json:"stopped,omitempty"`
 	// Archive is the part of the bus archive with the chosen messages of the audit log.
@@ -50,7 +50,7 @@ func (r *queueReplay) newReport(all bool) *replayReport {
 	out := &replayReport{
 		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: firstNonEmpty(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
 		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Disposition]int{},
-		Unseen: []string{}, Returned: []deadletter.DeadMessage{}, Doubtful: []string{},
+		NotReceived: []string{}, Returned: []deadletter.DeadMessage{}, PossibleDuplicates: []string{},
 	}
 	for i := range out.Chosen {
 		out.Predicted[out.Chosen[i].Predicted.Disposition]++
@@ -68,14 +68,14 @@ func orEmpty[T any](list []T) []T {
 
 // recordOutcome copies the outcome of a replay to the report.
 func (o *replayReport) recordOutcome(did replay.Outcome) {
-	o.Replayed, o.Unseen, o.Returned, o.Doubtful = did.Replayed, orEmpty(did.Unseen), orEmpty(did.Returned), orEmpty(did.Doubtful)
+	o.Replayed, o.NotReceived, o.Returned, o.PossibleDuplicates = did.Replayed, orEmpty(did.NotReceived), orEmpty(did.Returned), orEmpty(did.PossibleDuplicates)
 	switch {
 	case did.Interrupted:
 		o.Stopped = "interrupted"
 	case len(did.Returned) > 0:
-		o.Stopped = fmt.Sprintf("%d canaries returned to the dead-letter queue: %s", len(did.Returned), oneLine(did.Returned[0].Reason))
-	case len(did.Unseen) > 0:
-		o.Stopped = fmt.Sprintf("%d messages were not received again: another consumer has them in flight or has handled them", len(did.Unseen))
+		o.Stopped = fmt.Sprintf("%d canaries returned to the DLQ: %s", len(did.Returned), oneLine(did.Returned[0].Reason))
+	case len(did.NotReceived) > 0:
+		o.Stopped = fmt.Sprintf("%d messages were not received again: another consumer has them in flight or has handled them", len(did.NotReceived))
 	}
 }
 
@@ -106,13 +106,13 @@ func (o *replayReport) printText(cmd *cobra.Command, now time.Time) error {
 	if o.DryRun {
 		o.formatDryRun(&b, now)
 	} else {
-		fmt.Fprintf(&b, "%d of %d dead-letter messages of %s were %s again and deleted from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From)
+		fmt.Fprintf(&b, "%d of %d DLQ messages of %s were %s again and deleted from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From)
 	}
 	if o.Stopped != "" {
-		fmt.Fprintf(&b, "Stopped: %s. The remaining messages are still in the dead-letter queue; run the command again to resume.\n", o.Stopped)
+		fmt.Fprintf(&b, "Stopped: %s. The remaining messages are still in the DLQ; run the command again to resume.\n", o.Stopped)
 	}
-	if len(o.Doubtful) > 0 {
-		fmt.Fprintf(&b, "Possibly in both %s and %s: %s. Services drop duplicates.\n", o.To, o.From, strings.Join(o.Doubtful, ", "))
+	if len(o.PossibleDuplicates) > 0 {
+		fmt.Fprintf(&b, "Possibly in both %s and %s: %s. Services drop duplicates.\n", o.To, o.From, strings.Join(o.PossibleDuplicates, ", "))
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
@@ -121,21 +121,21 @@ func (o *replayReport) printText(cmd *cobra.Command, now time.Time) error {
 // formatDryRun formats the result of a dry run.
 func (o *replayReport) formatDryRun(b *strings.Builder, now time.Time) {
 	if len(o.Chosen)+len(o.Kept) == 0 {
-		fmt.Fprintf(b, "%s has no dead-letter messages of %s.\n", o.From, o.Service)
+		fmt.Fprintf(b, "%s has no DLQ messages of %s.\n", o.From, o.Service)
 		return
 	}
 	if len(o.Chosen) > 0 {
 		b.WriteString(formatMessageTable(o.Chosen, now) + "\n")
 	}
-	fmt.Fprintf(b, "%d dead-letter messages would be %s to %s again %s.\n", len(o.Chosen), o.describeOutcome(), o.To, o.describeMethod())
-	for _, verdict := range []struct {
-		verdict deadletter.Disposition
-		means   string
+	fmt.Fprintf(b, "%d DLQ messages would be %s to %s again %s.\n", len(o.Chosen), o.describeOutcome(), o.To, o.describeMethod())
+	for _, row := range []struct {
+		disposition deadletter.Disposition
+		means       string
 	}{
-		{deadletter.Handle, o.describeHandling()}, {deadletter.Noop, "it would drop: expired, of another cluster, or superseded"}, {deadletter.Stale, "would be launched and terminated again: their NodeClaims are gone"}, {deadletter.Poison, "would return to the dead-letter queue at once"},
+		{deadletter.Handle, o.describeHandling()}, {deadletter.Noop, "it would drop: expired, of another cluster, or superseded"}, {deadletter.Stale, "would be launched and terminated again: their NodeClaims are gone"}, {deadletter.Poison, "would return to the DLQ at once"},
 	} {
-		if n := o.Predicted[verdict.verdict]; n > 0 {
-			fmt.Fprintf(b, "  %d %s\n", n, verdict.means)
+		if n := o.Predicted[row.disposition]; n > 0 {
+			fmt.Fprintf(b, "  %d %s\n", n, row.means)
 		}
 	}
 	if len(o.Kept) > 0 {

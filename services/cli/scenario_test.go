@@ -111,11 +111,11 @@ func TestScenarioErrors(t *testing.T) {
 		want        string
 	}{
 		{"both", "", []string{"-f", "x.yaml", "--scenario", tiny}, "joist: --scenario and -f exclude each other\nTry: --scenario or -f\n"},
-		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading the scenario: opening none.json: no such file or directory\nTry: look at the path\n"},
-		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: look at the path\n"},
-		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: this is no JSON: invalid character ']' looking for beginning of object key string\n"},
+		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading the scenario: opening none.json: no such file or directory\nTry: check the path\n"},
+		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: check the path\n"},
+		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: invalid JSON: invalid character ']' looking for beginning of object key string\n"},
 		{"a note", `{"instanceTypes": [], "nodePools": [], "color": 1}`, []string{"--scenario", "-"},
-			"note: stdin: unknown field \"color\" is left out\nplanning 0 pods with 0 instance types (read in 0.0 s)\n"},
+			"note: stdin: unknown field \"color\" is ignored\nplanning 0 pods with 0 instance types (read in 0.0 s)\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, stderr, _ := runJoist(t, tt.stdin, nil, append([]string{"plan"}, tt.args...)...)

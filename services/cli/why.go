@@ -16,7 +16,7 @@ import (
 type Why struct {
 	Node string `json:"node"`
 	// IsRemoved reports whether a command would remove the node, by Method, together with Others.
-	IsRemoved bool     `json:"goes"`
+	IsRemoved bool     `json:"removed"`
 	Method    string   `json:"method,omitempty"`
 	Others    []string `json:"others,omitempty"`
 	// Rule is the name of the rule that keeps the node.

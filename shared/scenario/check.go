@@ -64,7 +64,7 @@ func (c *check) everyPod(types, pools map[string]bool) {
 		path, pod := fmt.Sprintf("pods[%d]", i), &c.document.Pods[i]
 		c.namespaced(path, pod, names)
 		if pod.Spec.NodeName != "" {
-			c.problem(path+".spec.nodeName", "the pod waits and is on node %s at once: take the field out, or list the pod under that node", pod.Spec.NodeName)
+			c.problem(path+".spec.nodeName", "a pending pod cannot have a node, but has %s: remove the field, or list the pod under the node", pod.Spec.NodeName)
 		}
 	}
 	if !c.fits("nodes", len(c.document.Nodes), nodesMax) {
@@ -82,7 +82,7 @@ func (c *check) everyPod(types, pools map[string]bool) {
 
 func (c *check) group(path string, group *podGroup, names map[string]bool) {
 	if group.Count < 1 {
-		c.problem(path+".count", "%d pods are no group: write 1 or more", group.Count)
+		c.problem(path+".count", "invalid count %d: write 1 or more", group.Count)
 		return
 	}
 	if group.Template.Name == "" {
@@ -99,7 +99,7 @@ func (c *check) group(path string, group *podGroup, names map[string]bool) {
 // namespaced checks the name of one pod.
 func (c *check) namespaced(path string, pod *corev1.Pod, names map[string]bool) {
 	if pod.Name == "" {
-		c.problem(path+".metadata.name", "missing: a plan calls pods by their names")
+		c.problem(path+".metadata.name", "missing: write a name; the plan refers to pods by name")
 		return
 	}
 	c.called(path+".metadata.name", pod.Namespace, pod.Name, names)
@@ -112,7 +112,7 @@ func (c *check) called(path, namespace, name string, names map[string]bool) bool
 	}
 	full := namespace + "/" + name
 	if names[full] {
-		c.problem(path, "there is another pod %s: rename one of the two", full)
+		c.problem(path, "duplicate pod %s: rename one of the two", full)
 		return false
 	}
 	names[full] = true
@@ -122,16 +122,16 @@ func (c *check) called(path, namespace, name string, names map[string]bool) bool
 func (c *check) name(path, name string, taken map[string]bool) {
 	switch {
 	case name == "":
-		c.problem(path, "missing: give it a name")
+		c.problem(path, "missing: write a name")
 	case taken[name]:
-		c.problem(path, "there is another %s: rename one of the two", name)
+		c.problem(path, "duplicate name %s: rename one of the two", name)
 	}
 	taken[name] = true
 }
 
 func (c *check) fits(path string, count, most int) bool {
 	if count > most {
-		c.problem(path, "there are more than %d: split the scenario", most)
+		c.problem(path, "more than %d: split the scenario", most)
 	}
 	return count <= most
 }
@@ -139,20 +139,20 @@ func (c *check) fits(path string, count, most int) bool {
 func (c *check) node(path string, n *node, types, pools, nodes map[string]bool) {
 	c.name(path+".name", n.Name, nodes)
 	if !types[n.InstanceType] {
-		c.problem(path+".instanceType", "%q is none of the instance types: name one of them", n.InstanceType)
+		c.problem(path+".instanceType", "unknown instance type %q: write one of the instance types of the scenario", n.InstanceType)
 	}
 	if n.NodePool != "" && !pools[n.NodePool] {
-		c.problem(path+".nodePool", "%q is none of the NodePools: name one of them, or leave it out for a node of nobody", n.NodePool)
+		c.problem(path+".nodePool", "unknown NodePool %q: write one of the NodePools of the scenario, or remove the field for a node without a NodePool", n.NodePool)
 	}
 	if n.Zone == "" {
-		c.problem(path+".zone", "missing: write the zone that the node is in")
+		c.problem(path+".zone", "missing: write the zone of the node")
 	}
 	c.capacityType(c.file, path+".capacityType", n.CapacityType)
 }
 
 func (c *check) capacityType(file, path, word string) {
 	if known := karpenter.WellKnownLabelValues(karpenter.CapacityTypeLabelKey); !slices.Contains(known, word) {
-		c.problems.add(file, path, "%q is none of %v", word, known)
+		c.problems.add(file, path, "unknown capacity type %q: write one of %v", word, known)
 	}
 }
 
@@ -170,7 +170,7 @@ func (c *check) instanceType(i int, names map[string]bool) {
 	case t.Name == "":
 		say(".name", "missing: write the name, such as m7g.large")
 	case names[t.Name]:
-		say(".name", "there is another %s: take one of the two out", t.Name)
+		say(".name", "duplicate instance type %s: remove one of the two", t.Name)
 	}
 	names[t.Name] = true
 	if t.Arch == "" {
@@ -181,11 +181,11 @@ func (c *check) instanceType(i int, names map[string]bool) {
 	}
 	for _, name := range needed {
 		if _, has := t.Capacity[name]; !has {
-			say(".capacity."+string(name), "missing: write how much of it the type has")
+			say(".capacity."+string(name), "missing: write the capacity of the instance type")
 		}
 	}
 	if len(t.Offerings) > offeringsMax {
-		say(".offerings", "there are more than %d", offeringsMax)
+		say(".offerings", "more than %d: remove some", offeringsMax)
 		return
 	}
 	for j := range t.Offerings {
@@ -201,11 +201,11 @@ func (c *check) offering(path string, o *offering) {
 	c.capacityType(c.typesFile, path+".capacityType", o.CapacityType)
 	switch {
 	case o.Price == nil:
-		say(".price", "missing: write dollars per hour, or take the offering out")
+		say(".price", "missing: write US dollars per hour, or remove the offering")
 	case !(*o.Price >= 0) || math.IsInf(*o.Price, 0):
-		say(".price", "%v is no price: write dollars per hour", *o.Price)
+		say(".price", "invalid price %v: write US dollars per hour", *o.Price)
 	}
 	if o.Available == nil {
-		say(".available", "missing: write true, or false when it cannot be bought at the moment")
+		say(".available", "missing: write true, or false if it cannot be launched now")
 	}
 }

@@ -22,7 +22,7 @@ func decode(file string, data []byte, into any, problems *Problems) (notes []str
 		return nil
 	}
 	for _, one := range unknown {
-		notes = append(notes, file+": "+one.Error()+" is left out")
+		notes = append(notes, file+": "+one.Error()+" is ignored")
 	}
 	return notes
 }
@@ -31,7 +31,7 @@ func decode(file string, data []byte, into any, problems *Problems) (notes []str
 // the place.
 func diagnose(file string, data []byte, into any, cause error, problems *Problems) {
 	if broken, offset := json.SyntaxErrorOffset(cause); broken {
-		problems.add(place(file, data, offset), "", "this is no JSON: %s", strings.TrimPrefix(cause.Error(), "json: "))
+		problems.add(place(file, data, offset), "", "invalid JSON: %s", strings.TrimPrefix(cause.Error(), "json: "))
 		return
 	}
 	var tree any
@@ -44,10 +44,10 @@ func diagnose(file string, data []byte, into any, cause error, problems *Problem
 	}
 	wrong := (*gojson.UnmarshalTypeError)(nil)
 	if errors.As(gojson.Unmarshal(data, into), &wrong) {
-		problems.add(file, pathAt(data, wrong.Offset), "%s stands where %s is expected", wrong.Value, expected(wrong))
+		problems.add(file, pathAt(data, wrong.Offset), "%s found, expected %s", wrong.Value, expected(wrong))
 		return
 	}
-	problems.add(file, "", "it cannot be read: %v", cause)
+	problems.add(file, "", "cannot read the file: %v", cause)
 }
 
 // place returns the file's name with the line and the column of an offset.
@@ -97,7 +97,7 @@ func quantities(file, path, field string, value any, problems *Problems) {
 				continue
 			}
 			if _, err := resource.ParseQuantity(text); err != nil {
-				problems.add(file, below, "%q is no quantity: write a number with an optional suffix, such as 500m, 2 or 4Gi", text)
+				problems.add(file, below, "%q is not a quantity: write a number with an optional suffix, such as 500m, 2 or 4Gi", text)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ const reading = "reading the scenario"
 func Read(folder fs.FS, name string) (Scenario, error) {
 	data, err := load(folder, name)
 	if err != nil {
-		return Scenario{}, fault.E(reading, fault.Missing, err).WithHint("look at the path")
+		return Scenario{}, fault.E(reading, fault.Missing, err).WithHint("check the path")
 	}
 	return Parse(folder, name, data)
 }
@@ -56,15 +56,15 @@ func (c *check) beside(folder fs.FS) (notes []string) {
 	const field = "instanceTypesFile"
 	switch {
 	case name == "" && c.types == nil:
-		c.problem("instanceTypes", "missing: list the instance types, or name a file beside this one in %s", field)
+		c.problem("instanceTypes", "missing: list the instance types, or name a file next to the scenario in %s", field)
 		return nil
 	case name == "":
 		return nil
 	case c.types != nil:
-		c.problem(field, "there are instanceTypes as well: take one of the two out")
+		c.problem(field, "the scenario has instanceTypes too: remove one of the two")
 		return nil
 	case folder == nil:
-		c.problem(field, "there is no folder to look for %q in: put the list into instanceTypes", name)
+		c.problem(field, "cannot read %q: the scenario has no folder; write the list into instanceTypes", name)
 		return nil
 	}
 	at := name
@@ -73,7 +73,7 @@ func (c *check) beside(folder fs.FS) (notes []string) {
 	}
 	data, err := load(folder, at)
 	if err != nil {
-		c.problem(field, "%v: put that file beside this one, or write its absolute path", err)
+		c.problem(field, "%v: put the file next to the scenario, or write its absolute path", err)
 		return nil
 	}
 	c.typesFile, c.types = name, []instanceType{}
@@ -83,7 +83,7 @@ func (c *check) beside(folder fs.FS) (notes []string) {
 // load reads a whole file.
 func load(folder fs.FS, name string) ([]byte, error) {
 	if !fs.ValidPath(name) && !path.IsAbs(name) {
-		return nil, fmt.Errorf("%q is outside of the scenario's folder", name)
+		return nil, fmt.Errorf("%q is not in the folder of the scenario", name)
 	}
 	file, err := folder.Open(name)
 	if err != nil {

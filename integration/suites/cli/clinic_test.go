@@ -259,8 +259,8 @@ func healthy() map[string]string {
 
 // examined is the part of doctor's JSON output that the tests read.
 type examined struct {
-	Findings []struct{ Check, Severity, Subject, What, Fix string }
-	Unseen   []struct{ What, Why, Fix string }
+	Findings []struct{ Check, Severity, Subject, Message, Fix string }
+	Skipped  []struct{ Subject, Reason, Fix string }
 }
 
 // doctor runs joist doctor on the installation.

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
-// fillDeadLetterQueues puts messages into dead-letter queues in each of the three ways.
+// fillDeadLetterQueues puts messages into DLQs in each of the three ways.
 func (w *world) fillDeadLetterQueues(t *testing.T) {
 	t.Helper()
 	w.moveToDLQ(t, "launcher", fault.F("decoding an envelope", fault.Poison, "byte 3 of 9: no colon"), []byte(`{"type" 1}`))
@@ -43,7 +43,7 @@ func (w *world) redrive(t *testing.T, service string, body []byte) {
 	w.broker.Queue(q.Name(), before)
 }
 
-// undeliver puts an event into lifecycle's dead-letter queue as EventBridge does.
+// undeliver puts an event into lifecycle's DLQ as EventBridge does.
 func (w *world) undeliver(t *testing.T) {
 	t.Helper()
 	e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(9), Shown: noon}, nil)
@@ -145,7 +145,7 @@ func TestPredictedDispositions(t *testing.T) {
 	w := start(t)
 	w.fillDeadLetterQueues(t)
 	w.clock.tick()
-	stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--match", "verdict=handle", "--match", "verdict=noop", "--match", "verdict=poison", "--yes")
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--match", "disposition=handle", "--match", "disposition=noop", "--match", "disposition=poison", "--yes")
 	if code != 0 {
 		t.Fatalf("code %d: %s%s", code, stdout, stderr)
 	}
@@ -157,16 +157,16 @@ func TestPredictedDispositions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts := map[host.Action]int{}
+	results := map[host.Action]int{}
 	for _, m := range messages {
 		_, err := host.OpenEnvelope(host.EnvelopeFilter{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.TagRequestedType}, Now: w.clock.Now}, m)
-		verdicts[host.DecideDisposition(err, m).Action]++
+		results[host.DecideDisposition(err, m).Action]++
 		if err == nil {
-			verdicts["handled"]++
+			results["handled"]++
 		}
 	}
-	if verdicts["handled"] != 2 || verdicts[host.Delete] != 3 || verdicts[host.MoveToDLQ] != 1 {
-		t.Errorf("%v", verdicts)
+	if results["handled"] != 2 || results[host.Delete] != 3 || results[host.MoveToDLQ] != 1 {
+		t.Errorf("%v", results)
 	}
 }
 
@@ -195,15 +195,15 @@ func TestHostileText(t *testing.T) {
 	rows("replay", "--queue", "launcher")
 	_, text := rows("dead", "list", "--queue", "interruption", "-o", "json")
 	var list struct {
-		Letters []struct{ ID, Type, Reason string }
+		Messages []struct{ ID, Type, Reason string }
 	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Letters) != 1 {
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Messages) != 1 {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if got := list.Letters[0]; !strings.Contains(got.Type, "\x1b]52;") || !strings.Contains(got.Reason, "\u009b2J\u202e\n") {
+	if got := list.Messages[0]; !strings.Contains(got.Type, "\x1b]52;") || !strings.Contains(got.Reason, "\u009b2J\u202e\n") {
 		t.Errorf("JSON lost text: %q", got)
 	}
-	_, page := rows("dead", "show", list.Letters[0].ID)
+	_, page := rows("dead", "show", list.Messages[0].ID)
 	if strings.Contains(page, "\nREPLAY") || strings.Contains(page, "\nlauncher") {
 		t.Errorf("a message adds lines:\n%s", page)
 	}

@@ -46,7 +46,7 @@ func TestDoctorFinds(t *testing.T) {
 		spoil func(t *testing.T, c *doctorAccount)
 		check string
 	}{
-		{"queue policy missing", func(t *testing.T, c *doctorAccount) { c.policy(t, "prod", "") }, "policy-missing"},
+		{"queue policy missing", func(t *testing.T, c *doctorAccount) { c.policy(t, "prod", "") }, "queue-policy-missing"},
 		{"a rule has another pattern", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			bus, _ := c.broker.FindBus("default")
@@ -64,17 +64,17 @@ func TestDoctorFinds(t *testing.T) {
 		}, "visibility-short"},
 		{"mapping", func(_ *testing.T, c *doctorAccount) {
 			clear(c.account.Functions["prod-joist-planner"].Mappings)
-		}, "mapping-missing"},
+		}, "event-source-mapping-missing"},
 		{"function of a mapping missing", func(_ *testing.T, c *doctorAccount) {
 			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
 		}, "function-missing"},
-		{"spot service-linked role missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
+		{"spot service-linked role missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role-missing"},
 		{"node role missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
 		{"access", func(_ *testing.T, c *doctorAccount) { clear(c.account.Entries) }, "node-access"},
 		{"aws-auth", func(_ *testing.T, c *doctorAccount) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
 		{"tags", func(_ *testing.T, c *doctorAccount) {
 			c.cloud.AddSecurityGroup(cloud.SecurityGroup{ID: "sg-2", Name: "others", Tags: map[string]string{"karpenter.sh/discovery": "prod"}})
-		}, "discovery-twice"},
+		}, "discovery-tag-ambiguous"},
 		{"trust", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-watcher"]
 			r.Trust = strings.ReplaceAll(r.Trust, "joist:joist-watcher", "kube-system:karpenter")
@@ -83,7 +83,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"trust in another cluster's provider", func(_ *testing.T, c *doctorAccount) { c.account.Issuer += "DEF" }, "trust-issuer"},
 		{"no ServiceAccount", func(_ *testing.T, c *doctorAccount) {
 			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
-		}, "account-missing"},
+		}, "service-account-missing"},
 		{"no Pod Identity", func(_ *testing.T, c *doctorAccount) { clear(c.account.Pods) }, "pod-identity-missing"},
 		{"another's Pod Identity", func(_ *testing.T, c *doctorAccount) { c.account.Pods["joist/joist-lifecycle"] = podRole }, "pod-identity-role"},
 		{"Pod Identity is not trusted", func(_ *testing.T, c *doctorAccount) {
@@ -94,23 +94,23 @@ func TestDoctorFinds(t *testing.T) {
 		{"permission missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, "prod-joist-launcher", "ec2:CreateFleet", false)
-		}, "role-refused"},
+		}, "role-permissions-missing"},
 		{"permission denied in the simulation of one action", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, "prod-joist-launcher", "iam:PassRole", false)
-		}, "role-refused"},
+		}, "role-permissions-missing"},
 		{"permission denied by a boundary", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, "prod-joist-watcher", "sqs:SendMessage", true)
-		}, "role-refused"},
+		}, "role-permissions-missing"},
 		{"role of a function missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
 		{"role of the scheduler missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
 		{"role of a pod missing", func(_ *testing.T, c *doctorAccount) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
-		{"instance profile missing", func(_ *testing.T, c *doctorAccount) { clear(c.account.Profiles) }, "profile-missing"},
-		{"an empty instance profile", func(_ *testing.T, c *doctorAccount) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
+		{"instance profile missing", func(_ *testing.T, c *doctorAccount) { clear(c.account.Profiles) }, "instance-profile-missing"},
+		{"an empty instance profile", func(_ *testing.T, c *doctorAccount) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "instance-profile-role"},
 		{"an instance profile with another role", func(_ *testing.T, c *doctorAccount) {
 			c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other"
-		}, "profile-role"},
+		}, "instance-profile-role"},
 		{"dead-letter messages", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.moveToDLQ(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
@@ -126,13 +126,13 @@ func TestDoctorFinds(t *testing.T) {
 					}
 				}
 			}
-		}, "rule-no-dead"},
+		}, "rule-dlq-missing"},
 		{"Karpenter runs", func(_ *testing.T, c *doctorAccount) {
 			c.kube[theirDeployments] = strings.Replace(list(deployment("karpenter", "public.ecr.aws/karpenter/controller:1.8.0", "karpenter", 2)), `"namespace":"joist"`, `"namespace":"kube-system"`, 1)
-		}, "karpenter-runs"},
+		}, "karpenter-running"},
 		{"Karpenter holds its Lease", func(_ *testing.T, c *doctorAccount) {
 			c.kube[leases] = `{"items":[{"metadata":{"namespace":"kube-system"},"spec":{"holderIdentity":"karpenter-7_x","renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}]}`
-		}, "karpenter-leads"},
+		}, "karpenter-holds-lease"},
 		{"replicas", func(_ *testing.T, c *doctorAccount) {
 			c.kube[ourDeployments] = services("v1.0.0", 1)
 		}, "replicas-one"},
@@ -143,8 +143,8 @@ func TestDoctorFinds(t *testing.T) {
 		{"an old snapshot", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.write(t, planning.SnapshotKind, planning.Snapshot{TakenAt: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
-		}, "snapshot-old"},
-		{"clock skew", func(_ *testing.T, c *doctorAccount) { c.clock.Advance(-10 * time.Minute) }, "clock"},
+		}, "snapshot-stale"},
+		{"clock skew", func(_ *testing.T, c *doctorAccount) { c.clock.Advance(-10 * time.Minute) }, "clock-skew"},
 		{"kubectl missing", func(_ *testing.T, c *doctorAccount) { delete(c.tools, "kubectl") }, "tool-missing"},
 		{"an old helm", func(_ *testing.T, c *doctorAccount) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
 	} {
@@ -152,7 +152,7 @@ func TestDoctorFinds(t *testing.T) {
 			c := open(t)
 			test.spoil(t, c)
 			out, text, code := c.doctor(t, "-o", "json")
-			if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != test.check || len(out.Unseen) > 0 {
+			if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != test.check || len(out.Skipped) > 0 {
 				t.Errorf("code %d, want %s: %s", code, test.check, text)
 			}
 		})
@@ -167,7 +167,7 @@ func TestDoctorNamesMissingPermissions(t *testing.T) {
 	c.denied = "/apis/apps"
 	c.policy(t, "prod", "")
 	out, text, code := c.doctor(t, "-o", "json")
-	if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != "policy-missing" {
+	if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != "queue-policy-missing" {
 		t.Errorf("code %d: %s", code, text)
 	}
 	for _, right := range []string{"grant iam:GetRole", "grant lambda:GetFunctionConfiguration", "to list deployments.apps"} {
@@ -175,8 +175,8 @@ func TestDoctorNamesMissingPermissions(t *testing.T) {
 			t.Errorf("%s is not in %s", right, text)
 		}
 	}
-	if len(out.Unseen) != 8 {
-		t.Errorf("%d checks were skipped: %s", len(out.Unseen), text)
+	if len(out.Skipped) != 8 {
+		t.Errorf("%d checks were skipped: %s", len(out.Skipped), text)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestDoctorWithoutSimulatorPermission(t *testing.T) {
 	c := open(t)
 	c.account.Denied["SimulatePrincipalPolicy"] = true
 	out, text, code := c.doctor(t, "-o", "json")
-	if code != 0 || len(out.Findings) != 0 || len(out.Unseen) != 1 || !strings.Contains(out.Unseen[0].Fix, "grant iam:SimulatePrincipalPolicy") {
+	if code != 0 || len(out.Findings) != 0 || len(out.Skipped) != 1 || !strings.Contains(out.Skipped[0].Fix, "grant iam:SimulatePrincipalPolicy") {
 		t.Errorf("code %d: %s", code, text)
 	}
 }

@@ -27,16 +27,16 @@ import (
 
 // replayed is the part of replay's JSON output that the tests read.
 type replayed struct {
-	Method    string
-	DryRun    bool
-	Chosen    []struct{ ID string }
-	Kept      []struct{ ID string }
-	Predicted map[string]int
-	Replayed  int
-	Unseen    []string
-	Returned  []struct{ Reason string }
-	Doubtful  []string
-	Stopped   string
+	Method             string
+	DryRun             bool
+	Chosen             []struct{ ID string }
+	Kept               []struct{ ID string }
+	Predicted          map[string]int
+	Replayed           int
+	NotReceived        []string
+	Returned           []struct{ Reason string }
+	PossibleDuplicates []string
+	Stopped            string
 }
 
 func read(t *testing.T, stdout string) replayed {
@@ -48,7 +48,7 @@ func read(t *testing.T, stdout string) replayed {
 	return out
 }
 
-// many moves n different commands to the dead-letter queue.
+// many moves n different commands to the DLQ.
 func (w *world) many(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -84,11 +84,11 @@ func TestReplayFilters(t *testing.T) {
 		handle, poison int
 	}{
 		{"the default: no messages that would fail again", nil, 3, 1, 2, 0},
-		{"filter by disposition", []string{"verdict=handle"}, 2, 2, 2, 0},
+		{"filter by disposition", []string{"disposition=handle"}, 2, 2, 2, 0},
 		{"filter by reason, in another case", []string{"reason=NO SUCH INSTANCE"}, 2, 2, 1, 0},
 		{"filter by type and kind", []string{"type=tag.*", "kind=bug"}, 2, 2, 1, 0},
-		{"filter by disposition poison", []string{"verdict=poison"}, 1, 3, 0, 1},
-		{"filter by two origins", []string{"origin=redriven", "origin=parked"}, 4, 0, 2, 1},
+		{"filter by disposition poison", []string{"disposition=poison"}, 1, 3, 0, 1},
+		{"filter by two origins", []string{"origin=redriven", "origin=moved"}, 4, 0, 2, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
@@ -239,7 +239,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// countByBody counts the messages in a queue and in its dead-letter queue by body.
+// countByBody counts the messages in a queue and in its DLQ by body.
 func (w *world) countByBody(t *testing.T) (here, there map[string]int) {
 	t.Helper()
 	q, dead := w.own(t, "launcher")
@@ -252,7 +252,7 @@ func (w *world) countByBody(t *testing.T) (here, there map[string]int) {
 func TestInterruptedReplayContinues(t *testing.T) {
 	const all = 45
 	for _, test := range []struct{ name, args, method string }{
-		{"one by one", "replay --queue launcher --match type=tag.* --match verdict=handle --rate 20 --yes -o json", "resend"},
+		{"one by one", "replay --queue launcher --match type=tag.* --match disposition=handle --rate 20 --yes -o json", "resend"},
 		{"by SQS", "replay --queue launcher --rate 10 --yes -o json", "move"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -342,7 +342,7 @@ func TestReplayWithFailedCalls(t *testing.T) {
 					break
 				}
 				if stdout != "" {
-					doubtful += len(read(t, stdout).Doubtful)
+					doubtful += len(read(t, stdout).PossibleDuplicates)
 				}
 			}
 			w.broker.SetFaults(memqueue.Faults{})

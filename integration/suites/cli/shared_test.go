@@ -53,14 +53,14 @@ func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 		}, "visibility-short", "queue/prod-joist-planner"},
 		{"mapping of one cluster missing", func(_ *testing.T, c *doctorAccount) {
 			delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
-		}, "mapping-missing", "function/" + sharedPlanner},
+		}, "event-source-mapping-missing", "function/" + sharedPlanner},
 		{"mapping disabled", func(_ *testing.T, c *doctorAccount) {
 			c.account.Functions[sharedPlanner].Mappings["arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner"] = "Disabled"
-		}, "mapping-disabled", "function/" + sharedPlanner},
+		}, "event-source-mapping-disabled", "function/" + sharedPlanner},
 		{"the function is not configured for the cluster", func(_ *testing.T, c *doctorAccount) {
 			told := c.account.Functions[sharedPlanner].Environment
 			told[settings.Clusters] = strings.ReplaceAll(told[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
-		}, "function-untold", "function/" + sharedPlanner},
+		}, "function-settings-missing", "function/" + sharedPlanner},
 		{"trust", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-planner"]
 			r.Trust = strings.Replace(r.Trust, "planner@prod", "planner@staging", 1)
@@ -71,22 +71,22 @@ func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 		{"the function may not assume the role", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, sharedPlanner, "sts:AssumeRole", false)
-		}, "role-refused", "role/" + sharedPlanner},
+		}, "role-permissions-missing", "role/" + sharedPlanner},
 		{"the function may not receive from the queue", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, sharedPlanner, "sqs:ReceiveMessage", true)
-		}, "role-refused", "role/" + sharedPlanner},
+		}, "role-permissions-missing", "role/" + sharedPlanner},
 		{"permission of the cluster's role missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.denyAction(t, "prod-joist-planner", "s3:PutObject", false)
-		}, "role-refused", "role/prod-joist-planner"},
+		}, "role-permissions-missing", "role/prod-joist-planner"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := open(t)
 			c.share(t)
 			test.spoil(t, c)
 			out, text, code := c.doctor(t, "-o", "json")
-			if code != 2 || len(out.Unseen) > 0 || len(out.Findings) != 1 || fmt.Sprint(out.Findings[0].Check, out.Findings[0].Subject) != fmt.Sprint(test.check, test.subject) {
+			if code != 2 || len(out.Skipped) > 0 || len(out.Findings) != 1 || fmt.Sprint(out.Findings[0].Check, out.Findings[0].Subject) != fmt.Sprint(test.check, test.subject) {
 				t.Errorf("code %d, want %s of %s: %s", code, test.check, test.subject, text)
 			}
 		})

@@ -49,15 +49,17 @@ func TestQueuesShowsEveryDeadLetterQueue(t *testing.T) {
 		wanted[template.Name(schedule.Target.DeadLetterConfig.Arn)] = true
 	}
 	stdout, stderr, _ := start(t).joist(t, "queues", "-o", "json")
-	var list struct{ Queues []struct{ DeadQueue string } }
+	var list struct {
+		Queues []struct{ DeadLetterQueue string }
+	}
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil {
 		t.Fatalf("%v: %s", err, stderr)
 	}
 	shown := map[string]bool{}
 	for _, row := range list.Queues {
-		shown[row.DeadQueue] = true
+		shown[row.DeadLetterQueue] = true
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(shown))); diff != "" {
-		t.Errorf("the template's dead-letter queues and those that are shown (-template +shown):\n%s", diff)
+		t.Errorf("the template's DLQs and those that are shown (-template +shown):\n%s", diff)
 	}
 }

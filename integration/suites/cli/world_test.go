@@ -165,7 +165,7 @@ func (w *world) queue(t *testing.T, name string) *memqueue.Queue {
 	return q
 }
 
-// own returns a service's queue and its dead-letter queue.
+// own returns a service's queue and its DLQ.
 func (w *world) own(t *testing.T, service string) (q, dead *memqueue.Queue) {
 	t.Helper()
 	named, ok := w.plan.Queue(service)

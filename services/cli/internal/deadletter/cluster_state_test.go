@@ -80,7 +80,7 @@ func TestReadUsesClusterState(t *testing.T) {
 		name, service string
 		message       queue.Message
 		read          kube.Reader
-		verdict       deadletter.Disposition
+		disposition   deadletter.Disposition
 		why           string
 	}{
 		{"the outbox waits for the plan", "lifecycle", made(ownCluster, as), newClusterReader(at("sent", 7)), deadletter.Handle, "the outbox waits for it"},
@@ -105,7 +105,7 @@ func TestReadUsesClusterState(t *testing.T) {
 					return deadletter.ReadClusterState(t.Context(), test.read, "joist")
 				}
 			}
-			if p := r.Read(test.message, now).Predicted; p.Disposition != test.verdict || !strings.Contains(p.Reason, test.why) {
+			if p := r.Read(test.message, now).Predicted; p.Disposition != test.disposition || !strings.Contains(p.Reason, test.why) {
 				t.Errorf("disposition %s (%q)", p.Disposition, p.Reason)
 			}
 		})

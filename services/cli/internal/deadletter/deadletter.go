@@ -27,8 +27,8 @@ type Origin string
 
 // The origins of a DLQ message.
 const (
-	// Parked messages were moved by a host, which recorded a reason.
-	Parked Origin = "parked"
+	// MovedByService marks messages that a host moved, with a reason.
+	MovedByService Origin = "moved"
 	// Redriven messages were moved by SQS after maxReceiveCount receives.
 	Redriven Origin = "redriven"
 	// Undelivered messages could not be delivered by a rule of EventBridge.
@@ -52,7 +52,7 @@ const (
 	Poison Disposition = "poison"
 	// Truncated: the message cannot be sent again, because only its beginning was kept or it
 	// is not text.
-	Truncated Disposition = "cut"
+	Truncated Disposition = "truncated"
 	// Forged: the message claims a type or source that its sender may not send. A replay never
 	// sends it.
 	Forged Disposition = "forged"
@@ -68,9 +68,9 @@ const (
 
 // Prediction is a disposition with its reason.
 type Prediction struct {
-	Disposition Disposition `json:"verdict"`
+	Disposition Disposition `json:"disposition"`
 	// Reason is the error that the service would return, or a note.
-	Reason string `json:"why,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // DeadMessage is one message of a DLQ, as `joist dead list -o json` prints it.
@@ -91,9 +91,9 @@ type DeadMessage struct {
 	From    string `json:"from,omitempty"`
 	// DeadSince is when the message reached the DLQ. For a redriven message it
 	// is the time when it was first sent, the only time that SQS reports.
-	DeadSince time.Time `json:"dead"`
+	DeadSince time.Time `json:"deadSince"`
 	// SentAt and Expires are those of the envelope; nil without one.
-	SentAt  *time.Time `json:"said,omitempty"`
+	SentAt  *time.Time `json:"sentAt,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	// Receives is the number of receives from the DLQ; for a redriven message,
 	// of all receives.
@@ -135,7 +135,7 @@ func (r Reader) Read(m queue.Message, now time.Time) DeadMessage {
 	case a[ruleAttribute] != "":
 		l.Origin, l.Kind, l.Reason = Undelivered, a[codeAttribute], a[messageAttribute]
 	case a[host.MovedAtAttribute] != "":
-		l.Origin, l.Kind, l.Reason = Parked, a[host.KindAttribute], a[host.ReasonAttribute]
+		l.Origin, l.Kind, l.Reason = MovedByService, a[host.KindAttribute], a[host.ReasonAttribute]
 	default:
 		l.Origin, l.Reason = Redriven, "SQS moved it to the DLQ; no consumer recorded an error; received "+strconv.Itoa(m.Receives)+" times in total"
 	}

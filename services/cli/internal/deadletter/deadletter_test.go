@@ -61,42 +61,42 @@ func TestReadPredicts(t *testing.T) {
 		name, service, body string
 		attributes          map[string]string
 		origin              deadletter.Origin
-		verdict             deadletter.Disposition
+		disposition         deadletter.Disposition
 		why, again          string
 		movable             bool
 	}{
-		{"its error is fixed", "lifecycle", fresh, parkedAttributes(nil), deadletter.Parked, deadletter.Handle, "", fresh, true},
+		{"its error is fixed", "lifecycle", fresh, parkedAttributes(nil), deadletter.MovedByService, deadletter.Handle, "", fresh, true},
 		{"redriven by SQS", "lifecycle", fresh, nil, deadletter.Redriven, deadletter.Handle, "", fresh, true},
-		{"expired", "lifecycle", string(goneBody(t, ownCluster, 2*time.Hour)), parkedAttributes(nil), deadletter.Parked, deadletter.Noop, "expired at", "", true},
-		{"of another cluster", "lifecycle", string(goneBody(t, event.Cluster{Name: "test"}, 0)), parkedAttributes(nil), deadletter.Parked, deadletter.Noop, `for cluster "test"`, "", true},
-		{"of another service", "planner", fresh, parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "does not handle the type", "", true},
-		{"not JSON", "lifecycle", `{`, parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "", `{`, true},
-		{"an invalid body", "lifecycle", strings.Replace(fresh, "i-0123456789abcdef0", "", 2), parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "", "", true},
-		{"an unknown version", "lifecycle", strings.Replace(fresh, "gone.v1", "gone.v9", 1), parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "major version 9", "", true},
-		{"not text", "lifecycle", base64.StdEncoding.EncodeToString([]byte{0}), parkedAttributes(map[string]string{host.EncodingAttribute: "base64"}), deadletter.Parked, deadletter.Truncated, "no", "", false},
-		{"encoded text", "lifecycle", base64.StdEncoding.EncodeToString([]byte(fresh)), parkedAttributes(map[string]string{host.EncodingAttribute: "base64"}), deadletter.Parked, deadletter.Handle, "", fresh, false},
-		{"cut off", "lifecycle", fresh[:40], parkedAttributes(map[string]string{host.BytesAttribute: "2000000"}), deadletter.Parked, deadletter.Truncated, "the first 40 bytes of 2000000", "", false},
+		{"expired", "lifecycle", string(goneBody(t, ownCluster, 2*time.Hour)), parkedAttributes(nil), deadletter.MovedByService, deadletter.Noop, "expired at", "", true},
+		{"of another cluster", "lifecycle", string(goneBody(t, event.Cluster{Name: "test"}, 0)), parkedAttributes(nil), deadletter.MovedByService, deadletter.Noop, `for cluster "test"`, "", true},
+		{"of another service", "planner", fresh, parkedAttributes(nil), deadletter.MovedByService, deadletter.Poison, "does not handle the type", "", true},
+		{"not JSON", "lifecycle", `{`, parkedAttributes(nil), deadletter.MovedByService, deadletter.Poison, "", `{`, true},
+		{"an invalid body", "lifecycle", strings.Replace(fresh, "i-0123456789abcdef0", "", 2), parkedAttributes(nil), deadletter.MovedByService, deadletter.Poison, "", "", true},
+		{"an unknown version", "lifecycle", strings.Replace(fresh, "gone.v1", "gone.v9", 1), parkedAttributes(nil), deadletter.MovedByService, deadletter.Poison, "major version 9", "", true},
+		{"not text", "lifecycle", base64.StdEncoding.EncodeToString([]byte{0}), parkedAttributes(map[string]string{host.EncodingAttribute: "base64"}), deadletter.MovedByService, deadletter.Truncated, "no", "", false},
+		{"encoded text", "lifecycle", base64.StdEncoding.EncodeToString([]byte(fresh)), parkedAttributes(map[string]string{host.EncodingAttribute: "base64"}), deadletter.MovedByService, deadletter.Handle, "", fresh, false},
+		{"cut off", "lifecycle", fresh[:40], parkedAttributes(map[string]string{host.BytesAttribute: "2000000"}), deadletter.MovedByService, deadletter.Truncated, "the first 40 bytes of 2000000", "", false},
 		{"undelivered by the bus", "lifecycle", event1(fresh), rule, deadletter.Undelivered, deadletter.Handle, "", fresh, false},
 		{"undelivered by the bus, and expired", "lifecycle", event1(string(goneBody(t, ownCluster, 2*time.Hour))), rule, deadletter.Undelivered, deadletter.Noop, "expired", "", false},
 		{"an entry of another type than its detail", "lifecycle", strings.Replace(event1(fresh), "instance.gone.v1", "node.noticed.v1", 1), rule, deadletter.Undelivered, deadletter.Forged, `"node.noticed.v1" from "joist/interruption"`, "", false},
 		{"an entry from another service than its detail", "lifecycle", strings.Replace(event1(fresh), "joist/interruption", "joist/planner", 1), rule, deadletter.Undelivered, deadletter.Forged, `from "joist/planner"`, "", false},
-		{"of a service that does not send the type", "lifecycle", strings.Replace(fresh, "joist/interruption", "joist/planner", 1), parkedAttributes(nil), deadletter.Parked, deadletter.Forged, `"joist/planner" may not send instance.gone.v1`, "", true},
+		{"of a service that does not send the type", "lifecycle", strings.Replace(fresh, "joist/interruption", "joist/planner", 1), parkedAttributes(nil), deadletter.MovedByService, deadletter.Forged, `"joist/planner" may not send instance.gone.v1`, "", true},
 		{"for the audit log, of another type than its detail", "audit", strings.Replace(event1(fresh), "instance.gone.v1", "node.noticed.v1", 1), rule, deadletter.Undelivered, deadletter.Forged, "node.noticed.v1", "", true},
 		{"undelivered by AWS's bus", "interruption", noticeBody(time.Second), rule, deadletter.Undelivered, deadletter.Handle, "cluster's tags", noticeBody(time.Second), true},
 		{"an old notice", "interruption", noticeBody(24 * time.Hour), rule, deadletter.Undelivered, deadletter.Noop, "old", noticeBody(24 * time.Hour), true},
-		{"not a notice", "interruption", `[]`, parkedAttributes(nil), deadletter.Parked, deadletter.Poison, "", "", true},
+		{"not a notice", "interruption", `[]`, parkedAttributes(nil), deadletter.MovedByService, deadletter.Poison, "", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := queue.Message{ID: "m-1", Body: []byte(test.body), Receives: 101, Sent: now.Add(-time.Hour), Attributes: test.attributes}
 			l := deadletter.Reader{Service: test.service, Cluster: event.Cluster{Name: "prod"}}.Read(m, now)
-			if l.Origin != test.origin || l.Predicted.Disposition != test.verdict || !strings.Contains(l.Predicted.Reason, test.why) || l.IsMovable() != test.movable {
+			if l.Origin != test.origin || l.Predicted.Disposition != test.disposition || !strings.Contains(l.Predicted.Reason, test.why) || l.IsMovable() != test.movable {
 				t.Errorf("origin %s, disposition %s (%q), movable %t", l.Origin, l.Predicted.Disposition, l.Predicted.Reason, l.IsMovable())
 			}
 			if test.again != "" && string(l.Outgoing().Body) != test.again {
 				t.Errorf("a replay would send %s", l.Outgoing().Body)
 			}
 			if len(l.Outgoing().Attributes) > 0 {
-				t.Errorf("a replay would send the attributes of the dead-letter message: %v", l.Outgoing().Attributes)
+				t.Errorf("a replay would send the attributes of the DLQ message: %v", l.Outgoing().Attributes)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func checkSpotRole(f Facts) []Finding {
 	if f.SpotRole == nil || *f.SpotRole {
 		return nil
 	}
-	return []Finding{newProblem("spot-role", "role/AWSServiceRoleForEC2Spot", "the account has no service-linked role for EC2 Spot: EC2 rejects every launch of a spot instance",
+	return []Finding{newProblem("spot-role-missing", "role/AWSServiceRoleForEC2Spot", "the account has no service-linked role for EC2 Spot: EC2 rejects every launch of a spot instance",
 		"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")}
 }
 
@@ -96,11 +96,11 @@ func checkSelfManaged(f Facts) []Finding {
 		}
 	}
 	if len(missing) > 0 {
-		all = append(all, newProblem("control-plane-unset", subject, settings.ControlPlane+" is false, and "+strings.Join(missing, ", ")+" not set: no EC2NodeClass becomes ready and no node is launched",
+		all = append(all, newProblem("control-plane-settings-missing", subject, settings.ControlPlane+" is false, and "+strings.Join(missing, ", ")+" not set: no EC2NodeClass becomes ready and no node is launched",
 			"set the missing variables of the function; remove "+settings.ControlPlane+" if EKS runs the control plane"))
 	}
 	if set[settings.ServiceCIDR] == "" {
-		all = append(all, newWarning("control-plane-unset", subject, settings.ControlPlane+" is false, and "+settings.ServiceCIDR+" is not set: nodes with Amazon Linux 2023 cannot join", "set "+settings.ServiceCIDR+" to the CIDR of the cluster's Service addresses"))
+		all = append(all, newWarning("control-plane-settings-missing", subject, settings.ControlPlane+" is false, and "+settings.ServiceCIDR+" is not set: nodes with Amazon Linux 2023 cannot join", "set "+settings.ServiceCIDR+" to the CIDR of the cluster's Service addresses"))
 	}
 	configured, served := set[settings.Kubernetes], strings.TrimPrefix(f.Kubernetes, "v")
 	if configured != "" && served != "" && served != configured && !strings.HasPrefix(served, configured+".") {
@@ -115,7 +115,7 @@ func checkDiscovery(f Facts) []Finding {
 	var all []Finding
 	tag := "karpenter.sh/discovery=" + f.Plan.Cluster
 	missing := func(what string) Finding {
-		return newProblem("discovery-missing", what, "no resource has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
+		return newProblem("discovery-tag-missing", what, "no resource has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
 			"aws ec2 create-tags --resources <id> --tags Key=karpenter.sh/discovery,Value="+f.Plan.Cluster)
 	}
 	if f.Subnets != nil && len(f.Subnets) == 0 {
@@ -125,7 +125,7 @@ func checkDiscovery(f Facts) []Finding {
 		all = append(all, missing("security groups"))
 	}
 	if len(f.SecurityGroups) > 1 {
-		all = append(all, newWarning("discovery-twice", "security groups", joinIDs(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
+		all = append(all, newWarning("discovery-tag-ambiguous", "security groups", joinIDs(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
 			"keep the tag on one of them: aws ec2 delete-tags"))
 	}
 	vpcs := map[string]bool{}
@@ -135,7 +135,7 @@ func checkDiscovery(f Facts) []Finding {
 		}
 	}
 	if len(vpcs) > 1 {
-		all = append(all, newProblem("discovery-vpcs", "discovery tag", "resources with the tag "+tag+" are in several VPCs: EC2 rejects launches with a subnet and a security group of different VPCs",
+		all = append(all, newProblem("discovery-tag-several-vpcs", "discovery tag", "resources with the tag "+tag+" are in several VPCs: EC2 rejects launches with a subnet and a security group of different VPCs",
 			"keep the tag only on the resources in the cluster's VPC: "+joinIDs(slices.Concat(f.Subnets, f.SecurityGroups))))
 	}
 	return all

@@ -28,12 +28,12 @@ func checkKarpenter(f Facts) []Finding {
 	const fix = "kubectl scale deployment %s -n %s --replicas 0, then run joist doctor again; to switch back, stop Joist first"
 	for _, d := range f.Deployments {
 		if d.Karpenter && d.Replicas > 0 {
-			all = append(all, newProblem("karpenter-runs", "deployment/"+d.Namespace+"/"+d.Name, "Karpenter runs in this cluster: only the one that holds the Lease is active, and Karpenter terminates instances that it does not know",
+			all = append(all, newProblem("karpenter-running", "deployment/"+d.Namespace+"/"+d.Name, "Karpenter runs in this cluster: only the one that holds the Lease is active, and Karpenter terminates instances that it does not know",
 				fmt.Sprintf(fix, d.Name, d.Namespace)))
 		}
 	}
 	if l := f.Lease; l != nil && l.Holder != "" && l.Holder != lease.KarpenterHolder && f.Now.Sub(l.Renewed) < 4*lease.Duration {
-		all = append(all, newProblem("karpenter-leads", "lease/"+l.Namespace+"/"+lease.KarpenterName, l.Holder+" holds and renews Karpenter's Lease: Joist waits and does nothing", fmt.Sprintf(fix, "karpenter", l.Namespace)))
+		all = append(all, newProblem("karpenter-holds-lease", "lease/"+l.Namespace+"/"+lease.KarpenterName, l.Holder+" holds and renews Karpenter's Lease: Joist waits and does nothing", fmt.Sprintf(fix, "karpenter", l.Namespace)))
 	}
 	return all
 }
@@ -85,7 +85,7 @@ func checkKinds(f Facts) []Finding {
 	}
 	for _, want := range optionalKinds {
 		if !slices.Contains(f.Resources, want) {
-			all = append(all, newWarning("crd-optional", "crd/"+want, "the API server does not serve this kind: its feature is not available", "helm upgrade --install joist-crd, if you need the feature"))
+			all = append(all, newWarning("crd-optional-missing", "crd/"+want, "the API server does not serve this kind: its feature is not available", "helm upgrade --install joist-crd, if you need the feature"))
 		}
 	}
 	return all
@@ -139,8 +139,8 @@ func checkDocuments(f Facts) []Finding {
 			all = append(all, newProblem(check, what, fmt.Sprintf("the latest document is %s old: the %s does not run or cannot write to the bucket", f.Now.Sub(*at).Round(time.Minute), service), fix))
 		}
 	}
-	old("snapshot-old", "snapshot", f.Snapshot, snapshotAge, "watcher", "kubectl logs -l app.kubernetes.io/component=watcher; without a node of Joist there are no snapshots")
-	old("catalogue-old", "catalogue", f.Catalogue, catalogueAge, "catalog", "joist queues, then joist dead list --queue catalog; until then prices and images are out of date")
+	old("snapshot-stale", "snapshot", f.Snapshot, snapshotAge, "watcher", "kubectl logs -l app.kubernetes.io/component=watcher; without a node of Joist there are no snapshots")
+	old("catalogue-stale", "catalogue", f.Catalogue, catalogueAge, "catalog", "joist queues, then joist dead list --queue catalog; until then prices and images are out of date")
 	return all
 }
 
@@ -149,7 +149,7 @@ func checkClock(f Facts) []Finding {
 	if f.Skew == nil || f.Skew.Abs() <= skewMax {
 		return nil
 	}
-	return []Finding{newWarning("clock", "this machine", fmt.Sprintf("the clock differs from AWS by %s: displayed expiries are wrong, and AWS rejects requests if the difference exceeds five minutes", f.Skew.Round(time.Second)), "set the clock (NTP)")}
+	return []Finding{newWarning("clock-skew", "this machine", fmt.Sprintf("the clock differs from AWS by %s: displayed expiries are wrong, and AWS rejects requests if the difference exceeds five minutes", f.Skew.Round(time.Second)), "set the clock (NTP)")}
 }
 
 // checkTools finds missing or outdated programs.

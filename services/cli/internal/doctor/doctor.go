@@ -30,17 +30,18 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Subject is the object, such as queue/prod.
 	Subject string `json:"subject"`
-	// What describes the problem and its effect.
-	What string `json:"what"`
+	// Message describes the problem and its effect.
+	Message string `json:"message"`
 	// Fix describes how to correct it.
 	Fix string `json:"fix"`
 }
 
 // Skipped is a check that could not run.
 type Skipped struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
-	Fix  string `json:"fix,omitempty"`
+	// Subject is what was not read, such as Karpenter's Lease.
+	Subject string `json:"subject"`
+	Reason  string `json:"reason"`
+	Fix     string `json:"fix,omitempty"`
 }
 
 // Facts are the facts about an installation. A nil pointer, map or slice was not read.
@@ -191,10 +192,10 @@ func Examine(f Facts) []Finding {
 	return all
 }
 
-func newProblem(check, subject, what, fix string) Finding {
-	return Finding{check, Problem, subject, what, fix}
+func newProblem(check, subject, message, fix string) Finding {
+	return Finding{check, Problem, subject, message, fix}
 }
 
-func newWarning(check, subject, what, fix string) Finding {
-	return Finding{check, Warning, subject, what, fix}
+func newWarning(check, subject, message, fix string) Finding {
+	return Finding{check, Warning, subject, message, fix}
 }

@@ -103,17 +103,17 @@ func TestOneBadFact(t *testing.T) {
 		fix   string
 	}{
 		{"the queue has another name", func(f *doctor.Facts) { f.Queues["prod"] = nil }, "queue-missing", "receives nothing", "--interruption-queue"},
-		{"no dead-letter queue", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"] = nil }, "dead-missing", "planner", "cdk deploy"},
-		{"no dead-letter queue of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dead-missing", "only in the bus archive", "cdk deploy"},
-		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule", "only in the bus archive", "enable-rule"},
-		{"the rule of the audit log is disabled", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].Enabled = false }, "audit-rule", "", ""},
-		{"the rule of the audit log has no dead-letter queue", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-no-dead", "", "prod-joist-audit-dead"},
-		{"dead-letter messages", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead-letter messages of the planner", "joist dead list --cluster prod --queue planner"},
-		{"dead-letter messages of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
-		{"no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "never receives events", "events.amazonaws.com"},
-		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "policy-missing", "", ""},
-		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "policy-missing", "", ""},
-		{"an invalid policy", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "policy-unreadable", "", ""},
+		{"no DLQ", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"] = nil }, "dlq-missing", "planner", "cdk deploy"},
+		{"no DLQ of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dlq-missing", "only in the bus archive", "cdk deploy"},
+		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule-missing", "only in the bus archive", "enable-rule"},
+		{"the rule of the audit log is disabled", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].Enabled = false }, "audit-rule-missing", "", ""},
+		{"the rule of the audit log has no DLQ", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-dlq-missing", "", "prod-joist-audit-dead"},
+		{"DLQ messages", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 DLQ messages of the planner", "joist dead list --cluster prod --queue planner"},
+		{"DLQ messages of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
+		{"no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "queue-policy-missing", "never receives events", "events.amazonaws.com"},
+		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "queue-policy-missing", "", ""},
+		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "queue-policy-missing", "", ""},
+		{"an invalid policy", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "queue-policy-invalid", "", ""},
 		{"no rules", func(f *doctor.Facts) { f.Rules["prod"] = nil }, "rules-missing", "never receives events", "Terraform"},
 		{"one rule is missing", func(f *doctor.Facts) {
 			f.Rules["prod"] = slices.DeleteFunc(f.Rules["prod"], func(r doctor.Rule) bool { return strings.Contains(r.Name, "spot") })
@@ -129,56 +129,56 @@ func TestOneBadFact(t *testing.T) {
 				types = append(types, strconv.Quote(string(one)))
 			}
 			f.Rules["prod-joist-lifecycle"][0].Pattern = `{"source":[{"prefix":"joist/"}],"detail-type":[` + strings.Join(types, ",") + `],"detail":{"cluster":["prod"]}}`
-		}, "rule-unbound", "can send every type", "cdk deploy"},
-		{"a rule has no dead-letter queue", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
-		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input", "", "$.detail"},
+		}, "rule-pattern-incomplete", "can send every type", "cdk deploy"},
+		{"a rule has no DLQ", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-dlq-missing", "", "DeadLetterConfig"},
+		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input-path", "", "$.detail"},
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
-		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = queueARN("other") }, "redrive-elsewhere", "other", ""},
-		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
+		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = queueARN("other") }, "redrive-wrong-dlq", "other", ""},
+		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-too-soon", "after 3", ""},
 		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 59 * time.Second }, "visibility-short", "6 times the timeout 10s of the function prod-joist-interruption", "60"},
 		{"retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
-		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
-		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
+		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "event-source-mapping-missing", "prod-joist-planner", ""},
+		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "event-source-mapping-disabled", "", "--enabled"},
 		{"a mapping's function is missing", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true, Enabled: true}
 		}, "function-missing", "the function does not exist", "delete-event-source-mapping"},
 		{"a disabled mapping's function is missing", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true}
 		}, "function-missing", "", ""},
-		{"no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "rejects", "create-service-linked-role"},
+		{"no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role-missing", "rejects", "create-service-linked-role"},
 		{"no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
 		{"node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},
 		{"node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
 		{"no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
 		{"no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
-		{"without EKS no variable is set", func(f *doctor.Facts) { setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-unset", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
+		{"without EKS no variable is set", func(f *doctor.Facts) { setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-settings-missing", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
 		{"without EKS one variable is not set", func(f *doctor.Facts) {
 			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
-		}, "control-plane-unset", "and CLUSTER_CA_BUNDLE not set", ""},
+		}, "control-plane-settings-missing", "and CLUSTER_CA_BUNDLE not set", ""},
 		{"without EKS no range of Services is set", func(f *doctor.Facts) {
 			setSelfManaged(f, "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
-		}, "control-plane-unset", "Amazon Linux 2023 cannot join", "JOIST_SERVICE_CIDR"},
+		}, "control-plane-settings-missing", "Amazon Linux 2023 cannot join", "JOIST_SERVICE_CIDR"},
 		{"without EKS another version is set", func(f *doctor.Facts) {
 			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.3")
 		}, "control-plane-version", "is 1.3 but the API server is v1.35.2", "JOIST_KUBERNETES_VERSION"},
-		{"no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-missing", "karpenter.sh/discovery=prod", "create-tags"},
-		{"no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-missing", "", ""},
-		{"two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-twice", "sg-1, sg-2", "delete-tags"},
-		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-vpcs", "several VPCs", ""},
-		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-runs", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
-		{"Karpenter leads", func(f *doctor.Facts) { f.Lease.Holder = "karpenter-1_x" }, "karpenter-leads", "karpenter-1_x", ""},
+		{"no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-tag-missing", "karpenter.sh/discovery=prod", "create-tags"},
+		{"no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-tag-missing", "", ""},
+		{"two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-tag-ambiguous", "sg-1, sg-2", "delete-tags"},
+		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-tag-several-vpcs", "several VPCs", ""},
+		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-running", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
+		{"Karpenter leads", func(f *doctor.Facts) { f.Lease.Holder = "karpenter-1_x" }, "karpenter-holds-lease", "karpenter-1_x", ""},
 		{"one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
 		{"no replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 0 }, "replicas-none", "", ""},
 		{"not installed", func(f *doctor.Facts) { f.Deployments = f.Deployments[1:] }, "joist-missing", "", "helm install"},
 		{"a missing CRD", func(f *doctor.Facts) { f.Resources = f.Resources[1:] }, "crd-missing", "nodepools", "joist-crd"},
 		{"an old CRD", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "another version of Karpenter", ""},
-		{"a missing optional CRD", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
+		{"a missing optional CRD", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional-missing", "", ""},
 		{"a trust policy for another ServiceAccount", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
 		{"no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
 		{"another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
 		{"no ServiceAccount", func(f *doctor.Facts) {
 			f.Accounts[1] = doctor.Account{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Missing: true}
-		}, "account-missing", "the ServiceAccount does not exist", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
+		}, "service-account-missing", "the ServiceAccount does not exist", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
 		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].PodIdentity = &doctor.Association{} }, "pod-identity-missing", "no AWS credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"the Pod Identity role of another service", func(f *doctor.Facts) { f.Accounts[1].PodIdentity.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"Pod Identity is not trusted", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[1].Trust = &trust }, "trust-pods", "pods.eks.amazonaws.com", "sts:TagSession"},
@@ -186,20 +186,20 @@ func TestOneBadFact(t *testing.T) {
 		{"no role of the scheduler", func(f *doctor.Facts) {
 			f.Roles = append(f.Roles, doctor.Role{Service: topology.Scheduler, Name: "prod-joist-scheduler", Missing: true})
 		}, "role-missing", "no ticks are sent", "cdk deploy"},
-		{"a missing permission", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then run joist doctor --cluster prod again"},
-		{"an explicit deny", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", true}} }, "role-refused", "has a Deny statement", "aws iam get-role --role-name prod-joist-launcher shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies; then run joist doctor --cluster prod again"},
-		{"many missing permissions", func(f *doctor.Facts) { f.Roles[0].Denied = make([]doctor.DeniedAction, 5) }, "role-refused", "and 2 more permissions", ""},
-		{"no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
-		{"an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
-		{"another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
+		{"a missing permission", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", false}} }, "role-permissions-missing", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then run joist doctor --cluster prod again"},
+		{"an explicit deny", func(f *doctor.Facts) { f.Roles[0].Denied = []doctor.DeniedAction{{"ec2:CreateFleet", "r", true}} }, "role-permissions-missing", "has a Deny statement", "aws iam get-role --role-name prod-joist-launcher shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies; then run joist doctor --cluster prod again"},
+		{"many missing permissions", func(f *doctor.Facts) { f.Roles[0].Denied = make([]doctor.DeniedAction, 5) }, "role-permissions-missing", "and 2 more permissions", ""},
+		{"no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "instance-profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
+		{"an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "instance-profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
+		{"another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "instance-profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
 		{"no version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:${KARPENTER_VERSION}" }, "variable-unset", "has no version", "KARPENTER_VERSION"},
 		{"an empty version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:" }, "variable-unset", "", ""},
 		{"a variable of a pod", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "${CLUSTER_NAME}" }, "variable-unset", "was not replaced", ""},
 		{"a variable of the shell", func(f *doctor.Facts) { f.Environ["AWS_ACCOUNT_ID"] = "" }, "variable-unset", "", "export AWS_ACCOUNT_ID"},
-		{"an old snapshot", func(f *doctor.Facts) { at := now.Add(-2 * time.Hour); f.Snapshot = &at }, "snapshot-old", "2h0m0s old", ""},
-		{"no snapshot", func(f *doctor.Facts) { f.Snapshot = &time.Time{} }, "snapshot-old", "no document exists", ""},
-		{"an old catalogue", func(f *doctor.Facts) { at := now.Add(-25 * time.Hour); f.Catalogue = &at }, "catalogue-old", "", ""},
-		{"the clock", func(f *doctor.Facts) { skew := -2 * time.Minute; f.Skew = &skew }, "clock", "2m0s", "NTP"},
+		{"an old snapshot", func(f *doctor.Facts) { at := now.Add(-2 * time.Hour); f.Snapshot = &at }, "snapshot-stale", "2h0m0s old", ""},
+		{"no snapshot", func(f *doctor.Facts) { f.Snapshot = &time.Time{} }, "snapshot-stale", "no document exists", ""},
+		{"an old catalogue", func(f *doctor.Facts) { at := now.Add(-25 * time.Hour); f.Catalogue = &at }, "catalogue-stale", "", ""},
+		{"the clock", func(f *doctor.Facts) { skew := -2 * time.Minute; f.Skew = &skew }, "clock-skew", "2m0s", "NTP"},
 		{"no helm", func(f *doctor.Facts) { f.Tools[0].Version = "" }, "tool-missing", "", "install helm"},
 		{"an old helm", func(f *doctor.Facts) { f.Tools[0].Version = "v3.8.2" }, "tool-old", "v3.8.2", ""},
 	} {
@@ -210,7 +210,7 @@ func TestOneBadFact(t *testing.T) {
 			if len(found) != 1 || found[0].Check != test.check {
 				t.Fatalf("found %+v, want one %s", found, test.check)
 			}
-			if one := found[0]; !strings.Contains(one.What, test.says) || !strings.Contains(one.Fix, test.fix) || one.Fix == "" || one.Subject == "" {
+			if one := found[0]; !strings.Contains(one.Message, test.says) || !strings.Contains(one.Fix, test.fix) || one.Fix == "" || one.Subject == "" {
 				t.Errorf("%+v lacks %q or %q", one, test.says, test.fix)
 			}
 		})
@@ -279,7 +279,7 @@ func TestProblemsComeFirst(t *testing.T) {
 	for _, one := range doctor.Examine(f) {
 		got = append(got, string(one.Severity)+" "+one.Check)
 	}
-	if want := []string{"problem policy-missing", "problem rules-missing", "warning tool-missing"}; !slices.Equal(got, want) {
+	if want := []string{"problem queue-policy-missing", "problem rules-missing", "warning tool-missing"}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }

@@ -56,9 +56,9 @@ func checkFunctions(f Facts) []Finding {
 		case fn == nil || fn.Enabled:
 			return nil
 		case !fn.Mapped:
-			return []Finding{newProblem("mapping-missing", "function/"+fn.Name, "no event source mapping invokes the function for messages of "+q.Name, "aws lambda create-event-source-mapping, or "+deployFix)}
+			return []Finding{newProblem("event-source-mapping-missing", "function/"+fn.Name, "no event source mapping invokes the function for messages of "+q.Name, "aws lambda create-event-source-mapping, or "+deployFix)}
 		}
-		return []Finding{newProblem("mapping-disabled", "function/"+fn.Name, "the event source mapping of "+q.Name+" is disabled: messages wait until they expire", "aws lambda update-event-source-mapping --enabled")}
+		return []Finding{newProblem("event-source-mapping-disabled", "function/"+fn.Name, "the event source mapping of "+q.Name+" is disabled: messages wait until they expire", "aws lambda update-event-source-mapping --enabled")}
 	})
 }
 
@@ -72,12 +72,12 @@ func checkShared(f Facts) []Finding {
 		session := topology.RoleSessionName(p.Service, f.Plan.Cluster)
 		switch {
 		case !fn.Shared.HasEntry:
-			return []Finding{newProblem("function-untold", "function/"+fn.Name,
-				"clusters share the function, and no object of its "+settings.Clusters+" has this cluster with the queue "+q.Name+": it handles none of the cluster's messages, which are retried until they move to the dead-letter queue", deployFix)}
+			return []Finding{newProblem("function-settings-missing", "function/"+fn.Name,
+				"clusters share the function, and no object of its "+settings.Clusters+" has this cluster with the queue "+q.Name+": it handles none of the cluster's messages, which are retried until they move to the DLQ", deployFix)}
 		case fn.takesRole() && fn.Shared.Trust != nil && !allowsSession(*fn.Shared.Trust, fn.Role, session):
 			role := path.Base(fn.Shared.Role)
 			return []Finding{newProblem("trust-function", "role/"+role,
-				"the trust policy does not let "+fn.Role+" assume the role with session name "+session+": the function "+fn.Name+" handles no message of this cluster, and messages are retried until they move to the dead-letter queue",
+				"the trust policy does not let "+fn.Role+" assume the role with session name "+session+": the function "+fn.Name+" handles no message of this cluster, and messages are retried until they move to the DLQ",
 				"allow that role sts:AssumeRole with that session name: aws iam update-assume-role-policy --role-name "+role+" --policy-document file://trust.json, or "+deployFix)}
 		}
 		return nil

@@ -43,8 +43,8 @@ func TestSharedFunctions(t *testing.T) {
 		check, says, fix string
 	}{
 		{"a timeout above the visibility timeout", func(fn *doctor.Function) { fn.Timeout++ }, "visibility-short", "the function all-joist-planner", "VisibilityTimeout"},
-		{"no mapping", func(fn *doctor.Function) { fn.Mapped, fn.Enabled = false, false }, "mapping-missing", "prod-joist-planner", "create-event-source-mapping"},
-		{"no entry for the cluster", func(fn *doctor.Function) { fn.Shared = &doctor.Shared{} }, "function-untold", "JOIST_CLUSTERS", "cdk deploy"},
+		{"no mapping", func(fn *doctor.Function) { fn.Mapped, fn.Enabled = false, false }, "event-source-mapping-missing", "prod-joist-planner", "create-event-source-mapping"},
+		{"no entry for the cluster", func(fn *doctor.Function) { fn.Shared = &doctor.Shared{} }, "function-settings-missing", "JOIST_CLUSTERS", "cdk deploy"},
 		{"another trusted role", trust("all-joist", "other-joist"), "trust-function", hostRole, "--role-name prod-joist-planner"},
 		{"another session name", trust("planner@prod", "planner@staging"), "trust-function", "planner@prod", ""},
 		{"another account", trust("1:root", "2:root"), "trust-function", "", ""},
@@ -55,7 +55,7 @@ func TestSharedFunctions(t *testing.T) {
 			f := sharedFacts(t, assumedTrust)
 			test.edit(f.Functions["planner"])
 			found := doctor.Examine(f)
-			if len(found) != 1 || found[0].Check != test.check || !strings.Contains(found[0].What, test.says) || !strings.Contains(found[0].Fix, test.fix) {
+			if len(found) != 1 || found[0].Check != test.check || !strings.Contains(found[0].Message, test.says) || !strings.Contains(found[0].Fix, test.fix) {
 				t.Errorf("found %+v, want one %s with %q and %q", found, test.check, test.says, test.fix)
 			}
 		})

@@ -45,7 +45,7 @@ func checkAccounts(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.Accounts {
 		if a.Missing {
-			all = append(all, newProblem("account-missing", a.subject(), "the ServiceAccount does not exist, but a Deployment names it: the Deployment cannot create pods",
+			all = append(all, newProblem("service-account-missing", a.subject(), "the ServiceAccount does not exist, but a Deployment names it: the Deployment cannot create pods",
 				"helm upgrade joist, or if serviceAccount.create is false: kubectl create serviceaccount "+a.Name+" --namespace "+a.Namespace+", with a role"))
 		}
 	}
@@ -121,12 +121,12 @@ func checkProfiles(f Facts) []Finding {
 		add := fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name %s", p.Name, f.NodeRole.Name)
 		switch {
 		case p.Missing:
-			all = append(all, newProblem("profile-missing", subject, "the instance profile does not exist, but "+named+" names it: nothing can be launched for the node class",
+			all = append(all, newProblem("instance-profile-missing", subject, "the instance profile does not exist, but "+named+" names it: nothing can be launched for the node class",
 				"aws iam create-instance-profile --instance-profile-name "+p.Name+" && "+add))
 		case p.Role == "":
-			all = append(all, newProblem("profile-role", subject, "the instance profile has no role, but "+named+" names it: nothing can be launched for the node class", add))
+			all = append(all, newProblem("instance-profile-role", subject, "the instance profile has no role, but "+named+" names it: nothing can be launched for the node class", add))
 		case p.Role != f.NodeRole.Name:
-			all = append(all, newProblem("profile-role", subject, "the instance profile has the role "+p.Role+" instead of "+f.NodeRole.Name+", the only role that the launcher may pass: nothing can be launched for "+named,
+			all = append(all, newProblem("instance-profile-role", subject, "the instance profile has the role "+p.Role+" instead of "+f.NodeRole.Name+", the only role that the launcher may pass: nothing can be launched for "+named,
 				fmt.Sprintf("aws iam remove-role-from-instance-profile --instance-profile-name %s --role-name %s && %s; or deploy the stack with that node role and run joist doctor with --node-role", p.Name, p.Role, add)))
 		}
 	}

@@ -43,11 +43,11 @@ func checkQueues(f Facts) []Finding {
 				deployFix+"; check --cluster, --name-prefix, --interruption-queue and AWS_REGION"))
 		}
 		if missing(p.Dead) {
-			all = append(all, newProblem("dead-missing", "queue/"+p.Dead, "the dead-letter queue does not exist: messages that the "+p.Service+" cannot handle are lost when they expire", deployFix))
+			all = append(all, newProblem("dlq-missing", "queue/"+p.Dead, "the DLQ does not exist: messages that the "+p.Service+" cannot handle are lost when they expire", deployFix))
 		}
 	}
 	if missing(f.Plan.AuditDead) {
-		all = append(all, newProblem("dead-missing", "queue/"+f.Plan.AuditDead, "the dead-letter queue does not exist: facts that EventBridge cannot write to the audit log are only in the bus archive", deployFix))
+		all = append(all, newProblem("dlq-missing", "queue/"+f.Plan.AuditDead, "the DLQ does not exist: facts that EventBridge cannot write to the audit log are only in the bus archive", deployFix))
 	}
 	return all
 }
@@ -61,9 +61,9 @@ func checkAudit(f Facts) []Finding {
 	on := slices.IndexFunc(rules, func(r Rule) bool { return r.Enabled })
 	switch {
 	case on < 0:
-		return []Finding{newWarning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the facts of the bus to the log: decisions are recorded only in the bus archive", deployFix+", or aws events enable-rule")}
+		return []Finding{newWarning("audit-rule-missing", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the facts of the bus to the log: decisions are recorded only in the bus archive", deployFix+", or aws events enable-rule")}
 	case rules[on].DeadARN == "":
-		return []Finding{newWarning("rule-no-dead", "rule/"+rules[on].Name, "the rule's target has no dead-letter queue: facts that the log rejects are missing in it without an alarm", "set the target's DeadLetterConfig to "+f.Plan.AuditDead)}
+		return []Finding{newWarning("rule-dlq-missing", "rule/"+rules[on].Name, "the rule's target has no DLQ: facts that the log rejects are missing in it without an alarm", "set the target's DeadLetterConfig to "+f.Plan.AuditDead)}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func checkDeadLetters(f Facts) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.DeadLetters() {
 		if dead := f.Queues[p.Dead]; dead != nil && dead.Messages > 0 {
-			all = append(all, newWarning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("the queue has %d dead-letter messages of the %s, which were not handled", dead.Messages, p.Service),
+			all = append(all, newWarning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("the queue has %d DLQ messages of the %s, which were not handled", dead.Messages, p.Service),
 				fmt.Sprintf("joist dead list --cluster %s --queue %s, then joist replay", f.Plan.Cluster, p.Service)))
 		}
 	}
@@ -89,10 +89,10 @@ func checkRedrives(f Facts) []Finding {
 		case q.DeadARN == "":
 			return []Finding{newProblem("redrive-missing", "queue/"+q.Name, "the queue has no redrive policy: a message that crashes its consumer is retried until it expires, without an alarm", fix)}
 		case dead != nil && q.DeadARN != dead.ARN:
-			return []Finding{newProblem("redrive-elsewhere", "queue/"+q.Name, "the redrive policy names "+q.DeadARN+", which neither the alarms nor joist dead read", fix)}
+			return []Finding{newProblem("redrive-wrong-dlq", "queue/"+q.Name, "the redrive policy names "+q.DeadARN+", which neither the alarms nor joist dead read", fix)}
 		case q.MaxReceives < p.MaxReceives:
-			return []Finding{newWarning("redrive-soon", "queue/"+q.Name,
-				fmt.Sprintf("SQS moves a message to the dead-letter queue after %d receives, but services retry up to %d times during an AWS outage: an outage fills the dead-letter queue", q.MaxReceives, p.MaxReceives), fix)}
+			return []Finding{newWarning("redrive-too-soon", "queue/"+q.Name,
+				fmt.Sprintf("SQS moves a message to the DLQ after %d receives, but services retry up to %d times during an AWS outage: an outage fills the DLQ", q.MaxReceives, p.MaxReceives), fix)}
 		}
 		return nil
 	})
@@ -104,7 +104,7 @@ func checkTimes(f Facts) []Finding {
 		var all []Finding
 		if fn := f.Functions[p.Service]; fn != nil && q.Visibility < visibilityTimeouts*fn.Timeout {
 			all = append(all, newProblem("visibility-short", "queue/"+q.Name,
-				fmt.Sprintf("the visibility timeout is %s, less than %d times the timeout %s of the function %s: messages are handled twice concurrently and move to the dead-letter queue too soon", q.Visibility, visibilityTimeouts, fn.Timeout, fn.Name),
+				fmt.Sprintf("the visibility timeout is %s, less than %d times the timeout %s of the function %s: messages are handled twice concurrently and move to the DLQ too soon", q.Visibility, visibilityTimeouts, fn.Timeout, fn.Name),
 				fmt.Sprintf("set VisibilityTimeout to %d", int((visibilityTimeouts*fn.Timeout).Seconds()))))
 		}
 		if q.Retention < retentionMin {
@@ -201,14 +201,14 @@ func checkDeliveries(f Facts) []Finding {
 		}
 		for _, r := range rules {
 			if r.DeadARN == "" {
-				all = append(all, newWarning("rule-no-dead", "rule/"+r.Name, "the rule's target has no dead-letter queue: events that the queue rejects are lost after a day of retries",
+				all = append(all, newWarning("rule-dlq-missing", "rule/"+r.Name, "the rule's target has no DLQ: events that the queue rejects are lost after a day of retries",
 					"set the target's DeadLetterConfig to "+p.Dead))
 			}
 			if r.Bus == f.Plan.Bus && !isBound(f.Plan, r) {
-				all = append(all, newProblem("rule-unbound", "rule/"+r.Name, "the pattern does not compare the entry's detail-type and source with those inside the detail: a service that may send one type of fact can send every type", deployFix))
+				all = append(all, newProblem("rule-pattern-incomplete", "rule/"+r.Name, "the pattern does not compare the entry's detail-type and source with those inside the detail: a service that may send one type of fact can send every type", deployFix))
 			}
 			if r.Bus == f.Plan.Bus && r.InputPath != "$.detail" {
-				all = append(all, newProblem("rule-input", "rule/"+r.Name, "the target gets the whole event instead of $.detail: the service cannot read it and moves it to the dead-letter queue", "set the target's InputPath to $.detail"))
+				all = append(all, newProblem("rule-input-path", "rule/"+r.Name, "the target gets the whole event instead of $.detail: the service cannot read it and moves it to the DLQ", "set the target's InputPath to $.detail"))
 			}
 		}
 		return all
@@ -225,9 +225,9 @@ func checkPolicies(f Facts) []Finding {
 		fix := "allow events.amazonaws.com sqs:SendMessage on the queue, with a condition on aws:SourceArn, or " + deployFix
 		switch {
 		case err != nil:
-			return []Finding{newProblem("policy-unreadable", "queue/"+q.Name, "the queue policy cannot be parsed: "+err.Error(), fix)}
+			return []Finding{newProblem("queue-policy-invalid", "queue/"+q.Name, "the queue policy cannot be parsed: "+err.Error(), fix)}
 		case !allowed:
-			return []Finding{newProblem("policy-missing", "queue/"+q.Name, "the queue policy does not let EventBridge send: the queue never receives events", fix)}
+			return []Finding{newProblem("queue-policy-missing", "queue/"+q.Name, "the queue policy does not let EventBridge send: the queue never receives events", fix)}
 		}
 		return nil
 	})

@@ -85,7 +85,7 @@ func checkPermissions(f Facts) []Finding {
 			fix = "remove the Deny statement: aws iam get-role --role-name " + r.Name + " shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies"
 		}
 		// The fix names no simulator call: without the same condition keys its result differs.
-		all = append(all, newProblem("role-refused", subject, what+": the "+r.Service+" fails when it uses them", fix+"; then run joist doctor --cluster "+f.Plan.Cluster+" again"))
+		all = append(all, newProblem("role-permissions-missing", subject, what+": the "+r.Service+" fails when it uses them", fix+"; then run joist doctor --cluster "+f.Plan.Cluster+" again"))
 	}
 	return all
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// WholeAWS and WholeCluster are the values of Skipped.What if no fact about AWS, or no fact about
+// WholeAWS and WholeCluster are the values of Skipped.Subject if no fact about AWS, or no fact about
 // Kubernetes, could be read.
 const (
 	WholeAWS     = "AWS"
@@ -103,7 +103,7 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
 		g.calls.Wait()
 	}
 	machine.Wait()
-	slices.SortFunc(g.skipped, func(a, b doctor.Skipped) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(g.skipped, func(a, b doctor.Skipped) int { return strings.Compare(a.Subject, b.Subject) })
 	return g.facts, g.skipped
 }
 
@@ -141,17 +141,17 @@ func (g *collector) setFact(fact func(f *doctor.Facts)) {
 // recordSkipped records a fact that could not be read. action is an IAM action, or a
 // description of a right in Kubernetes, for the hint if it is missing.
 func (g *collector) recordSkipped(what string, err error, action string) {
-	out := doctor.Skipped{What: what, Why: awsfault.ErrorText(err), Fix: fault.FindHint(err)}
+	out := doctor.Skipped{Subject: what, Reason: awsfault.ErrorText(err), Fix: fault.FindHint(err)}
 	var cause *fault.Error
 	switch {
 	case slices.Contains(credentialErrors, awsfault.ErrorCode(err)):
-		out = doctor.Skipped{What: WholeAWS, Why: "AWS rejects the credentials of this shell (" + awsfault.ErrorCode(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
+		out = doctor.Skipped{Subject: WholeAWS, Reason: "AWS rejects the credentials of this shell (" + awsfault.ErrorCode(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Why, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Timeout), "run joist doctor again; check that this machine can reach the endpoint"
+		out.Reason, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Timeout), "run joist doctor again; check that this machine can reach the endpoint"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
-		out.Why, out.Fix = "denied "+action, "grant "+action+" to the identity that runs joist"
+		out.Reason, out.Fix = "denied "+action, "grant "+action+" to the identity that runs joist"
 	}
-	out.Why = strings.Join(strings.Fields(out.Why), " ")
+	out.Reason = strings.Join(strings.Fields(out.Reason), " ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !slices.Contains(g.skipped, out) {

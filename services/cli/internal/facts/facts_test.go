@@ -129,7 +129,7 @@ func TestRecordSkipped(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := &collector{}
 			g.recordSkipped("it", test.err, test.action)
-			if u := g.skipped[0]; !strings.Contains(u.Why, test.why) || !strings.Contains(u.Fix, test.fix) || u.What != "it" {
+			if u := g.skipped[0]; !strings.Contains(u.Reason, test.why) || !strings.Contains(u.Fix, test.fix) || u.Subject != "it" {
 				t.Errorf("%+v", u)
 			}
 		})

@@ -55,10 +55,10 @@ func TestRejectedCredentials(t *testing.T) {
 	})
 	var whole int
 	for _, u := range unseen {
-		if u.What == WholeAWS {
+		if u.Subject == WholeAWS {
 			whole++
 		}
-		if strings.Contains(u.Why, "token is invalid") {
+		if strings.Contains(u.Reason, "token is invalid") {
 			t.Errorf("%+v", u)
 		}
 	}
@@ -91,7 +91,7 @@ func TestUnreachableAPIServer(t *testing.T) {
 		}
 		late := 0
 		for _, u := range unseen {
-			if strings.Contains(u.Why, "timed out") {
+			if strings.Contains(u.Reason, "timed out") {
 				late++
 			}
 		}

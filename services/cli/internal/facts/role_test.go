@@ -88,7 +88,7 @@ func TestRoleErrorsAreIndependent(t *testing.T) {
 			client.never = append(client.never, "s3:GetObject")
 		}
 		g.runRoleChecks(t.Context(), client, all, c)
-		if len(g.skipped) != 1 || !strings.HasPrefix(g.skipped[0].What, want) {
+		if len(g.skipped) != 1 || !strings.HasPrefix(g.skipped[0].Subject, want) {
 			t.Errorf("%s: %+v", code, g.skipped)
 		}
 		isSimulated := slices.ContainsFunc(g.facts.Roles, func(r doctor.Role) bool { return r.Service == "planner" && len(r.Denied) > 0 })

@@ -33,9 +33,9 @@ type Row struct {
 	Delayed  int `json:"delayed"`
 	// OldestSeconds is the age of the oldest message according to CloudWatch; nil if unknown.
 	OldestSeconds *int `json:"oldestSeconds,omitempty"`
-	// Dead is the number of messages in the DLQ, and DeadQueue its name.
-	Dead      int    `json:"dead"`
-	DeadQueue string `json:"deadQueue"`
+	// DeadLetters is the number of messages in the DLQ, and DeadLetterQueue its name.
+	DeadLetters     int    `json:"deadLetters"`
+	DeadLetterQueue string `json:"deadLetterQueue"`
 	// OldestReason is the reason of the oldest of the first DLQ messages.
 	OldestReason string `json:"oldestReason,omitempty"`
 	// Problem is the error of a failed read, with its hint.
@@ -82,7 +82,7 @@ func (l Inspector) Inspect(ctx context.Context, cluster string, list []topology.
 }
 
 func (l Inspector) inspectQueue(ctx context.Context, cluster string, q topology.Queue) Row {
-	row := Row{Service: q.Service, Queue: q.Name, DeadQueue: q.Dead}
+	row := Row{Service: q.Service, Queue: q.Name, DeadLetterQueue: q.Dead}
 	if q.Name != "" {
 		found, err := l.Finder.Find(ctx, q.Name)
 		if err != nil {
@@ -96,7 +96,7 @@ func (l Inspector) inspectQueue(ctx context.Context, cluster string, q topology.
 		row.Problem = FormatError(err)
 		return row
 	}
-	row.Dead = dead.MessageCount()
+	row.DeadLetters = dead.MessageCount()
 	if waiting, _, _ := countMessages(dead); waiting == 0 {
 		return row
 	}

@@ -36,7 +36,7 @@ type ArchivePart struct {
 	Events int64 `json:"eventsInArchive"`
 	// ValidSince is the time since which an event of the rule may not have expired. Services
 	// drop and count older events.
-	ValidSince time.Time `json:"obeyedSince"`
+	ValidSince time.Time `json:"validSince"`
 
 	archiveARN, busARN, ruleARN string
 }

@@ -34,11 +34,11 @@ type Match struct {
 
 // matchers compare a message with the value of a term, by key.
 var matchers = map[string]func(l *deadletter.DeadMessage, want string) bool{
-	"type":    func(l *deadletter.DeadMessage, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
-	"kind":    func(l *deadletter.DeadMessage, want string) bool { return l.Kind == want },
-	"origin":  func(l *deadletter.DeadMessage, want string) bool { return string(l.Origin) == want },
-	"verdict": func(l *deadletter.DeadMessage, want string) bool { return string(l.Predicted.Disposition) == want },
-	"id":      func(l *deadletter.DeadMessage, want string) bool { return l.ID == want || l.EventID == want },
+	"type":        func(l *deadletter.DeadMessage, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
+	"kind":        func(l *deadletter.DeadMessage, want string) bool { return l.Kind == want },
+	"origin":      func(l *deadletter.DeadMessage, want string) bool { return string(l.Origin) == want },
+	"disposition": func(l *deadletter.DeadMessage, want string) bool { return string(l.Predicted.Disposition) == want },
+	"id":          func(l *deadletter.DeadMessage, want string) bool { return l.ID == want || l.EventID == want },
 	"reason": func(l *deadletter.DeadMessage, want string) bool {
 		return strings.Contains(strings.ToLower(l.Reason), strings.ToLower(want))
 	},
@@ -51,7 +51,7 @@ func ParseMatch(texts []string) (Match, error) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || value == "" || matchers[key] == nil {
-			return Match{}, invalidMatch("--match KEY=VALUE, with the key type, kind, origin, verdict, id or reason", "invalid --match %q", text)
+			return Match{}, invalidMatch("--match KEY=VALUE, with the key type, kind, origin, disposition, id or reason", "invalid --match %q", text)
 		}
 		if _, err := path.Match(value, ""); key == "type" && err != nil {
 			return Match{}, invalidMatch("--match 'type=launch.*'", "invalid pattern %q: %w", value, err)
@@ -67,13 +67,13 @@ func invalidMatch(remedy, format string, args ...any) error {
 
 // Matches reports whether a message is selected. Without terms it selects messages that the service
 // would handle or drop. Poison messages need a term, because the service may be newer than this
-// command. Stale messages may launch instances and need the term verdict=stale.
+// command. Stale messages may launch instances and need the term disposition=stale.
 func (m Match) Matches(l *deadletter.DeadMessage) bool {
 	switch l.Predicted.Disposition {
 	case deadletter.Truncated, deadletter.Forged:
 		return false
 	case deadletter.Stale:
-		if !slices.Contains(m.terms["verdict"], string(deadletter.Stale)) {
+		if !slices.Contains(m.terms["disposition"], string(deadletter.Stale)) {
 			return false
 		}
 	case deadletter.Poison:

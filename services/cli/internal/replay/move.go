@@ -58,7 +58,7 @@ func (m Mover) MoveAll(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if aws.ToString(latest.Status) == running {
-		return Outcome{}, fault.F("moving dead-letter messages", fault.Conflict, "a message move task, started at %s, is already running", time.UnixMilli(latest.StartedTimestamp).UTC().Format(time.RFC3339)).
+		return Outcome{}, fault.F("moving DLQ messages", fault.Conflict, "a message move task, started at %s, is already running", time.UnixMilli(latest.StartedTimestamp).UTC().Format(time.RFC3339)).
 			WithHint("wait until it ends, or aws sqs cancel-message-move-task --task-handle %s", aws.ToString(latest.TaskHandle))
 	}
 	started, err := m.Tasks.StartMessageMoveTask(context.WithoutCancel(ctx), &sqs.StartMessageMoveTaskInput{
@@ -94,7 +94,7 @@ func (m Mover) followTask(ctx context.Context, handle string) (Outcome, error) {
 			out.Interrupted = true
 			return out, nil
 		default:
-			return out, fault.F("moving dead-letter messages", fault.Retry, "the message move task ended in state %s after %d messages: %s", status, out.Replayed, aws.ToString(task.FailureReason)).
+			return out, fault.F("moving DLQ messages", fault.Retry, "the message move task ended in state %s after %d messages: %s", status, out.Replayed, aws.ToString(task.FailureReason)).
 				WithHint("run the command again to move the rest")
 		}
 	}

@@ -31,13 +31,13 @@ const (
 type Outcome struct {
 	// Replayed is the number of messages that were sent and deleted.
 	Replayed int
-	// Unseen are the IDs of chosen messages that were not received again: another consumer has
+	// NotReceived are the IDs of chosen messages that were not received again: another consumer has
 	// them in flight or has handled them.
-	Unseen []string
+	NotReceived []string
 	// Returned are canaries that returned to the DLQ.
 	Returned []deadletter.DeadMessage
-	// Doubtful are the IDs of messages that may be in both queues.
-	Doubtful []string
+	// PossibleDuplicates are the IDs of messages that may be in both queues.
+	PossibleDuplicates []string
 	// Interrupted reports that ctx ended before the replay was complete.
 	Interrupted bool
 }
@@ -106,7 +106,7 @@ func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.DeadMes
 	if state.out.Replayed < limit && !state.out.Interrupted && err == nil && len(state.out.Returned) == 0 {
 		for _, l := range chosen {
 			if _, left := state.pending[l.ID]; left {
-				state.out.Unseen = append(state.out.Unseen, l.ID)
+				state.out.NotReceived = append(state.out.NotReceived, l.ID)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (r *resendState) sendAll(ctx context.Context, limit int) error {
 			return errInterrupted
 		}
 		if err != nil {
-			return fmt.Errorf("receiving dead-letter messages: %w", err)
+			return fmt.Errorf("receiving DLQ messages: %w", err)
 		}
 		before := r.out.Replayed
 		if err := r.sendBatch(ctx, messages, limit); err != nil {
@@ -174,9 +174,9 @@ func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter
 	if err := r.To.Send(ctx, l.Outgoing()); err != nil {
 		r.toRelease = append(r.toRelease, m)
 		if fault.Is(err, fault.Unknown) {
-			r.out.Doubtful = append(r.out.Doubtful, m.ID)
+			r.out.PossibleDuplicates = append(r.out.PossibleDuplicates, m.ID)
 		}
-		return fmt.Errorf("sending dead-letter message %s again: %w", m.ID, err)
+		return fmt.Errorf("sending DLQ message %s again: %w", m.ID, err)
 	}
 	delete(r.pending, m.ID)
 	r.sentBodies[bodyHash(l)] = true
@@ -190,8 +190,8 @@ func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter
 			return nil
 		}
 	}
-	r.out.Doubtful = append(r.out.Doubtful, m.ID)
-	return fmt.Errorf("deleting dead-letter message %s after sending it again: %w", m.ID, err)
+	r.out.PossibleDuplicates = append(r.out.PossibleDuplicates, m.ID)
+	return fmt.Errorf("deleting DLQ message %s after sending it again: %w", m.ID, err)
 }
 
 // bodyHash identifies a message independently of its ID.

@@ -82,7 +82,7 @@ func TestRate(t *testing.T) {
 	d := newResendTest(t, 25)
 	out, err := d.newResender().Resend(t.Context(), d.messages, d.messages, 0)
 	if dead, sent := d.countVisible(); err != nil || out.Replayed != 25 || !out.IsComplete(25) || dead != 0 || sent != 25 {
-		t.Fatalf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
+		t.Fatalf("%+v, %v: %d in the DLQ and %d in the queue", out, err, dead, sent)
 	}
 	if len(d.pauses) != 24 || d.at.Sub(now) != 2400*time.Millisecond {
 		t.Errorf("%d pauses, %s in total", len(d.pauses), d.at.Sub(now))
@@ -94,7 +94,7 @@ func TestResendSendsOnlyChosen(t *testing.T) {
 	d := newResendTest(t, 12)
 	out, err := d.newResender().Resend(t.Context(), d.messages[3:7], d.messages, 0)
 	if dead, sent := d.countVisible(); err != nil || out.Replayed != 4 || dead != 8 || sent != 4 {
-		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
+		t.Errorf("%+v, %v: %d in the DLQ and %d in the queue", out, err, dead, sent)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestCanaries(t *testing.T) {
 				}
 			}
 			out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
-			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.Unseen) > 0 || out.IsComplete(9) == test.returns {
+			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.NotReceived) > 0 || out.IsComplete(9) == test.returns {
 				t.Errorf("%+v, %v", out, err)
 			}
 		})
@@ -146,7 +146,7 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := d.newResender().Resend(t.Context(), d.messages, d.messages, 0)
-	if err != nil || out.Replayed != 4 || len(out.Unseen) != 1 || out.Unseen[0] != inFlight[0].ID {
+	if err != nil || out.Replayed != 4 || len(out.NotReceived) != 1 || out.NotReceived[0] != inFlight[0].ID {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -162,8 +162,8 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	out, err := d.newResender().Resend(ctx, d.messages, d.messages, 0)
-	if dead, sent := d.countVisible(); err != nil || !out.Interrupted || out.Replayed != 12 || dead != 18 || sent != 12 || len(out.Unseen) > 0 {
-		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue", out, err, dead, sent)
+	if dead, sent := d.countVisible(); err != nil || !out.Interrupted || out.Replayed != 12 || dead != 18 || sent != 12 || len(out.NotReceived) > 0 {
+		t.Errorf("%+v, %v: %d in the DLQ and %d in the queue", out, err, dead, sent)
 	}
 }
 
@@ -178,8 +178,8 @@ func TestSendFails(t *testing.T) {
 	r := d.newResender()
 	r.To = failingSender{}
 	out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
-	if dead, _ := d.countVisible(); err == nil || out.Replayed != 0 || len(out.Doubtful) > 0 || dead != 3 {
-		t.Errorf("%+v, %v: %d in the dead-letter queue", out, err, dead)
+	if dead, _ := d.countVisible(); err == nil || out.Replayed != 0 || len(out.PossibleDuplicates) > 0 || dead != 3 {
+		t.Errorf("%+v, %v: %d in the DLQ", out, err, dead)
 	}
 }
 
@@ -192,6 +192,6 @@ func TestDiscard(t *testing.T) {
 	r.Report = func(n int) { reported += strconv.Itoa(n) }
 	out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
 	if dead, sent := d.countVisible(); err != nil || out.Replayed != 4 || dead != 0 || sent != 0 || reported != "1234" {
-		t.Errorf("%+v, %v: %d in the dead-letter queue and %d in the queue, reported %s", out, err, dead, sent, reported)
+		t.Errorf("%+v, %v: %d in the DLQ and %d in the queue, reported %s", out, err, dead, sent, reported)
 	}
 }

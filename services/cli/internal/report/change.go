@@ -32,8 +32,8 @@ func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 	if !a.Complete {
 		out.WriteString("stopped before it was finished\n")
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Staying)) {
-		fmt.Fprintf(&out, "\nnode %s would drift but be kept: %s\n", name, a.Staying[name])
+	for _, name := range slices.Sorted(maps.Keys(a.Kept)) {
+		fmt.Fprintf(&out, "\nnode %s would drift but be kept: %s\n", name, a.Kept[name])
 	}
 	for _, reason := range groupByReason(a.Unscheduled) {
 		fmt.Fprintf(&out, "\n%s would be unschedulable: %s\n  %s\n", formatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)

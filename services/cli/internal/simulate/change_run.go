@@ -26,8 +26,8 @@ type ChangeResult struct {
 	Rounds []scenario.Round `json:"rounds"`
 	// Complete reports whether disruption has no more commands.
 	Complete bool `json:"complete"`
-	// Staying are the drifted nodes that are kept, each with its rule.
-	Staying map[string]string `json:"staying"`
+	// Kept are the drifted nodes that are kept, each with its rule.
+	Kept map[string]string `json:"kept"`
 	// Unscheduled are the unschedulable pods, as namespace/name, with their reasons.
 	Unscheduled map[string]string `json:"unscheduled"`
 	Assumptions []string          `json:"assumptions"`
@@ -53,7 +53,7 @@ func (c Change) Simulate(from Source, o ConsolidateOptions) (ChangeResult, error
 	was := from.Fleet()
 	out := ChangeResult{
 		Scenario: from.Title, Changes: applied.Objects, Drifted: applied.Drifted, Nodes: was.Size(), CostBefore: was.CostPerHour(),
-		Rounds: []scenario.Round{}, Staying: map[string]string{}, Unscheduled: map[string]string{},
+		Rounds: []scenario.Round{}, Kept: map[string]string{}, Unscheduled: map[string]string{},
 		Assumptions: append(slices.Clone(applied.Assumptions), was.Notes()...),
 	}
 	quiet := o
@@ -97,7 +97,7 @@ func (a *ChangeResult) recordEnd(f *Fleet, played ConsolidateResult) {
 	for _, k := range played.Kept {
 		at := slices.IndexFunc(s.Nodes, func(n planning.Node) bool { return n.Name == k.Node })
 		if at >= 0 && s.Nodes[at].Drift != nil {
-			a.Staying[k.Node] = k.Rule + ": " + k.Detail
+			a.Kept[k.Node] = k.Rule + ": " + k.Detail
 		}
 	}
 }

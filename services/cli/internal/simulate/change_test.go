@@ -91,8 +91,8 @@ func summarizeChange(a simulate.ChangeResult) []string {
 		}
 		out = append(out, fmt.Sprintf("%s: %v for %v, %d moved, %.2f", r.Method, r.Removed, came, r.PodsMoved, r.CostAfter))
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Staying)) {
-		rule, _, _ := strings.Cut(a.Staying[name], ":")
+	for _, name := range slices.Sorted(maps.Keys(a.Kept)) {
+		rule, _, _ := strings.Cut(a.Kept[name], ":")
 		out = append(out, name+" stays: "+rule)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(a.Unscheduled)) {
