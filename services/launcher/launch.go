@@ -36,7 +36,7 @@ func (s Service) launchIntent(ctx context.Context, e event.Envelope, b event.Lau
 		return s.publishFact(ctx, e, *cached)
 	}
 	if err := s.Cache.allowLaunch(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
-		s.Metrics.Record(LaunchesPaused, 1, string(fault.KindOf(err)))
+		s.Metrics.Record(metric.LaunchesPaused, 1, string(fault.KindOf(err)))
 		return err
 	}
 	answer, err := s.createFleet(ctx, e, intent)

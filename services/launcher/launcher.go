@@ -51,24 +51,6 @@ type Service struct {
 	Metrics metric.Recorder
 }
 
-// LaunchCounter names a counter of the launcher.
-type LaunchCounter string
-
-// The counters, with their labels in brackets.
-const (
-	// LaunchesPaused counts requests that the breaker stopped [the kind of the error].
-	LaunchesPaused LaunchCounter = "stopped"
-	// LaunchesRefused counts the errors with which EC2 rejected instances [error code, capacity
-	// type].
-	LaunchesRefused LaunchCounter = "refused"
-	// ForeignSkipped counts requests to change a resource of another owner [instance or profile].
-	ForeignSkipped LaunchCounter = "foreign"
-	// InstancesLaunched counts launched instances [capacity type].
-	InstancesLaunched LaunchCounter = "launched"
-	// InstancesTerminated counts instances that the launcher terminated.
-	InstancesTerminated LaunchCounter = "terminated"
-)
-
 // Handle handles one message. A type that is not in Types is fault.Poison.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {

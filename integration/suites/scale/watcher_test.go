@@ -96,7 +96,7 @@ func watch(ctx context.Context, url string) error {
 		ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) {
 			// Until then it logs that it waits for the watches.
 			if cache.Synced() {
-				fmt.Println("trouble:", err)
+				fmt.Println("background error:", err)
 			}
 		}},
 		OnReconciled: func(took time.Duration, _ error) {

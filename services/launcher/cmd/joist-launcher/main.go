@@ -31,12 +31,6 @@ func main() {
 	}, (&wiring{}).newHandler, lambda.Serve)
 }
 
-// metrics has the metric of each counter.
-var metrics = map[launcher.LaunchCounter]telemetry.Metric{
-	launcher.LaunchesPaused: telemetry.LaunchesPaused, launcher.LaunchesRefused: telemetry.LaunchErrors, launcher.ForeignSkipped: telemetry.ForeignRequestsRefused,
-	launcher.InstancesLaunched: telemetry.InstancesLaunched, launcher.InstancesTerminated: telemetry.TerminationsRequested,
-}
-
 // parallelMessages is how many messages are handled at a time. Most of them wait for a
 // token or for a batch.
 const parallelMessages = 50
