@@ -400,7 +400,7 @@ func TestBreakerStopsLaunches(t *testing.T) {
 	if n := len(s.Records()); n != 6 {
 		t.Errorf("%d instances after a minute", n)
 	}
-	want := []string{metric.InstancesLaunched.Name + " on-demand 3", metric.LaunchesPaused.Name + " throttled", metric.LaunchesStopped.Name + " denied", metric.InstancesLaunched.Name + " on-demand 3"}
+	want := []string{metric.InstancesLaunched.Name + " on-demand 3", metric.LaunchesPaused.Name + " throttled", metric.LaunchesPaused.Name + " denied", metric.InstancesLaunched.Name + " on-demand 3"}
 	if diff := cmp.Diff(want, s.counts); diff != "" {
 		t.Error(diff)
 	}
