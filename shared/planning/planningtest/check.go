@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -165,12 +166,12 @@ func (d *documents) addPlan(result planning.Result) {
 		out.ExistingNodes[name]++
 	}
 	for _, u := range result.Unplaced {
-		reason := ""
+		var reason strings.Builder
 		for _, r := range u.Rejections {
-			reason += r.Rule
+			reason.WriteString(r.Rule)
 		}
 		for _, pod := range u.Pods {
-			out.Unscheduled[u.Namespace+"/"+pod.UID] = reason
+			out.Unscheduled[u.Namespace+"/"+pod.UID] = reason.String()
 		}
 	}
 	out.Summary.NewNodes = len(out.NewNodes)
