@@ -51,10 +51,8 @@ func (b *batchState) release() {
 	clear(b.uncached)
 	clear(b.lookups)
 	clear(b.facts)
-	b.document.Reset()
 	*b = batchState{
 		events: b.events[:0], cached: b.cached[:0], uncached: b.uncached[:0], lookups: b.lookups[:0], facts: b.facts[:0], buffer: b.buffer[:0],
-		document: b.document,
 	}
 	batchStates.Put(b)
 }

@@ -65,9 +65,9 @@ var messageCases = []struct {
 	// alone and allocs limit the allocations of a message, alone and in a batch of ten.
 	alone, allocs float64
 }{
-	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 18, 7},
-	{"foreign", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 8},
-	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.MoveToDLQ, 33, 17},
+	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 19, 10},
+	{"foreign", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 10},
+	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.MoveToDLQ, 33, 19},
 }
 
 // cpuTime returns the CPU time of the process.

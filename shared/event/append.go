@@ -75,12 +75,6 @@ func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 	return append(w.out, '}'), w.err
 }
 
-// appendKnown appends the known attributes of an envelope. Its data must be compact JSON.
-func (e *Envelope) appendKnown(out []byte) ([]byte, error) {
-	out, err := e.appendHead(out)
-	return append(append(out, e.Data...), '}'), err
-}
-
 // appendHead appends everything before the data.
 func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
@@ -99,12 +93,6 @@ func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	w.addNonEmpty("dataref", e.Dataref)
 	w.beginMember("data")
 	return w.out, w.err
-}
-
-// isCompact reports whether encoding/json would write the value unchanged.
-func isCompact(data []byte) bool {
-	s := scanner{data: data}
-	return s.scanAll() == nil && !s.needsRewrite
 }
 
 // writer appends the members of an object.
@@ -173,7 +161,8 @@ func appendText(out []byte, text string) []byte {
 // isPlain reports whether a text needs no escaping in JSON.
 func isPlain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c > 0x7e || !isOrdinary[c] {
+		switch c := text[i]; {
+		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
 			return false
 		}
 	}

@@ -43,22 +43,6 @@ func TestNodeNoticedIsWrittenAsJSON(t *testing.T) {
 	})
 }
 
-func TestEnvelopesAreWrittenAsJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		e := Envelope{
-			SpecVersion: anyText(t, "specversion"), ID: anyText(t, "id"), Source: anyText(t, "source"), Type: Type(anyText(t, "type")),
-			Subject: anyText(t, "subject"), Time: anyTime(t, "time"), Cluster: anyText(t, "cluster"), ClusterUID: anyText(t, "clusteruid"),
-			Correlation: anyText(t, "correlation"), Causation: anyText(t, "causation"), Expires: anyTime(t, "expires"),
-			Traceparent: anyText(t, "traceparent"), Dataref: anyText(t, "dataref"),
-			Data: rapid.SampledFrom([]json.RawMessage{
-				nil, {}, json.RawMessage(`{"a":[1,"b"]}`), json.RawMessage(`{"a": 1}`), json.RawMessage(`"<&>"`), json.RawMessage("\"\u2028\""), json.RawMessage(`{`),
-			}).Draw(t, "data"),
-		}
-		got, err := e.Encode()
-		same(t, e, got, err)
-	})
-}
-
 // AppendNew appends the bytes of New and Encode to the given ones, for fast bodies and for others.
 func TestAppendIsNewAndEncode(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -103,25 +87,6 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := maker.AppendNew(out, at, body); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	body := NodeNoticed{
-		Kind: SpotInterruption, InstanceID: "i-0123456789abcdef0", Noticed: at, Deadline: at.Add(time.Minute), Detail: "terminate",
-		Offering: Offering{InstanceType: "m6i.large", Zone: "us-west-2a", CapacityType: "spot"},
-	}
-	maker := Maker{Service: "interruption", Cluster: Cluster{Name: "web"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		e, err := maker.New(at, body, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := e.Encode(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,21 +11,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-const (
-	// MaxEnvelope is the maximum size of a message in bytes (EventBridge's limit for an entry).
-	MaxEnvelope = 256 << 10
-	// MaxDepth is the maximum nesting depth of the JSON. Joist's deepest body has 8 levels.
-	MaxDepth = 32
-	// MaxTokens is the maximum number of JSON tokens in a message; a real one of the maximum size has about 20,000.
-	MaxTokens = 100_000
-	// lastYear is the last year that RFC 3339 can represent.
-	lastYear = 9999
-)
+// lastYear is the last year that RFC 3339 can represent.
+const lastYear = 9999
 
 // Decode decodes an envelope. For any bytes it returns an envelope or an error of kind Poison.
 func Decode(data []byte) (Envelope, error) {
 	if err := CheckLimits(data); err != nil {
 		return Envelope{}, err
+	}
+	if err := checkNames(bytes.TrimSpace(data)); err != nil {
+		return Envelope{}, fault.E("decoding an envelope", fault.Poison, err)
 	}
 	var e Envelope
 	if err := json.Unmarshal(data, &e); err != nil {

@@ -222,7 +222,7 @@ const (
 
 // Encode encodes the envelope as structured JSON, with unknown attributes after the known ones.
 func (e Envelope) Encode() ([]byte, error) {
-	known, err := e.encodeKnown()
+	known, err := json.Marshal(e)
 	if err != nil {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
@@ -234,12 +234,4 @@ func (e Envelope) Encode() ([]byte, error) {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
 	return append(append(known[:len(known)-1], ','), extra[1:]...), nil
-}
-
-// encodeKnown encodes the attributes that this version knows.
-func (e Envelope) encodeKnown() ([]byte, error) {
-	if isCompact(e.Data) {
-		return e.appendKnown(make([]byte, 0, len(e.Data)+512))
-	}
-	return json.Marshal(e)
 }

@@ -1,9 +1,6 @@
 package notice
 
-import (
-	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/fault"
-)
+import "github.com/joist-autoscaler/joist/shared/fault"
 
 // The known fields of a detail.
 const (
@@ -24,9 +21,8 @@ var detailNames = [detailSize]string{
 
 // eventReader decodes an event of a known kind.
 type eventReader struct {
-	header  *header
-	strings *stringCache
-	kind    *kind
+	header *header
+	kind   *kind
 	// detail has the raw values of the known fields; nil for a missing one.
 	detail [detailSize][]byte
 	// account and region are the event's own; nil if they are invalid.
@@ -39,15 +35,7 @@ func (r *eventReader) readDetail() error {
 	if text := stringValue(version); len(text) > 0 && string(text) != "0" || isNumber(version) && string(version) != "0" {
 		return r.poisonError("version is %s, and this service supports only 0", truncateText(string(version)))
 	}
-	if value := r.header[headerDetail]; len(value) > 0 && value[0] == '{' {
-		var buffer [12]event.Member
-		members, err := event.Members(value, buffer[:0])
-		if err != nil {
-			return err
-		}
-		return collectFields(r.detail[:], detailNames[:], members)
-	}
-	return nil
+	return collectFields(r.detail[:], detailNames[:], r.header[headerDetail])
 }
 
 func isNumber(value []byte) bool {
@@ -56,9 +44,6 @@ func isNumber(value []byte) bool {
 
 // text returns the string value of a field of the detail, or nil.
 func (r *eventReader) text(field int) []byte { return stringValue(r.detail[field]) }
-
-// internedText returns text as an interned string.
-func (r *eventReader) internedText(field int) string { return r.strings.intern(r.text(field)) }
 
 // requiredText is text; it returns fault.Poison if the field is missing or empty.
 func (r *eventReader) requiredText(field int) ([]byte, error) {

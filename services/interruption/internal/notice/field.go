@@ -3,53 +3,32 @@ package notice
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// collectFields sets values to the values of the known names. The error is fault.Poison if an
-// object has a known name twice: AWS does not do that, and decoders differ in which one they use.
-func collectFields(values [][]byte, known []string, members []event.Member) error {
-	for i := range members {
-		at := fieldIndex(known, members[i].Name)
+// collectFields sets values to the raw values of the known fields, if the value is a JSON object. Names match in any
+// case. The error is fault.Poison if a known field occurs twice: AWS does not do that, and decoders differ in which one
+// they use.
+func collectFields(values [][]byte, known []string, value []byte) error {
+	var buffer [24][]byte
+	parts := event.SplitJSON(value, '{', buffer[:0])
+	for i := 0; i < len(parts); i += 2 {
+		name := stringValue(parts[i])
+		at := slices.IndexFunc(known, func(k string) bool { return len(k) == len(name) && strings.EqualFold(k, string(name)) })
 		if at < 0 {
 			continue
 		}
 		if values[at] != nil {
 			return fault.F("reading an event", fault.Poison, "an object has the field %s twice", known[at])
 		}
-		values[at] = members[i].Value
+		values[at] = parts[i+1]
 	}
 	return nil
-}
-
-// fieldIndex returns the index of a name among the known ones, in any case, or -1.
-func fieldIndex(known []string, written []byte) int {
-	for i, name := range known {
-		if len(written) == len(name) && (string(written) == name || equalFold(written, name)) {
-			return i
-		}
-	}
-	return -1
-}
-
-// equalFold compares names of equal length without regard to the case of ASCII characters.
-func equalFold(written []byte, name string) bool {
-	for i, c := range written {
-		if lowerASCII(c) != lowerASCII(name[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lowerASCII(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // stringValue returns the content of a JSON string, or nil for another value. Without escapes it

@@ -23,7 +23,7 @@ func readScheduledChange(r *eventReader, n *Notice) error {
 	if err := r.checkScheduled(); err != nil {
 		return err
 	}
-	n.Detail = r.internedText(detailCode)
+	n.Detail = string(r.text(detailCode))
 	if n.Instances, err = r.affectedInstances(n.Instances); err != nil {
 		return err
 	}
@@ -67,14 +67,10 @@ func (r *eventReader) checkScheduled() error {
 func (r *eventReader) affectedInstances(into []string) ([]string, error) {
 	var elements, names [4][]byte
 	found := names[:0]
-	for _, element := range event.Elements(r.detail[detailAffected], elements[:0]) {
-		var buffer [6]event.Member
-		members, err := event.Members(element, buffer[:0])
-		if err != nil {
-			continue // The element is not an object.
-		}
+	for _, element := range event.SplitJSON(r.detail[detailAffected], '[', elements[:0]) {
 		var value [1][]byte
-		if err := collectFields(value[:], entityNames[:], members); err != nil {
+		err := collectFields(value[:], entityNames[:], element)
+		if err != nil {
 			return nil, err
 		}
 		if found, err = r.appendInstance(found, stringValue(value[0])); err != nil {

@@ -6,6 +6,10 @@
 // message that is not an event or contradicts itself. A field that is not needed is ignored if it
 // cannot be decoded. The service's README lists the rules. This package does not know the owners of
 // instances.
+//
+// encoding/json validates a message, but event.SplitJSON finds its fields, because the whole service
+// may use 10 µs of CPU for a message (make interrupted). On a busy machine it uses 9.6 µs if all
+// messages are about the cluster's instances; with json.Unmarshal into structs it used 14.4 µs.
 package notice
 
 import (
@@ -66,10 +70,7 @@ func Kinds() []event.NoticeKind {
 }
 
 // Document decodes one message at a time. It can be reused.
-type Document struct {
-	header  header
-	strings stringCache
-}
+type Document struct{ header header }
 
 // byteOrderMark may precede UTF-8 text.
 var byteOrderMark = []byte("\ufeff")
@@ -79,12 +80,10 @@ var byteOrderMark = []byte("\ufeff")
 func (d *Document) ReadHeader(body []byte) error {
 	d.header = header{}
 	body = bytes.TrimPrefix(body, byteOrderMark)
-	var buffer [12]event.Member
-	members, err := event.Members(body, buffer[:0])
-	if err != nil {
+	if err := event.CheckLimits(body); err != nil {
 		return err
 	}
-	if err := collectFields(d.header[:], headerNames[:], members); err != nil {
+	if err := collectFields(d.header[:], headerNames[:], bytes.TrimSpace(body)); err != nil {
 		return err
 	}
 	if d.IsEnvelope() || len(d.header.bytes(headerSource)) > 0 && len(d.header.bytes(headerDetailType)) > 0 {
@@ -110,9 +109,6 @@ func (d *Document) Kind() event.NoticeKind {
 	return ""
 }
 
-// Reset removes the references to the message.
-func (d *Document) Reset() { d.header = header{} }
-
 // ReadNotice decodes the event into n, which must be empty except for the capacity of its
 // Instances. sent is the time at which the queue received the event.
 func (d *Document) ReadNotice(sent time.Time, n *Notice) error {
@@ -120,12 +116,12 @@ func (d *Document) ReadNotice(sent time.Time, n *Notice) error {
 	if k == nil {
 		return d.header.unknownKindError()
 	}
-	r := eventReader{header: &d.header, strings: &d.strings, kind: k, account: d.header.account(), region: d.header.region()}
+	r := eventReader{header: &d.header, kind: k, account: d.header.account(), region: d.header.region()}
 	if err := r.readDetail(); err != nil {
 		return err
 	}
 	n.Kind, n.EventID, n.Noticed = k.notice, truncateText(r.header.text(headerID)), r.noticedAt(sent)
-	n.Account, n.Region = r.strings.intern(r.account), r.strings.intern(r.region)
+	n.Account, n.Region = string(r.account), string(r.region)
 	if err := r.readKind(n); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (r *eventReader) resourceInstances(found [][]byte) ([][]byte, error) {
 		return r.appendInstance(found, text)
 	}
 	var buffer [4][]byte
-	for _, element := range event.Elements(value, buffer[:0]) {
+	for _, element := range event.SplitJSON(value, '[', buffer[:0]) {
 		var err error
 		if found, err = r.appendInstance(found, stringValue(element)); err != nil {
 			return nil, err

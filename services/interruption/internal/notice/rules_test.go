@@ -46,6 +46,7 @@ func TestUnusualWarningsAreRead(t *testing.T) {
 		"an escaped name":           replaceText(t, good, `"detail-type"`, `"detail-\u0074ype"`),
 		"an escaped id":             replaceText(t, good, `"instance-id":"i-`, `"instance-id":"\u0069-`),
 		"an unknown field twice":    replaceText(t, good, `"version"`, `"x":1,"x":2,"version"`),
+		"a name with a long s":      replaceText(t, good, `"version"`, `"ſource":"x","version"`),
 		"an additional specversion": replaceText(t, good, `"version"`, `"specversion":"1.0","version"`),
 		"blanks around it":          " \n" + good + "\n",
 		"a much longer form":        replaceText(t, good, `"detail":{`, `"detail":{"x":"`+strings.Repeat("x", 200<<10)+`",`),

@@ -10,7 +10,7 @@ const WarningPeriod = 120 * time.Second
 
 // readSpotWarning decodes a spot interruption warning.
 func readSpotWarning(r *eventReader, n *Notice) (err error) {
-	n.Detail, n.Deadline = r.internedText(detailAction), n.Noticed.Add(WarningPeriod)
+	n.Detail, n.Deadline = string(r.text(detailAction)), n.Noticed.Add(WarningPeriod)
 	n.Instances, err = r.readInstance(n.Instances)
 	return err
 }
@@ -25,7 +25,7 @@ func readRebalance(r *eventReader, n *Notice) (err error) {
 // reclaims an instance. A termination time between the event and the end of the warning
 // period is the deadline.
 func readReservationWarning(r *eventReader, n *Notice) (err error) {
-	n.Detail, n.Deadline = r.internedText(detailAction), n.Noticed.Add(WarningPeriod)
+	n.Detail, n.Deadline = string(r.text(detailAction)), n.Noticed.Add(WarningPeriod)
 	if end, err := time.Parse(time.RFC3339, string(r.text(detailTerminationTime))); err == nil && end.After(n.Noticed) && end.Before(n.Deadline) {
 		n.Deadline = end.UTC()
 	}

@@ -15,7 +15,7 @@ func readStateChange(r *eventReader, n *Notice) (err error) {
 	if err != nil {
 		return err
 	}
-	n.Detail = r.strings.intern(state)
+	n.Detail = string(state)
 	n.State = cloud.State(n.Detail)
 	switch n.State {
 	case cloud.Stopping, cloud.Stopped, cloud.ShuttingDown, cloud.Terminated:
