@@ -60,8 +60,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "fakeaws does not support this request: "+request, http.StatusNotImplemented)
 }
 
-// Strange returns the requests that no service recognized.
-func (m *Mux) Strange() []string {
+// listUnrecognized returns the requests that no service recognized.
+func (m *Mux) listUnrecognized() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.strange)

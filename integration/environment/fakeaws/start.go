@@ -74,7 +74,7 @@ func Start(t testing.TB, o Options) *Server {
 	t.Cleanup(func() {
 		cancel()
 		server.Close()
-		if strange := mux.Strange(); len(strange) > 0 {
+		if strange := mux.listUnrecognized(); len(strange) > 0 {
 			t.Errorf("requests that no fake service supports: %q", strange)
 		}
 	})

@@ -47,12 +47,12 @@ func Bare() *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.TextStyle.Color, p.Legend.TextStyle.Color = Ink, Ink
-	Sans(&p.Title.TextStyle.Font, Usual)
-	Sans(&p.Legend.TextStyle.Font, Small)
+	setSans(&p.Title.TextStyle.Font, Usual)
+	setSans(&p.Legend.TextStyle.Font, Small)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Color, a.Tick.Color, a.Tick.Label.Color, a.Label.TextStyle.Color = Ink, Ink, Ink, Ink
-		Sans(&a.Tick.Label.Font, Small)
-		Sans(&a.Label.TextStyle.Font, Usual)
+		setSans(&a.Tick.Label.Font, Small)
+		setSans(&a.Label.TextStyle.Font, Usual)
 	}
 	return p
 }
@@ -65,5 +65,5 @@ func Grid() plot.Plotter {
 	return g
 }
 
-// Sans sets a font without serifs.
-func Sans(f *font.Font, size vg.Length) { f.Variant, f.Size = "Sans", size }
+// setSans sets a font without serifs.
+func setSans(f *font.Font, size vg.Length) { f.Variant, f.Size = "Sans", size }

@@ -116,9 +116,6 @@ func (w *TestBed) Logf(format string, args ...any) {
 	fmt.Fprintf(&w.log, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// LogText returns the log.
-func (w *TestBed) LogText() string { return w.log.String() }
-
 // RunInBackground calls f at once and then at each interval until the test bed ends. An error fails the next
 // WaitUntil.
 func (w *TestBed) RunInBackground(interval time.Duration, f func() error) {
