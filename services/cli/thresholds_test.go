@@ -16,7 +16,7 @@ func TestWhyAThresholdKeepsANode(t *testing.T) {
 	}
 	for annotation, want := range map[string]string{
 		`"joist.sh/consolidation-evictions-per-hour": "0"`: "node node-1 is kept (evictions-per-hour): 1 pods of default/old would move after 0 within the hour; joist.sh/consolidation-evictions-per-hour allows 0 of its 1\n",
-		`"joist.sh/consolidation-cooldown": "soon"`:        `node node-1 is kept (policy-unreadable): the annotations of NodePool default cannot be read: annotation joist.sh/consolidation-cooldown is "soon": write a duration`,
+		`"joist.sh/consolidation-cooldown": "soon"`:        `node node-1 is kept (policy-unreadable): the annotations of NodePool default cannot be read: annotation joist.sh/consolidation-cooldown is "soon": use a duration`,
 	} {
 		manifest := strings.Replace(string(text), `"name": "default"`, `"name": "default", "annotations": {`+annotation+`}`, 1)
 		manifest = strings.Replace(manifest, `"spec": {"template": {"spec": {

@@ -53,7 +53,7 @@ func TestHourlyBudget(t *testing.T) {
 	third.deliver(event.Confirmed, "")
 	s.expectStates(stateUntouched, "old-2")
 	said := strings.Join(s.eventsWithReason("DisruptionBlocked"), "\n")
-	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at "; !strings.Contains(said, want) {
+	if want := "at most 2 of its nodes may be disrupted per hour, by its annotation joist.sh/budget-per-hour; the next one may be disrupted at "; !strings.Contains(said, want) {
 		t.Errorf("it is said:\n%s", said)
 	}
 	s.advanceOnce(time.Hour)

@@ -30,17 +30,17 @@ func TestWith(t *testing.T) {
 		want Conditions
 	}{
 		{
-			"a new one goes to the end",
+			"a new condition is appended",
 			condition(ConditionTypeDrifted, metav1.ConditionTrue, 1, time.Time{}),
 			Conditions{before[0], before[1], condition(ConditionTypeDrifted, metav1.ConditionTrue, 1, tuesday)},
 		},
 		{
-			"a change of status takes the time and the place",
+			"a change of status sets the time and moves the condition",
 			condition(ConditionTypeLaunched, metav1.ConditionFalse, 2, time.Time{}),
 			Conditions{condition(ConditionTypeLaunched, metav1.ConditionFalse, 2, tuesday), before[1]},
 		},
 		{
-			"the same status keeps its time, whatever the caller wrote into it",
+			"the same status keeps its time",
 			condition(ConditionTypeLaunched, metav1.ConditionTrue, 2, tuesday),
 			Conditions{condition(ConditionTypeLaunched, metav1.ConditionTrue, 2, monday), before[1]},
 		},
@@ -51,7 +51,7 @@ func TestWith(t *testing.T) {
 				t.Errorf("list (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(kept, before); diff != "" {
-				t.Errorf("the old list changed (-before +after):\n%s", diff)
+				t.Errorf("With changed its receiver (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -73,14 +73,14 @@ func TestGetAndWithout(t *testing.T) {
 		t.Error("True and False disagree with the list")
 	}
 	if _, ok := all.Get("C"); ok {
-		t.Error("found a condition that is not there")
+		t.Error("Get found a missing condition")
 	}
 	rest := all.Without("A")
 	if got, ok := rest.Get("B"); len(rest) != 1 || !ok || got.Status != metav1.ConditionFalse {
-		t.Errorf("without A: %v", rest)
+		t.Errorf("Without(A) = %v", rest)
 	}
 	if len(all) != 2 || all[0].Type != "A" {
-		t.Errorf("the old list changed: %v", all)
+		t.Errorf("Without changed its receiver: %v", all)
 	}
 }
 

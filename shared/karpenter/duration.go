@@ -36,7 +36,7 @@ func ParseNillableDuration(text string) (NillableDuration, error) {
 	}
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return NillableDuration{}, fmt.Errorf("keeping the spelling of duration %q: %w", text, err)
+		return NillableDuration{}, fmt.Errorf("recording the text of duration %q: %w", text, err)
 	}
 	return NillableDuration{Duration: &d, Raw: raw}, nil
 }

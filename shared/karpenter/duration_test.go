@@ -44,7 +44,7 @@ func TestNillableDurationRejects(t *testing.T) {
 			t.Errorf("%s was read as %s", text, d)
 		}
 		if *d.Duration != time.Hour {
-			t.Errorf("%s failed and still changed the duration", text)
+			t.Errorf("%s failed, but changed the duration", text)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestDurationsSurviveJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if *after.Duration != *before.Duration {
-			t.Fatalf("%v became %v by way of %s", before, after, text)
+			t.Fatalf("%v became %v through %s", before, after, text)
 		}
 	})
 }

@@ -36,14 +36,14 @@ type Alias struct {
 func ParseAlias(text string) (Alias, error) {
 	name, version, found := strings.Cut(text, "@")
 	if !found || version == "" || strings.Contains(version, "@") {
-		return Alias{}, fmt.Errorf("image alias %q is not family@version: write for example al2023@latest", text)
+		return Alias{}, fmt.Errorf("invalid image alias %q (use family@version, for example al2023@latest)", text)
 	}
 	for _, family := range aliasFamilies() {
 		if strings.ToLower(family) == name {
 			return Alias{Family: family, Version: version}, nil
 		}
 	}
-	return Alias{}, fmt.Errorf("image alias %q names no family: use one of %s", text, strings.ToLower(strings.Join(aliasFamilies(), ", ")))
+	return Alias{}, fmt.Errorf("unknown family in image alias %q (use one of %s)", text, strings.ToLower(strings.Join(aliasFamilies(), ", ")))
 }
 
 // String returns the alias in the user's format.

@@ -61,7 +61,7 @@ func TestFieldsOfNodePoolHash(t *testing.T) {
 			before := poolHash(t, pool)
 			c.change(pool)
 			if moved := poolHash(t, pool) != before; moved != c.moves {
-				t.Errorf("moved %v, want %v", moved, c.moves)
+				t.Errorf("hash changed: %v, want %v", moved, c.moves)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestFieldsOfEC2NodeClassHash(t *testing.T) {
 			before := classHash(t, class, "")
 			c.change(&class.Spec)
 			if moved := classHash(t, class, "") != before; moved != c.moves {
-				t.Errorf("moved %v, want %v", moved, c.moves)
+				t.Errorf("hash changed: %v, want %v", moved, c.moves)
 			}
 		})
 	}

@@ -41,10 +41,10 @@ func IsRestrictedLabel(key string) bool {
 // ValidateTemplateLabel returns why a pool may not require or set the label, or nil.
 func ValidateTemplateLabel(key string) error {
 	if key == NodePoolLabelKey {
-		return fmt.Errorf("label %s is set by the pool itself: leave it out", key)
+		return fmt.Errorf("label %s is set by Joist from the NodePool: remove it", key)
 	}
 	if IsRestrictedLabel(key) {
-		return fmt.Errorf("label %s would disturb scheduling: use a well-known label, or one in a domain other than %s",
+		return fmt.Errorf("label %s is restricted: use a well-known label, or one in a domain other than %s",
 			key, strings.Join(RestrictedLabelDomains(), " and "))
 	}
 	return nil

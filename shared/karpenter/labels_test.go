@@ -25,7 +25,7 @@ func TestNormalizeLabel(t *testing.T) {
 	}
 	for old, stable := range NormalizedLabels() {
 		if IsWellKnownLabel(old) || !IsWellKnownLabel(stable) {
-			t.Errorf("%s to %s must lead from a label that is not well-known to one that is", old, stable)
+			t.Errorf("normalization %s to %s must map an unknown label to a well-known one", old, stable)
 		}
 	}
 }
@@ -58,12 +58,12 @@ func TestListsAreCopies(t *testing.T) {
 	first := AWSLabels()
 	first[0] = "changed"
 	if slices.Contains(AWSLabels(), "changed") {
-		t.Error("AWSLabels hands out its own list")
+		t.Error("AWSLabels returned its internal list")
 	}
 	labels := NormalizedLabels()
 	labels["team"] = "changed"
 	if NormalizeLabel("team") != "team" {
-		t.Error("NormalizedLabels hands out its own map")
+		t.Error("NormalizedLabels returned its internal map")
 	}
 }
 

@@ -27,13 +27,13 @@ func TestNodeClaimValidate(t *testing.T) {
 		{"an empty value", []NodeSelectorRequirementWithMinValues{in("example.com/team", "")}, ""},
 		{"a value with a space", []NodeSelectorRequirementWithMinValues{in("example.com/team", "a", "no label")}, `spec.requirements[0]: the value "no label" is wrong`},
 		{"a value that is too long", []NodeSelectorRequirementWithMinValues{in("example.com/team", strings.Repeat("a", LabelValueMax+1))}, "63"},
-		{"a key that is none", []NodeSelectorRequirementWithMinValues{in("example.com/", "a")}, "the key is wrong"},
+		{"invalid key", []NodeSelectorRequirementWithMinValues{in("example.com/", "a")}, "the key is wrong"},
 		{"a restricted domain", []NodeSelectorRequirementWithMinValues{in("karpenter.sh/initialized", "true")}, "label karpenter.sh/initialized is restricted"},
 		{"a host name", []NodeSelectorRequirementWithMinValues{in("kubernetes.io/hostname", "a")}, "restricted"},
 		{"In without values", []NodeSelectorRequirementWithMinValues{in("example.com/team")}, "needs 1 values and has 0"},
 		{"fewer values than minValues", []NodeSelectorRequirementWithMinValues{several}, "needs 3 values and has 2"},
-		{"a bound that is no whole number", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"1.5"}}}, "needs one whole number"},
-		{"a negative bound, which is no label value", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"-1"}}}, `the value "-1" is wrong`},
+		{"a bound that is not an integer", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"1.5"}}}, "needs one whole number"},
+		{"a negative bound", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"-1"}}}, `the value "-1" is wrong`},
 		{"more than 100", many, "101 requirements"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

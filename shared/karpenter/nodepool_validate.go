@@ -63,7 +63,7 @@ func validateTaints(taints, startup []corev1.Taint) []error {
 			errs = append(errs, validateTaint(at, taint)...)
 			this := pair{taint.Key, taint.Effect}
 			if first := seen[this]; first != "" {
-				errs = append(errs, fmt.Errorf("%s: %s with the effect %q is at %s already: take one of them out", at, taint.Key, taint.Effect, first))
+				errs = append(errs, fmt.Errorf("%s: %s with the effect %q duplicates %s: remove one of them", at, taint.Key, taint.Effect, first))
 			} else {
 				seen[this] = at
 			}
@@ -81,7 +81,7 @@ func validateTaint(at string, taint corev1.Taint) []error {
 	switch taint.Effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, "":
 	default:
-		errs = append(errs, fmt.Errorf("%s: there is no effect %q: write NoSchedule, PreferNoSchedule or NoExecute", at, taint.Effect))
+		errs = append(errs, fmt.Errorf("%s: unknown effect %q (use NoSchedule, PreferNoSchedule or NoExecute)", at, taint.Effect))
 	}
 	return errs
 }
@@ -120,7 +120,7 @@ func validateOperator(r NodeSelectorRequirementWithMinValues) error {
 	case NodeSelectorOpIn:
 		return validateIn(r)
 	}
-	return fmt.Errorf("there is no operator %q: write In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator)
+	return fmt.Errorf("unknown operator %q (use In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte)", r.Operator)
 }
 
 // validateIn checks that there are enough values. For a label with fixed values only those count, and unknown values

@@ -44,29 +44,29 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"a label", []func(*NodePool){poolWithLabel("team", "web")}, ""},
-		{"the pool's own label", []func(*NodePool){poolWithLabel(NodePoolLabelKey, "web")}, "spec.template.metadata.labels[karpenter.sh/nodepool]: label karpenter.sh/nodepool is set by the pool itself"},
-		{"a restricted label", []func(*NodePool){poolWithLabel("karpenter.sh/team", "web")}, "would disturb scheduling"},
-		{"a label that is no name", []func(*NodePool){poolWithLabel("a b", "web")}, "labels[a b]: the key is wrong"},
-		{"a label's value that is none", []func(*NodePool){poolWithLabel("team", "a b")}, "labels[team]: the value is wrong"},
+		{"the pool's own label", []func(*NodePool){poolWithLabel(NodePoolLabelKey, "web")}, "spec.template.metadata.labels[karpenter.sh/nodepool]: label karpenter.sh/nodepool is set by Joist from the NodePool"},
+		{"a restricted label", []func(*NodePool){poolWithLabel("karpenter.sh/team", "web")}, "is restricted"},
+		{"an invalid label key", []func(*NodePool){poolWithLabel("a b", "web")}, "labels[a b]: the key is wrong"},
+		{"an invalid label value", []func(*NodePool){poolWithLabel("team", "a b")}, "labels[team]: the value is wrong"},
 		{"taints", []func(*NodePool){poolWithTaint(gpu, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoExecute}), poolWithStartupTaint(corev1.Taint{Key: "cni"})}, ""},
 		{"a taint without key", []func(*NodePool){poolWithTaint(corev1.Taint{Effect: corev1.TaintEffectNoSchedule})}, "spec.template.spec.taints[0]: the key is wrong"},
-		{"a taint's value that is none", []func(*NodePool){poolWithTaint(corev1.Taint{Key: "gpu", Value: "a b"})}, "the value is wrong"},
-		{"an effect that is none", []func(*NodePool){poolWithStartupTaint(corev1.Taint{Key: "gpu", Effect: "NoRun"})}, `startupTaints[0]: there is no effect "NoRun"`},
-		{"a taint twice", []func(*NodePool){poolWithTaint(gpu, gpu)}, "taints[1]: gpu with the effect \"NoSchedule\" is at spec.template.spec.taints[0] already"},
+		{"an invalid taint value", []func(*NodePool){poolWithTaint(corev1.Taint{Key: "gpu", Value: "a b"})}, "the value is wrong"},
+		{"unknown effect", []func(*NodePool){poolWithStartupTaint(corev1.Taint{Key: "gpu", Effect: "NoRun"})}, `startupTaints[0]: unknown effect "NoRun"`},
+		{"duplicate taint", []func(*NodePool){poolWithTaint(gpu, gpu)}, "taints[1]: gpu with the effect \"NoSchedule\" duplicates spec.template.spec.taints[0]"},
 		{"a taint in both lists", []func(*NodePool){poolWithTaint(gpu), poolWithStartupTaint(gpu)}, "startupTaints[0]: gpu"},
 		{"requirements", []func(*NodePool){poolWithRequirement(zone, "In", "a"), poolWithRequirement("team", "Exists"), poolWithRequirement("team", "DoesNotExist"), poolWithRequirement("team", "NotIn"), poolWithRequirement("x", "Gt", "0")}, ""},
 		{"a requirement on the pool", []func(*NodePool){poolWithRequirement(NodePoolLabelKey, "In", "a")}, "spec.template.spec.requirements[0]: label karpenter.sh/nodepool"},
-		{"a restricted requirement", []func(*NodePool){poolWithRequirement(zone, "In", "a"), poolWithRequirement("kubernetes.io/hostname", "Exists")}, "requirements[1]: label kubernetes.io/hostname would disturb"},
-		{"no operator that exists", []func(*NodePool){poolWithRequirement(zone, "Near", "a")}, `there is no operator "Near"`},
-		{"a key that is none", []func(*NodePool){poolWithRequirement("a b", "Exists")}, "the key is wrong"},
-		{"a value that is none", []func(*NodePool){poolWithRequirement("team", "NotIn", "ok", "a b")}, `the value "a b" is wrong`},
+		{"a restricted requirement", []func(*NodePool){poolWithRequirement(zone, "In", "a"), poolWithRequirement("kubernetes.io/hostname", "Exists")}, "requirements[1]: label kubernetes.io/hostname is restricted"},
+		{"unknown operator", []func(*NodePool){poolWithRequirement(zone, "Near", "a")}, `unknown operator "Near"`},
+		{"invalid key", []func(*NodePool){poolWithRequirement("a b", "Exists")}, "the key is wrong"},
+		{"invalid value", []func(*NodePool){poolWithRequirement("team", "NotIn", "ok", "a b")}, `the value "a b" is wrong`},
 		{"In nothing", []func(*NodePool){poolWithRequirement("team", "In")}, "In of team needs 1 values and has 0"},
 		{"too few for minValues", []func(*NodePool){poolWithMinValues(3, "team", "In", "a", "b")}, "needs 3 values and has 2"},
-		{"more than a number", []func(*NodePool){poolWithRequirement("x", "Gt", "1", "2")}, "needs one whole number"},
-		{"less than a number", []func(*NodePool){poolWithRequirement("x", "Lte", "1.5")}, "needs one whole number"},
-		{"a capacity type that does not exist, beside one that does", []func(*NodePool){poolWithRequirement(CapacityTypeLabelKey, "In", "spott", "spot")}, ""},
-		{"no capacity type that exists", []func(*NodePool){poolWithRequirement(CapacityTypeLabelKey, "In", "spott")}, "needs 1 values that exist, of on-demand, reserved, spot, and has 0"},
-		{"too few capacity types that exist", []func(*NodePool){poolWithMinValues(2, CapacityTypeLabelKey, "In", "spott", "spot")}, "needs 2 values that exist"},
+		{"two bounds", []func(*NodePool){poolWithRequirement("x", "Gt", "1", "2")}, "needs one whole number"},
+		{"a bound that is not an integer", []func(*NodePool){poolWithRequirement("x", "Lte", "1.5")}, "needs one whole number"},
+		{"an unknown and a known capacity type", []func(*NodePool){poolWithRequirement(CapacityTypeLabelKey, "In", "spott", "spot")}, ""},
+		{"only an unknown capacity type", []func(*NodePool){poolWithRequirement(CapacityTypeLabelKey, "In", "spott")}, "needs 1 values that exist, of on-demand, reserved, spot, and has 0"},
+		{"too few known capacity types", []func(*NodePool){poolWithMinValues(2, CapacityTypeLabelKey, "In", "spott", "spot")}, "needs 2 values that exist"},
 		{"a beta label that means a stable one", []func(*NodePool){poolWithRequirement("failure-domain.beta.kubernetes.io/zone", "In", "a")}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestValidate(t *testing.T) {
 			errs := pool.Validate()
 			if c.want == "" {
 				if len(errs) != 0 {
-					t.Fatalf("it is refused: %v", errs)
+					t.Fatalf("the NodePool is rejected: %v", errs)
 				}
 				return
 			}

@@ -18,7 +18,7 @@ func ParseProviderID(text string) (ProviderID, error) {
 	rest, found := strings.CutPrefix(text, providerIDPrefix)
 	zone, instance, both := strings.Cut(rest, "/")
 	if !found || !both || zone == "" || len(instance) <= len("i-") || !strings.HasPrefix(instance, "i-") || strings.Contains(instance, "/") {
-		return ProviderID{}, fmt.Errorf("provider id %q names no EC2 instance: it must read aws:///zone/i-…", text)
+		return ProviderID{}, fmt.Errorf("invalid provider ID %q of an EC2 instance (want aws:///zone/i-…)", text)
 	}
 	return ProviderID{Zone: zone, InstanceID: instance}, nil
 }

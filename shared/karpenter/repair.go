@@ -36,12 +36,12 @@ func ParseRepairPolicies(text string) ([]RepairPolicy, error) {
 		rule, after, timed := strings.Cut(item, ":")
 		condition, status, judged := strings.Cut(rule, "=")
 		if !timed || !judged || condition == "" {
-			return nil, fmt.Errorf("%q is not of the form condition=status:duration, such as Ready=False:30m", item)
+			return nil, fmt.Errorf("%q does not have the form condition=status:duration, such as Ready=False:30m", item)
 		}
 		switch corev1.ConditionStatus(status) {
 		case corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown:
 		default:
-			return nil, fmt.Errorf("%q names the status %q: write True, False or Unknown", item, status)
+			return nil, fmt.Errorf("%q has the unknown status %q (use True, False or Unknown)", item, status)
 		}
 		duration, err := time.ParseDuration(after)
 		if err != nil || duration < 0 {

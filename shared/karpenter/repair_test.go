@@ -29,11 +29,11 @@ func TestRepairPolicies(t *testing.T) {
 
 func TestParseRepairPoliciesRejects(t *testing.T) {
 	for text, want := range map[string]string{
-		"Ready":                         "is not of the form",
-		"Ready=False":                   "is not of the form",
-		"=False:30m":                    "is not of the form",
-		"Ready:30m":                     "is not of the form",
-		"Ready=Bad:30m":                 `names the status "Bad"`,
+		"Ready":                         "does not have the form",
+		"Ready=False":                   "does not have the form",
+		"=False:30m":                    "does not have the form",
+		"Ready:30m":                     "does not have the form",
+		"Ready=Bad:30m":                 `has the unknown status "Bad"`,
 		"Ready=False:soon":              "has no duration",
 		"Ready=False:30":                "has no duration",
 		"Ready=False:-1m":               "has no duration",

@@ -77,7 +77,7 @@ func TestAnAgentThatIsAway(t *testing.T) {
 		t.Error(err)
 	}
 	if err := told.writeCloudWatch(t.Context()); err != nil {
-		t.Errorf("what was lost is said again: %v", err)
+		t.Errorf("lost counts were sent again: %v", err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestCloudWatchIsToldEachMinute(t *testing.T) {
 		before := log.String()
 		time.Sleep(2 * time.Minute)
 		if log.String() != before {
-			t.Error("it tells after it has stopped")
+			t.Error("counts were sent after the stop")
 		}
 	})
 	silent, _ := quiet(t, 0)

@@ -47,34 +47,34 @@ func TestAllowedDisruptions(t *testing.T) {
 		{name: "nothing", budgets: []karpenter.Budget{always("0")}, nodes: 10, want: 0},
 		{name: "a count may exceed the pool", budgets: []karpenter.Budget{always("7")}, nodes: 2, want: 7},
 		{name: "the strictest", budgets: []karpenter.Budget{always("50%"), always("3"), always("4")}, nodes: 10, want: 3},
-		{name: "of the reason", budgets: []karpenter.Budget{always("5", empty), always("1", drifted)}, nodes: 10, want: 5},
-		{name: "of another reason alone", budgets: []karpenter.Budget{always("1", drifted)}, nodes: 10, want: Unbounded},
+		{name: "budget of the reason", budgets: []karpenter.Budget{always("5", empty), always("1", drifted)}, nodes: 10, want: 5},
+		{name: "only a budget of another reason", budgets: []karpenter.Budget{always("1", drifted)}, nodes: 10, want: Unbounded},
 		{name: "within the window", budgets: []karpenter.Budget{at("0", half, 8*time.Hour)}, now: friday, want: 0},
 		{name: "as it opens", budgets: []karpenter.Budget{at("0", half, 8*time.Hour)}, now: friday.Add(-3 * time.Hour), want: 0},
 		{name: "before it opens", budgets: []karpenter.Budget{at("0", half, 8*time.Hour)}, now: friday.Add(-3*time.Hour - 1), want: Unbounded},
 		{name: "as it closes", budgets: []karpenter.Budget{at("0", half, 3*time.Hour)}, now: friday, want: Unbounded},
 		{name: "the last moment", budgets: []karpenter.Budget{at("0", half, 3*time.Hour)}, now: friday.Add(-1), want: 0},
 		{name: "across midnight", budgets: []karpenter.Budget{at("0", "0 20 * * *", 10*time.Hour)}, now: friday.Add(-8 * time.Hour), want: 0},
-		{name: "in UTC, whatever the clock's zone", budgets: []karpenter.Budget{at("0", half, 8*time.Hour)},
+		{name: "in UTC, with a clock in another zone", budgets: []karpenter.Budget{at("0", half, 8*time.Hour)},
 			now: friday.Add(-3*time.Hour - 1).In(time.FixedZone("east", 9*3600)), want: Unbounded},
 		{name: "a name", budgets: []karpenter.Budget{at("0", "@daily", 13*time.Hour)}, now: friday, want: 0},
 		{name: "not on weekends", budgets: []karpenter.Budget{at("0", "0 9 * * sat,sun", 8*time.Hour)}, now: friday, want: Unbounded},
 		{name: "a schedule that never hits", budgets: []karpenter.Budget{at("0", "0 0 31 2 *", time.Hour)}, now: friday, want: 0},
 		{name: "no schedule at all", budgets: []karpenter.Budget{at("5", "", time.Hour)}, now: friday, wrong: true},
-		{name: "a schedule that is none", budgets: []karpenter.Budget{at("5", "often", time.Hour)}, now: friday, wrong: true},
-		{name: "wrong, of another reason", budgets: []karpenter.Budget{at("5", "often", time.Hour, drifted)}, now: friday, wrong: true},
-		{name: "a zone of its own", budgets: []karpenter.Budget{at("5", "TZ=Mars/Up 0 9 * * *", time.Hour)}, now: friday, wrong: true},
+		{name: "invalid schedule", budgets: []karpenter.Budget{at("5", "often", time.Hour)}, now: friday, wrong: true},
+		{name: "invalid budget of another reason", budgets: []karpenter.Budget{at("5", "often", time.Hour, drifted)}, now: friday, wrong: true},
+		{name: "schedule with a time zone", budgets: []karpenter.Budget{at("5", "TZ=Mars/Up 0 9 * * *", time.Hour)}, now: friday, wrong: true},
 		{name: "a schedule without a duration", budgets: []karpenter.Budget{{Nodes: "5", Schedule: &half}}, wrong: true},
 		{name: "a duration without a schedule", budgets: []karpenter.Budget{{Nodes: "5", Duration: &metav1.Duration{}}}, wrong: true},
-		{name: "no number", budgets: []karpenter.Budget{always("some")}, wrong: true},
-		{name: "nothing written", budgets: []karpenter.Budget{always("")}, wrong: true},
-		{name: "less than nothing", budgets: []karpenter.Budget{always("-1")}, wrong: true},
-		{name: "more than all", budgets: []karpenter.Budget{always("101%")}, wrong: true},
+		{name: "nodes is not a number", budgets: []karpenter.Budget{always("some")}, wrong: true},
+		{name: "empty nodes", budgets: []karpenter.Budget{always("")}, wrong: true},
+		{name: "negative nodes", budgets: []karpenter.Budget{always("-1")}, wrong: true},
+		{name: "percentage above 100", budgets: []karpenter.Budget{always("101%")}, wrong: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := AllowedDisruptions(pool(tt.budgets...), tt.nodes, empty, tt.now)
 			if got != tt.want || (err != nil) != tt.wrong {
-				t.Fatalf("got %d (%v), want %d", got, err, tt.want)
+				t.Fatalf("allowed disruptions %d (%v), want %d", got, err, tt.want)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestMoreBudgetsAllowNoMore(t *testing.T) {
 		all, _ := AllowedDisruptions(pool(budgets...), nodes, karpenter.DisruptionReasonEmpty, friday)
 		fewer, _ := AllowedDisruptions(pool(budgets[1:]...), nodes, karpenter.DisruptionReasonEmpty, friday)
 		if all < 0 || all > fewer {
-			t.Fatalf("%d budgets allow %d, and without the first %d", len(budgets), all, fewer)
+			t.Fatalf("%d budgets allow %d, without the first %d", len(budgets), all, fewer)
 		}
 	})
 }

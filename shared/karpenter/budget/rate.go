@@ -47,7 +47,7 @@ func ReadRate(pool *karpenter.NodePool, nodes int) (Rate, error) {
 	r := Rate{isLimited: true, limit: min(asked.PerHour.CountOf(nodes), recordedMax)}
 	if text := pool.Annotations[SpentAnnotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &r.spent); err != nil {
-			return Rate{isLimited: true}, fmt.Errorf("annotation %s cannot be read, which remembers what has gone: take it off, and an hour begins anew", SpentAnnotation)
+			return Rate{isLimited: true}, fmt.Errorf("annotation %s, the record of recent disruptions, is invalid: remove it to start a new hour", SpentAnnotation)
 		}
 	}
 	return r, nil
@@ -76,10 +76,10 @@ func (r Rate) recentDisruptions(now time.Time) []Spent {
 
 // Explain describes the pool's limit, and when the next disruption is allowed.
 func (r Rate) Explain(now time.Time) string {
-	out := fmt.Sprintf("no more than %d of its nodes may begin to go in an hour, by its annotation %s", r.limit, policy.BudgetPerHour)
+	out := fmt.Sprintf("at most %d of its nodes may be disrupted per hour, by its annotation %s", r.limit, policy.BudgetPerHour)
 	if all := r.recentDisruptions(now); len(all) > 0 {
 		first := slices.MinFunc(all, func(a, b Spent) int { return a.At.Compare(b.At) })
-		out += "; the next may at " + first.At.Add(rateWindow).UTC().Format(time.RFC3339)
+		out += "; the next one may be disrupted at " + first.At.Add(rateWindow).UTC().Format(time.RFC3339)
 	}
 	return out
 }

@@ -32,26 +32,26 @@ func TestHourlyRate(t *testing.T) {
 		want                 int
 		wrong                bool
 	}{
-		{"nobody asks", "", "", budget.Unbounded, false},
-		{"nobody asks any more", "", spent, budget.Unbounded, false},
-		{"nothing has gone", "5", "", 5, false},
-		{"what went an hour ago does not count, and what is of later does", "5", spent, 3, false},
-		{"all have gone", "2", spent, 0, false},
-		{"more have gone than may", "1", spent, 0, false},
-		{"a part of the nodes, rounded up", "10%", spent, 1, false},
-		{"none at all", "0", "", 0, false},
-		{"it cannot be read", "many", "", 0, true},
-		{"what has gone cannot be read", "5", "[", 0, true},
+		{"no annotation", "", "", budget.Unbounded, false},
+		{"annotation removed", "", spent, budget.Unbounded, false},
+		{"no disruptions yet", "5", "", 5, false},
+		{"only the disruptions of the last hour count", "5", spent, 3, false},
+		{"limit reached", "2", spent, 0, false},
+		{"limit exceeded", "1", spent, 0, false},
+		{"percentage of the nodes, rounded up", "10%", spent, 1, false},
+		{"limit of zero", "0", "", 0, false},
+		{"invalid annotation", "many", "", 0, true},
+		{"invalid record", "5", "[", 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := budget.ReadRate(poolWithRate(tt.perHour, tt.spent), 25)
 			if got := r.Remaining(now); got != tt.want || (err != nil) != tt.wrong {
-				t.Errorf("%d are left, %v; want %d", got, err, tt.want)
+				t.Errorf("%d disruptions allowed, %v; want %d", got, err, tt.want)
 			}
 		})
 	}
 	r, _ := budget.ReadRate(poolWithRate("2", spent), 25)
-	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at 2026-11-22T12:00:01Z"; r.Explain(now) != want {
+	if want := "at most 2 of its nodes may be disrupted per hour, by its annotation joist.sh/budget-per-hour; the next one may be disrupted at 2026-11-22T12:00:01Z"; r.Explain(now) != want {
 		t.Errorf("why: %s", r.Explain(now))
 	}
 }
@@ -93,7 +93,7 @@ func TestNoHourExceedsRate(t *testing.T) {
 					}
 				}
 				if sum > most {
-					t.Fatalf("from %s on %d began within an hour, and %d may", from.at, sum, most)
+					t.Fatalf("%[2]d disruptions within an hour from %[1]s, limit %[3]d", from.at, sum, most)
 				}
 			}
 		}

@@ -28,7 +28,7 @@ func parseSchedule(b karpenter.Budget, zone *time.Location) (activeTimes, error)
 		return activeTimes{}, nil
 	}
 	if b.Schedule == nil || b.Duration == nil {
-		return activeTimes{}, errors.New("schedule and duration go together: write both, or neither")
+		return activeTimes{}, errors.New("schedule and duration must be set together: set both or neither")
 	}
 	schedule, err := cron.ParseStandard("TZ=UTC " + *b.Schedule)
 	if err != nil {

@@ -29,11 +29,11 @@ func TestExampleInTheDocs(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if len(pool.Annotations) != len(wrong) {
-		t.Errorf("it has %d annotations, and there are %d", len(pool.Annotations), len(wrong))
+		t.Errorf("the example has %d annotations, want %d", len(pool.Annotations), len(wrong))
 	}
 	for name := range wrong {
 		if _, there := pool.Annotations[name]; !there {
-			t.Errorf("it lacks %s", name)
+			t.Errorf("the example lacks %s", name)
 		}
 	}
 }

@@ -29,6 +29,6 @@ func (r *reader) reportUnknown(families ...string) {
 				meant = append(meant, known)
 			}
 		}
-		r.problems = append(r.problems, fmt.Errorf("annotation %s is not known: write %s, or take it off", truncateText(name), strings.Join(meant, " or ")))
+		r.problems = append(r.problems, fmt.Errorf("unknown annotation %s: use %s, or remove it", truncateText(name), strings.Join(meant, " or ")))
 	}
 }

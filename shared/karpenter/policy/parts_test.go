@@ -14,7 +14,7 @@ func TestPartsIgnoreOtherAnnotations(t *testing.T) {
 		name, annotation, text  string
 		zone, expiration, drift bool
 	}{
-		{"all is well", "other", "", true, true, true},
+		{"no problem", "other", "", true, true, true},
 		{"a threshold", policy.MinSaving, "lots", true, true, true},
 		{"the zone", policy.BudgetTimeZone, "Mars/Olympus", false, true, true},
 		{"the zone's name", "joist.sh/budget-timezone", "Europe/Berlin", false, true, true},

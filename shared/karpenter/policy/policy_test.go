@@ -10,10 +10,10 @@ import (
 
 func TestRead(t *testing.T) {
 	if got, err := policy.Read(map[string]string{"karpenter.sh/nodepool-hash": "1"}); err != nil || got != (policy.Policy{}) {
-		t.Errorf("without annotations of ours: %+v, %v", got, err)
+		t.Errorf("Read without Joist's annotations = %+v, %v", got, err)
 	}
 	if policy.HasPolicy(nil) || policy.HasPolicy(map[string]string{"joist.sh/approve": "keep", "joist.sh/gate": ""}) {
-		t.Error("what is no policy asks for something")
+		t.Error("an empty policy is reported as set")
 	}
 	got, err := policy.Read(map[string]string{
 		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
@@ -49,14 +49,14 @@ func TestReadReportsUnknownAnnotations(t *testing.T) {
 		"joist.sh/budget-timezone": policy.BudgetTimeZone, "joist.sh/price-limits": policy.PriceLimit, "joist.sh/limits-strict": policy.Limits,
 	} {
 		asked := map[string]string{name: "1", policy.Cooldown: "1h"}
-		if got, err := policy.Read(asked); err == nil || got != (policy.Policy{}) || !strings.HasPrefix(err.Error(), "annotation "+name+" is not known: write ") || !strings.Contains(err.Error(), meant) {
+		if got, err := policy.Read(asked); err == nil || got != (policy.Policy{}) || !strings.HasPrefix(err.Error(), "unknown annotation "+name+": use ") || !strings.Contains(err.Error(), meant) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		if !policy.HasPolicy(map[string]string{name: ""}) {
-			t.Errorf("%s asks for nothing", name)
+			t.Errorf("%s is not reported as set", name)
 		}
 		if _, err := policy.ReadConsolidation(asked); (err != nil) != (meant == policy.MinSaving) {
-			t.Errorf("%s: of consolidation: %v", name, err)
+			t.Errorf("%s: consolidation: %v", name, err)
 		}
 	}
 }
@@ -67,18 +67,18 @@ func TestReadReportsAllProblems(t *testing.T) {
 		for _, text := range texts {
 			got, err := policy.Read(map[string]string{name: text})
 			if !policy.HasPolicy(map[string]string{name: text}) {
-				t.Errorf("%s: %q asks for nothing", name, text)
+				t.Errorf("%s: %q is not reported as set", name, text)
 			}
-			if err == nil || got != (policy.Policy{}) || !strings.Contains(err.Error(), "annotation "+name+" is ") || !strings.Contains(err.Error(), ": write ") {
+			if err == nil || got != (policy.Policy{}) || !strings.Contains(err.Error(), "annotation "+name+" is ") || !strings.Contains(err.Error(), ": use ") {
 				t.Errorf("%s: %q: %+v, %v", name, text, got, err)
 			}
 			all[name] = text
 		}
 	}
 	if _, err := policy.Read(map[string]string{policy.Payback: strings.Repeat("ä", 1<<17)}); err == nil || len(err.Error()) > 250 || !strings.Contains(err.Error(), "ää…\"") {
-		t.Errorf("of a long one is told: %v", err)
+		t.Errorf("error of a long value: %v", err)
 	}
 	if _, err := policy.Read(all); err == nil || strings.Count(err.Error(), "annotation ") != len(wrong) {
-		t.Errorf("not all is told: %v", err)
+		t.Errorf("some problems are missing in the error: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func (r *reader) lookup(name string) (string, bool) {
 const quotedMax = 64
 
 func (r *reader) reportInvalid(name, want string) {
-	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, truncateText(r.annotations[name]), want))
+	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: use %s, or remove it", name, truncateText(r.annotations[name]), want))
 }
 
 func truncateText(text string) string {

@@ -13,8 +13,8 @@ import (
 
 // The condition exists only with a policy, keeps its transition time and does not affect Ready.
 func TestPolicyReadableCondition(t *testing.T) {
-	const cooldown = "annotation " + policy.Cooldown + ` is "soon": write a duration such as "30m" or "2h", or take it off`
-	const saving = "annotation " + policy.MinSaving + ` is "": write US dollars such as "0.05", or take it off`
+	const cooldown = "annotation " + policy.Cooldown + ` is "soon": use a duration such as "30m" or "2h", or remove it`
+	const saving = "annotation " + policy.MinSaving + ` is "": use US dollars such as "0.05", or remove it`
 	p := nodePool()
 	good := nodeClass(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready"})
 	since := noon
