@@ -24,14 +24,14 @@ func TestFunctionEnvironments(t *testing.T) {
 			reads[function] = append(reads[function], template.Name(m.text("EventSourceArn")))
 		}
 		for _, service := range topology.ExternalServices {
-			told := map[string]bool{}
+			recorded := map[string]bool{}
 			for _, k := range c.Clusters {
 				function := k.Plan.FunctionName(service)
 				for _, s := range checkStartable(t, functions[function], service) {
 					if s.Cluster.Name != k.Name {
 						continue
 					}
-					told[k.Name] = true
+					recorded[k.Name] = true
 					q, _ := k.Plan.Queue(service)
 					if !slices.Contains(reads[function], q.Name) || template.Name(s.DeadLetterURL) != q.Dead || queues[q.Dead].Type == "" || s.Bus != k.Plan.Bus ||
 						service != "interruption" && (s.Prefix != k.Name || s.Bucket == "") {
@@ -42,8 +42,8 @@ func TestFunctionEnvironments(t *testing.T) {
 					}
 				}
 			}
-			if len(told) != len(c.Clusters) {
-				t.Errorf("%s is configured for %v", service, slices.Sorted(maps.Keys(told)))
+			if len(recorded) != len(c.Clusters) {
+				t.Errorf("%s is configured for %v", service, slices.Sorted(maps.Keys(recorded)))
 			}
 		}
 	})

@@ -28,9 +28,9 @@ var web = event.Cluster{Name: "web", UID: "u"}
 // harness runs the service with in-memory stores, and collects the published events.
 type harness struct {
 	Service
-	blobs *memblob.Store
-	now   time.Time
-	said  []event.Envelope
+	blobs     *memblob.Store
+	now       time.Time
+	published []event.Envelope
 }
 
 func newHarness() *harness {
@@ -47,7 +47,7 @@ func (b *harness) Send(_ context.Context, messages ...queue.Outgoing) error {
 		if err != nil {
 			return err
 		}
-		b.said = append(b.said, e)
+		b.published = append(b.published, e)
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 	return body
 }
 
-// quiet returns a cluster with one empty node.
-func quiet() planning.Snapshot {
+// oneEmptyNode returns a cluster with one empty node.
+func oneEmptyNode() planning.Snapshot {
 	pool := planningtest.NewNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0)
 	return planning.Snapshot{
@@ -114,13 +114,13 @@ func TestTypesMatchContract(t *testing.T) {
 // A node is proposed for one snapshot and confirmed for another, with the same ID.
 func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
-	s := quiet()
+	s := oneEmptyNode()
 	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	ref, err := b.handleSnapshot(t, s)
-	if err != nil || len(b.said) != 1 {
-		t.Fatalf("published %d (%v)", len(b.said), err)
+	if err != nil || len(b.published) != 1 {
+		t.Fatalf("published %d (%v)", len(b.published), err)
 	}
-	first := proposal(t, b.said[0])
+	first := proposal(t, b.published[0])
 	want := event.DisruptionProposed{
 		Proposal: first.Proposal, Phase: event.Proposed, Reason: "Empty", Method: "Emptiness", Claims: []string{"default-a"},
 		SavedPerHr: 0.0832, Snapshot: ref, Decided: start,
@@ -136,12 +136,12 @@ func TestEmptyNodeIsProposedAndConfirmed(t *testing.T) {
 	}{{10 * time.Second, 1}, {20 * time.Second, 2}} {
 		b.now = start.Add(tt.after)
 		s.TakenAt = b.now
-		if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != tt.said {
-			t.Fatalf("after %s: published %d (%v): %s", tt.after, len(b.said), err, b.said[len(b.said)-1].Data)
+		if _, err := b.handleSnapshot(t, s); err != nil || len(b.published) != tt.said {
+			t.Fatalf("after %s: published %d (%v): %s", tt.after, len(b.published), err, b.published[len(b.published)-1].Data)
 		}
 	}
-	second := proposal(t, b.said[1])
-	if second.Phase != event.Confirmed || second.Proposal != first.Proposal || b.said[0].ID == b.said[1].ID {
+	second := proposal(t, b.published[1])
+	if second.Phase != event.Confirmed || second.Proposal != first.Proposal || b.published[0].ID == b.published[1].ID {
 		t.Fatalf("published %+v", second)
 	}
 }
@@ -172,10 +172,10 @@ func carryProposal(s planning.Snapshot, p event.DisruptionProposed, proposed tim
 func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
-	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-		t.Fatalf("published %d (%v)", len(b.said), err)
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.published) != 1 {
+		t.Fatalf("published %d (%v)", len(b.published), err)
 	}
-	first := proposal(t, b.said[0])
+	first := proposal(t, b.published[0])
 	if first.Phase != event.Proposed || first.Moved != 3 || !first.Plan.IsZero() || !slices.Equal(first.Claims, []string{"a", "b"}) ||
 		first.Method != "MultiNodeConsolidation" || first.Reason != "Underutilized" || first.SavedPerHr <= 0 {
 		t.Fatalf("proposed %+v", first)
@@ -189,7 +189,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second := proposal(t, b.said[len(b.said)-1])
+		second := proposal(t, b.published[len(b.published)-1])
 		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != planning.PlanKind {
 			t.Fatalf("confirmed %+v", second)
 		}
@@ -212,10 +212,10 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 func TestUnwritableReplacementIsDropped(t *testing.T) {
 	b := newHarness()
 	s := b.addLoadedNode(t)
-	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-		t.Fatalf("published %d (%v)", len(b.said), err)
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.published) != 1 {
+		t.Fatalf("published %d (%v)", len(b.published), err)
 	}
-	s = carryProposal(s, proposal(t, b.said[0]), start)
+	s = carryProposal(s, proposal(t, b.published[0]), start)
 	b.now = start.Add(20 * time.Second)
 	s.TakenAt, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
 	s.NodeClasses[0].Spec.UserData = new("not TOML")
@@ -225,7 +225,7 @@ func TestUnwritableReplacementIsDropped(t *testing.T) {
 	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
 		t.Fatalf("the snapshot is invalid before the confirmation: %+v", found)
 	}
-	if last := proposal(t, b.said[len(b.said)-1]); last.Phase != event.Dropped || !last.Plan.IsZero() {
+	if last := proposal(t, b.published[len(b.published)-1]); last.Phase != event.Dropped || !last.Plan.IsZero() {
 		t.Fatalf("published %+v", last)
 	}
 }
@@ -234,8 +234,8 @@ func TestStaleSnapshotProposesNothing(t *testing.T) {
 	for _, off := range []time.Duration{maxSnapshotAge + 1, -maxSnapshotAge - 1} {
 		b := newHarness()
 		b.now = start.Add(off)
-		if _, err := b.handleSnapshot(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
-			t.Errorf("%s old: published %d (%v)", off, len(b.said), err)
+		if _, err := b.handleSnapshot(t, oneEmptyNode()); !fault.Is(err, fault.Stale) || len(b.published) > 0 {
+			t.Errorf("%s old: published %d (%v)", off, len(b.published), err)
 		}
 	}
 }
@@ -254,11 +254,11 @@ func TestIdleSnapshotIsNotEvaluatedAgain(t *testing.T) {
 		return err != nil
 	}
 	full := func() planning.Snapshot {
-		s := quiet()
+		s := oneEmptyNode()
 		s.Nodes[0].DoNotDisrupt = true
 		return s
 	}
-	moving := quiet()
+	moving := oneEmptyNode()
 	moving.NodePools[0].Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
 	for _, tt := range []struct {
 		name     string
@@ -270,8 +270,8 @@ func TestIdleSnapshotIsNotEvaluatedAgain(t *testing.T) {
 		{"unchanged for less than maxIdleTime", full(), full(), maxIdleTime - 1, false},
 		{"unchanged for maxIdleTime", full(), full(), maxIdleTime, true},
 		{"the clock was set back", full(), full(), -1, true},
-		{"another", full(), quiet(), time.Minute, true},
-		{"the first snapshot led to a command", quiet(), quiet(), time.Minute, true},
+		{"another", full(), oneEmptyNode(), time.Minute, true},
+		{"the first snapshot led to a command", oneEmptyNode(), oneEmptyNode(), time.Minute, true},
 		{"the result changes with time", moving, moving, time.Minute, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,13 +290,13 @@ func TestIdleSnapshotIsNotEvaluatedAgain(t *testing.T) {
 func TestSameSnapshotGivesSameEvents(t *testing.T) {
 	b := newHarness()
 	for range 2 {
-		if _, err := b.handleSnapshot(t, quiet()); err != nil {
+		if _, err := b.handleSnapshot(t, oneEmptyNode()); err != nil {
 			t.Fatal(err)
 		}
 		b.now = b.now.Add(time.Minute)
 	}
-	if len(b.said) != 2 || b.said[0].ID != b.said[1].ID || string(b.said[0].Data) != string(b.said[1].Data) {
-		t.Fatalf("published %+v", b.said)
+	if len(b.published) != 2 || b.published[0].ID != b.published[1].ID || string(b.published[0].Data) != string(b.published[1].Data) {
+		t.Fatalf("published %+v", b.published)
 	}
 }
 
@@ -312,15 +312,15 @@ func TestSavedIsZeroWithoutPrices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newHarness()
-			s := quiet()
+			s := oneEmptyNode()
 			if name != "no catalogue" {
 				s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 			}
 			change(b, &s)
-			if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) != 1 {
-				t.Fatalf("published %d (%v)", len(b.said), err)
+			if _, err := b.handleSnapshot(t, s); err != nil || len(b.published) != 1 {
+				t.Fatalf("published %d (%v)", len(b.published), err)
 			}
-			if got := proposal(t, b.said[0]).SavedPerHr; got != 0 {
+			if got := proposal(t, b.published[0]).SavedPerHr; got != 0 {
 				t.Fatalf("saves %v, want 0", got)
 			}
 		})
@@ -329,25 +329,25 @@ func TestSavedIsZeroWithoutPrices(t *testing.T) {
 
 func TestMissingCatalogueIsRetried(t *testing.T) {
 	b := newHarness()
-	s := quiet()
+	s := oneEmptyNode()
 	s.Catalogue = event.Ref{Kind: catalog.Kind, Digest: event.DigestOf([]byte("gone")), Size: 4}
-	if _, err := b.handleSnapshot(t, s); !fault.Is(err, fault.Retry) || len(b.said) > 0 {
-		t.Fatalf("published %d (%v)", len(b.said), err)
+	if _, err := b.handleSnapshot(t, s); !fault.Is(err, fault.Retry) || len(b.published) > 0 {
+		t.Fatalf("published %d (%v)", len(b.published), err)
 	}
 }
 
 func TestUnreadableBudgetIsReported(t *testing.T) {
 	b := newHarness()
-	s := quiet()
+	s := oneEmptyNode()
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "lots"}}
-	if _, err := b.handleSnapshot(t, s); err != nil || len(b.said) > 0 {
-		t.Fatalf("published %d (%v)", len(b.said), err)
+	if _, err := b.handleSnapshot(t, s); err != nil || len(b.published) > 0 {
+		t.Fatalf("published %d (%v)", len(b.published), err)
 	}
 }
 
 func TestHandleRejects(t *testing.T) {
 	b := newHarness()
-	foreign := quiet()
+	foreign := oneEmptyNode()
 	foreign.UID = "another"
 	if _, err := b.handleSnapshot(t, foreign); !fault.Is(err, fault.Poison) {
 		t.Errorf("a snapshot of another cluster returned %v", err)
@@ -359,7 +359,7 @@ func TestHandleRejects(t *testing.T) {
 	if err := b.Handle(t.Context(), envelope(t, event.InventoryWanted{Asked: start})); !fault.Is(err, fault.Poison) {
 		t.Errorf("another event type returned %v", err)
 	}
-	if len(b.said) > 0 {
-		t.Errorf("published %d events", len(b.said))
+	if len(b.published) > 0 {
+		t.Errorf("published %d events", len(b.published))
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// patchy returns a cluster of nodes that are three quarters full with pods of three sizes, and
+// partlyFilledCluster returns a cluster of nodes that are three quarters full with pods of three sizes, and
 // whose budget allows a tenth of them to be disrupted.
-func patchy(seed uint64) planning.Snapshot {
+func partlyFilledCluster(seed uint64) planning.Snapshot {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nodes := make([]planning.Node, 0, 30)
 	for i := range 30 {
@@ -44,7 +44,7 @@ func patchy(seed uint64) planning.Snapshot {
 func TestRandomSetsAreTried(t *testing.T) {
 	for _, seed := range []uint64{14, 27, 47, 48, 71, 74} {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			s := patchy(seed)
+			s := partlyFilledCluster(seed)
 			stock := fixture.Stock(s)
 			p := newEvaluation(s, stock, Options{})
 			p.shadowPrices = consolidation.NewShadowPrices(&p.snapshot, p.stock)
@@ -70,7 +70,7 @@ func TestRandomSetsAreTried(t *testing.T) {
 }
 
 func TestRandomSetsKeepOrderAndBudgets(t *testing.T) {
-	s := patchy(14)
+	s := partlyFilledCluster(14)
 	s.NodePools = append(s.NodePools, fixture.Pool(fixture.Budgets("2")))
 	s.NodePools[1].Name = "other"
 	for i := range s.Nodes[:15] {

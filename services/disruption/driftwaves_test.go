@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// asks sets the NodePool's annotations.
-func asks(annotations map[string]string) func(*karpenter.NodePool) {
+// withAnnotations sets the NodePool's annotations.
+func withAnnotations(annotations map[string]string) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) { p.Annotations = annotations }
 }
 
@@ -32,21 +32,21 @@ type fleet struct {
 	// works reports whether launched instances become nodes.
 	works bool
 	began time.Time
-	// gone has the drifted nodes whose replacements are being launched, by the names of the
+	// replaced has the drifted nodes whose replacements are being launched, by the names of the
 	// replacements.
-	gone map[string]node
-	// story records how many nodes were replaced, and when.
-	story []string
+	replaced map[string]node
+	// waves records how many nodes were replaced, and when.
+	waves []string
 	count int
 }
 
 func newFleet(nodes int, annotations map[string]string) *fleet {
-	f := &fleet{began: fixture.Taken, gone: map[string]node{}}
+	f := &fleet{began: fixture.Taken, replaced: map[string]node{}}
 	var all []node
 	for i := range nodes {
 		all = append(all, fixture.Node(fmt.Sprintf("old-%02d", i), "t4g.medium", with(3), drift(time.Minute)))
 	}
-	f.Snapshot = fixture.Snapshot(fixture.Pool(never, fixture.Budgets("100%"), asks(annotations)), all...)
+	f.Snapshot = fixture.Snapshot(fixture.Pool(never, fixture.Budgets("100%"), withAnnotations(annotations)), all...)
 	f.stock = fixture.Stock(f.Snapshot)
 	return f
 }
@@ -64,7 +64,7 @@ func (f *fleet) run(minutes int) *fleet {
 		}
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.MarkedForDeletion })
 		if went > 0 {
-			f.story = append(f.story, fmt.Sprintf("%s -%d", f.TakenAt.Sub(f.began), went))
+			f.waves = append(f.waves, fmt.Sprintf("%s -%d", f.TakenAt.Sub(f.began), went))
 		}
 		f.TakenAt = f.TakenAt.Add(time.Minute)
 	}
@@ -76,7 +76,7 @@ func (f *fleet) replace(i int) {
 	f.count++
 	came := fixture.Node(fmt.Sprintf("new-%02d", f.count), "t4g.medium", with(3))
 	came.Initialized, came.Ready, came.Created = false, false, f.TakenAt
-	f.gone[came.Name] = f.Nodes[i]
+	f.replaced[came.Name] = f.Nodes[i]
 	f.Nodes[i].MarkedForDeletion = true
 	f.Nodes = append(f.Nodes, came)
 }
@@ -87,15 +87,15 @@ func (f *fleet) arrive() {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		age := f.TakenAt.Sub(n.Created)
-		old, waits := f.gone[n.Name]
+		old, waits := f.replaced[n.Name]
 		switch {
 		case n.Initialized:
 		case f.works && age >= 2*time.Minute:
 			n.Initialized, n.Ready, n.InitializedAt, n.ReadySince = true, true, f.TakenAt, f.TakenAt
-			delete(f.gone, n.Name)
+			delete(f.replaced, n.Name)
 		case age == 10*time.Minute && waits:
 			f.Nodes = append(f.Nodes, old)
-			delete(f.gone, n.Name)
+			delete(f.replaced, n.Name)
 		case age >= 15*time.Minute:
 			f.fails(planning.LaunchRecord{At: f.TakenAt, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
 			f.Nodes[i].MarkedForDeletion = true
@@ -141,10 +141,10 @@ func (f *fleet) kept() (rules []string, detail string) {
 
 func (f *fleet) want(t *testing.T, story ...string) {
 	t.Helper()
-	if diff := cmp.Diff(story, f.story); diff != "" {
+	if diff := cmp.Diff(story, f.waves); diff != "" {
 		t.Errorf("nodes went (-want +got):\n%s", diff)
 	}
-	f.story = nil
+	f.waves = nil
 }
 
 // Each wave is twice the one before it, and begins when the nodes of that one have been ready for
@@ -167,13 +167,13 @@ func TestWaveRespectsBudgets(t *testing.T) {
 	f.works = true
 	fixture.Budgets("1")(&f.NodePools[0])
 	f.run(20)
-	for _, went := range f.story {
+	for _, went := range f.waves {
 		if !strings.HasSuffix(went, " -1") {
 			t.Errorf("%s", went)
 		}
 	}
-	if len(f.story) != 2 {
-		t.Errorf("got the first wave %v", f.story)
+	if len(f.waves) != 2 {
+		t.Errorf("got the first wave %v", f.waves)
 	}
 }
 

@@ -67,7 +67,7 @@ func protected(n *node) {
 	n.Pods[0].Spec.DoNotDisrupt = "true"
 }
 
-func lately(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
+func recentPodEvent(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
 
 // ordered makes pods part of a StatefulSet. ending marks the node's pods as terminating.
 func ordered(s *planning.PodSpec) { s.OwnerKind = "StatefulSet" }
@@ -134,9 +134,9 @@ func TestEvaluate(t *testing.T) {
 		{"pods that fit on no other node", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
 		{"pods that fit on no other node do not block others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a receives-pods"}},
-		{"pods are not moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1)), n("b", "t4g.medium", with(2), lately)},
+		{"pods are not moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1)), n("b", "t4g.medium", with(2), recentPodEvent)},
 			nil, []string{"a no-saving", "b consolidate-after"}},
-		{"pods of a drifted node are moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), drift(1)), n("b", "t4g.medium", with(2), lately)},
+		{"pods of a drifted node are moved to a node with recent pod events", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), drift(1)), n("b", "t4g.medium", with(2), recentPodEvent)},
 			[]string{"Drift -a onto b"}, []string{"b consolidate-after"}},
 		{"a StatefulSet pod occupies its node until it has ended", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1, ordered), ending), n("b", "t4g.medium", with(3), protected)},
 			nil, []string{"a no-saving", "b pod-do-not-disrupt"}},

@@ -177,17 +177,17 @@ func TestExpirationSetsNextChange(t *testing.T) {
 	}
 }
 
-// old is a cluster whose nodes age. Lifecycle's actions take effect at once.
-type old struct {
+// agingCluster is a cluster whose nodes age. Lifecycle's actions take effect at once.
+type agingCluster struct {
 	planning.Snapshot
-	life   time.Duration
-	until  map[string]time.Time
-	forced []string
-	most   int
+	lifetime time.Duration
+	until    map[string]time.Time
+	forced   []string
+	most     int
 }
 
 // step runs disruption and carries out its commands as lifecycle does.
-func (o *old) step(stock instancetypes.InstanceTypes) {
+func (o *agingCluster) step(stock instancetypes.InstanceTypes) {
 	found := Evaluate(o.Snapshot, stock, Options{})
 	at := map[string]*node{}
 	for i := range o.Nodes {
@@ -225,11 +225,11 @@ func (o *old) step(stock instancetypes.InstanceTypes) {
 }
 
 // renew replaces a node with a new one.
-func (o *old) renew(n *node) {
+func (o *agingCluster) renew(n *node) {
 	delete(o.until, n.Claim)
 	n.Name += "'"
 	n.Claim, n.ClaimUID, n.Proposal = n.Name, "uid-"+n.Name, nil
-	n.Created, n.InitializedAt, n.ExpiresAt = o.TakenAt, o.TakenAt, o.TakenAt.Add(o.life)
+	n.Created, n.InitializedAt, n.ExpiresAt = o.TakenAt, o.TakenAt, o.TakenAt.Add(o.lifetime)
 }
 
 // A hundred nodes of the same age expire together. At most ten are replaced at once, all are
@@ -249,7 +249,7 @@ func TestHundredNodesOfSameAge(t *testing.T) {
 			if tt.window == "" {
 				delete(pool.Annotations, policy.ExpirationWindow)
 			}
-			o := &old{life: tt.life, until: map[string]time.Time{}, Snapshot: fixture.Snapshot(pool)}
+			o := &agingCluster{lifetime: tt.life, until: map[string]time.Time{}, Snapshot: fixture.Snapshot(pool)}
 			end := fixture.Taken.Add(tt.life)
 			for i := range 100 {
 				o.Nodes = append(o.Nodes, fixture.Node(fmt.Sprint("n", i), "t4g.medium", with(3), func(n *node) {

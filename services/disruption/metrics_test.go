@@ -42,13 +42,13 @@ func TestTimeoutsAreCounted(t *testing.T) {
 		a.Result.Partial = m == MultiNode
 		p.countAttempt(&a)
 	}
-	var told []string
+	var recorded []string
 	Service{Metrics: func(m metric.Metric, value float64, labels ...string) {
 		if m.Name == metric.Timeouts.Name {
-			told = append(told, fmt.Sprint(labels, " ", value))
+			recorded = append(recorded, fmt.Sprint(labels, " ", value))
 		}
 	}}.countFindings(p.findings.Metrics)
-	if diff := cmp.Diff([]string{"[multi] 1", "[multi] 0", "[single] 0"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"[multi] 1", "[multi] 0", "[single] 0"}, recorded); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 }
@@ -64,7 +64,7 @@ func TestMetricsAreRecorded(t *testing.T) {
 			looks++
 		}
 	}
-	s := quiet()
+	s := oneEmptyNode()
 	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
@@ -84,19 +84,19 @@ func TestEvaluationDurations(t *testing.T) {
 	b := newHarness()
 	at := b.Now()
 	b.Now = func() time.Time { at = at.Add(time.Second); return at }
-	var told []string
+	var recorded []string
 	b.Metrics = func(m metric.Metric, value float64, labels ...string) {
 		if m.Name == metric.EvaluationTime.Name {
-			told = append(told, fmt.Sprint(labels, " ", value))
+			recorded = append(recorded, fmt.Sprint(labels, " ", value))
 		}
 	}
-	s := quiet()
+	s := oneEmptyNode()
 	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
 	if _, err := b.handleSnapshot(t, s); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"[empty empty] 1", "[drifted ] 1", "[drifted ] 1", "[drifted ] 1", "[underutilized multi] 1", "[underutilized single] 1"}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, recorded); diff != "" {
 		t.Errorf("evaluations (-want +got):\n%s", diff)
 	}
 }

@@ -47,19 +47,19 @@ func TestMovesAreCounted(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := fixture.Snapshot(fixture.Pool(tt.pool, fixture.Budgets("100%")), tt.nodes...)
 			found := Evaluate(s, fixture.Stock(s), Options{})
-			var told []string
+			var recorded []string
 			Service{Metrics: func(m metric.Metric, value float64, labels ...string) {
 				switch m.Name {
 				case metric.ConsolidationMoves.Name:
-					told = append(told, strings.Join(labels, " "))
+					recorded = append(recorded, strings.Join(labels, " "))
 				case metric.ConsolidationScore.Name:
-					told = append(told, strings.Join(labels, " ")+" scored")
+					recorded = append(recorded, strings.Join(labels, " ")+" scored")
 					if (value >= 1/float64(karpenter.BalancedK)) != (labels[0] == "approved") {
 						t.Errorf("a move with score %g is %s", value, labels[0])
 					}
 				}
 			}}.countFindings(found.Metrics)
-			if diff := cmp.Diff(tt.want, told); diff != "" {
+			if diff := cmp.Diff(tt.want, recorded); diff != "" {
 				t.Errorf("of %v (-want +got):\n%s\n%+v", all(s, found), diff, found.Kept)
 			}
 		})

@@ -22,7 +22,7 @@ import (
 
 // annotated returns the quiet cluster with a node that its annotation protects.
 func annotated() planning.Snapshot {
-	s := quiet()
+	s := oneEmptyNode()
 	s.Nodes[0].DoNotDisrupt = true
 	return s
 }
@@ -30,7 +30,7 @@ func annotated() planning.Snapshot {
 // takeReports returns the published reports of kept nodes.
 func (b *harness) takeReports(t *testing.T) (out []event.NodesKept) {
 	t.Helper()
-	for _, e := range b.said {
+	for _, e := range b.published {
 		if e.Type != event.NodesKeptType {
 			continue
 		}
@@ -74,7 +74,7 @@ func TestKeptNodesAreReported(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newHarness()
 			b.ReportSchedule = &ReportSchedule{}
-			s := quiet()
+			s := oneEmptyNode()
 			c.change(&s.Nodes[0], &s.NodePools[0])
 			if _, err := b.handleSnapshot(t, s); err != nil {
 				t.Fatal(err)

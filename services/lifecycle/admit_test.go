@@ -248,10 +248,10 @@ func TestRefusedClaimDropsItsIntent(t *testing.T) {
 	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) || !slices.Equal(after.Refused, []string{"bad-0", "bad-1", "bad-2"}) {
 		t.Errorf("got outbox %+v", after.Outbox)
 	}
-	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+	recorded := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Kind == cluster.NodePools && e.Reason == "NodeClaimRefused" && strings.Contains(e.Message, "bad-1")
 	})
-	if !told {
+	if !recorded {
 		t.Errorf("the NodePool has no Event about the refused claim: %v", s.Events())
 	}
 	s.reconcile()

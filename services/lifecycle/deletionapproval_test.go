@@ -94,14 +94,14 @@ func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	if waits.Status != metav1.ConditionFalse || waits.Reason != "AwaitingApproval" || !strings.Contains(waits.Message, "removes 12 of 12 nodes") {
 		t.Errorf("the pool has the condition %+v", waits)
 	}
-	told := 0
+	recorded := 0
 	for _, e := range s.Events() {
 		if e.Reason == "DeletionAwaitsApproval" && e.About.GetName() == "default" {
-			told++
+			recorded++
 		}
 	}
-	if told != 1 {
-		t.Errorf("published %d Events within a few seconds, want 1", told)
+	if recorded != 1 {
+		t.Errorf("published %d Events within a few seconds, want 1", recorded)
 	}
 	s.approveDeletion("delete 25%")
 	if s.poolCondition("DeletionApproved").Status != metav1.ConditionTrue {

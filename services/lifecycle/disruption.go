@@ -169,7 +169,7 @@ func (s *Service) deleteCandidates(ctx context.Context, candidates []disruption.
 // markDisrupted writes the condition DisruptionReason on the claim, taints its node and returns
 // the claim as stored.
 func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) (*karpenter.NodeClaim, error) {
-	said, err := s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+	updated, err := s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		p := disruption.ActingProposal(c)
 		if p == nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeDisruptionReason) {
 			return false
@@ -183,12 +183,12 @@ func (s *Service) markDisrupted(ctx context.Context, c *karpenter.NodeClaim, nod
 		return c, fmt.Errorf("setting the condition DisruptionReason of NodeClaim %s: %w", c.Name, err)
 	}
 	if node == nil || !disruption.IsUntainted(node) {
-		return said, nil
+		return updated, nil
 	}
-	if acts, err := s.isStillActing(ctx, c, said); err != nil || !acts {
-		return said, err
+	if acts, err := s.isStillActing(ctx, c, updated); err != nil || !acts {
+		return updated, err
 	}
-	return said, s.updateTaints(ctx, c, node, disruption.WithTaint)
+	return updated, s.updateTaints(ctx, c, node, disruption.WithTaint)
 }
 
 // isStillActing reports whether the proposal on a claim is still confirmed. It uses a newer read
@@ -296,11 +296,11 @@ func (s *Service) reportWaiting(ctx context.Context, w clusterState, p planning.
 		if c == nil || c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || !s.allowAction("replacing/"+name, events.RepeatAfter) {
 			continue
 		}
-		for _, said := range []effect.Report{
+		for _, report := range []effect.Report{
 			events.DisruptionLaunching.About(cluster.NodeClaims, c, s.Now(), "Launching NodeClaim: %s", p.Reason),
 			events.DisruptionWaitingReadiness.About(cluster.NodeClaims, c, s.Now(), "Waiting on readiness to continue disruption"),
 		} {
-			_ = s.executor.ExecuteOne(ctx, said)
+			_ = s.executor.ExecuteOne(ctx, report)
 		}
 	}
 }

@@ -157,9 +157,9 @@ func TestFailedReplacementRollsBack(t *testing.T) {
 			s.advance(5 * time.Second)
 			s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
 			s.checkInvariants(2, 4)
-			told := s.eventsWithReason("DisruptionBlocked")
-			if len(told) != 4 || !strings.Contains(told[0], "Disruption was rolled back: ") || !strings.Contains(told[0], c.why) {
-				t.Errorf("got the Events %q", told)
+			recorded := s.eventsWithReason("DisruptionBlocked")
+			if len(recorded) != 4 || !strings.Contains(recorded[0], "Disruption was rolled back: ") || !strings.Contains(recorded[0], c.why) {
+				t.Errorf("got the Events %q", recorded)
 			}
 			m.deliver(event.Confirmed, fault.Stale)
 			s.advance(5 * time.Second)
@@ -301,8 +301,8 @@ func TestLiveObjections(t *testing.T) {
 			if s.getClaim("new-0") != nil {
 				t.Error("the replacement was created despite the objection")
 			}
-			if told := s.eventsWithReason("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
-				t.Errorf("got the Events %q, want %q", told, c.blocked)
+			if recorded := s.eventsWithReason("DisruptionBlocked"); !slices.ContainsFunc(recorded, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
+				t.Errorf("got the Events %q, want %q", recorded, c.blocked)
 			}
 		})
 	}

@@ -27,16 +27,16 @@ func (s *testCluster) countMetrics() *[]string {
 
 // countMetricsOf restarts the service so that it records these metrics.
 func (s *testCluster) countMetricsOf(some func(name string) bool) *[]string {
-	told := &[]string{}
+	recorded := &[]string{}
 	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
 			if !some(m.Name) || m.Name == metric.DrainsOverdue.Name && value == 0 {
 				return // Each reconcile publishes zero for the overdue counter (TestOverdueStartsAtZero).
 			}
-			*told = append(*told, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
+			*recorded = append(*recorded, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
 		}
 	})
-	return told
+	return recorded
 }
 
 // startProposalBy proposes the claims, each with one pod, with that many replacements, and waits
@@ -55,51 +55,51 @@ func (s *testCluster) startProposalBy(method string, reason karpenter.Disruption
 }
 
 // expectCounts compares the metrics recorded since the last call.
-func expectCounts(t *testing.T, what string, told *[]string, want ...string) {
+func expectCounts(t *testing.T, what string, recorded *[]string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), append([]string{}, *told...)); diff != "" {
+	if diff := cmp.Diff(append([]string{}, want...), append([]string{}, *recorded...)); diff != "" {
 		t.Errorf("%s (-want +counted):\n%s", what, diff)
 	}
-	*told = nil
+	*recorded = nil
 }
 
 // A disruption counts once, when its execution starts. Its end counts only if it fails.
 func TestDecisions(t *testing.T) {
 	s := newInitializedCluster(t, 3)
-	told := s.countMetrics()
+	recorded := s.countMetrics()
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 1, "old-0", "old-1")
-	expectCounts(t, "proposed, not executed", told)
+	expectCounts(t, "proposed, not executed", recorded)
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "execution starts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
+	expectCounts(t, "execution starts", recorded, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	m.deliver(event.Confirmed, "")
 	s.advance(2 * time.Second)
-	expectCounts(t, "confirmed again", told)
+	expectCounts(t, "confirmed again", recorded)
 	s.launchReplacement()
 	s.advance(10 * time.Second)
 	s.expectStates("going", "old-0", "old-1")
-	expectCounts(t, "execution ends", told)
+	expectCounts(t, "execution ends", recorded)
 
 	s = newInitializedCluster(t, 1)
-	told = s.countMetrics()
+	recorded = s.countMetrics()
 	m = s.startProposalBy("Drift", karpenter.DisruptionReasonDrifted, 0, "old-0")
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "a removal", told, "karpenter_voluntary_disruption_decisions_total [delete drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default delete drifted ] 1")
+	expectCounts(t, "a removal", recorded, "karpenter_voluntary_disruption_decisions_total [delete drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default delete drifted ] 1")
 	m.deliver(event.Confirmed, fault.Stale)
-	expectCounts(t, "the removal is in execution", told)
+	expectCounts(t, "the removal is in execution", recorded)
 }
 
 // A claim counts if its disruption is dropped before its execution, by disruption or because of the
 // live state.
 func TestFailedValidationsAreCounted(t *testing.T) {
 	s := newInitializedCluster(t, 2)
-	told := s.countMetrics()
+	recorded := s.countMetrics()
 	m := s.newProposal("p", "old-0", "old-1")
 	m.Method = "SingleNodeConsolidation"
 	m.deliver(event.Proposed, "")
 	m.deliver(event.Dropped, "")
-	expectCounts(t, "dropped", told, "karpenter_voluntary_disruption_failed_validations_total [single] 1", "karpenter_voluntary_disruption_failed_validations_total [single] 1")
+	expectCounts(t, "dropped", recorded, "karpenter_voluntary_disruption_failed_validations_total [single] 1", "karpenter_voluntary_disruption_failed_validations_total [single] 1")
 	m.deliver(event.Dropped, "")
-	expectCounts(t, "dropped again", told)
+	expectCounts(t, "dropped again", recorded)
 
 	m.Method = "Emptiness"
 	m.deliver(event.Proposed, "")
@@ -107,23 +107,23 @@ func TestFailedValidationsAreCounted(t *testing.T) {
 	s.addPod("old-1", "newcomer")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateUntouched, "old-0", "old-1")
-	expectCounts(t, "new pods were scheduled", told, "karpenter_voluntary_disruption_failed_validations_total [empty] 1", "karpenter_voluntary_disruption_failed_validations_total [empty] 1")
+	expectCounts(t, "new pods were scheduled", recorded, "karpenter_voluntary_disruption_failed_validations_total [empty] 1", "karpenter_voluntary_disruption_failed_validations_total [empty] 1")
 }
 
 // The replacements of a rolled back disruption count once for all of its claims.
 func TestQueueFailuresAreCounted(t *testing.T) {
 	s := newInitializedCluster(t, 3)
-	told := s.countMetrics()
+	recorded := s.countMetrics()
 	m := s.startProposalBy("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 2, "old-0", "old-1")
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "execution starts", told, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
+	expectCounts(t, "execution starts", recorded, "karpenter_voluntary_disruption_decisions_total [replace underutilized multi] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default replace underutilized multi] 1")
 	s.handleMessage(s.newMessage(launchSettled("new", 2, "i-new", "i-other")), "")
 	s.joinNode("new-0", "i-new")
 	s.advance(10*time.Minute - 5*time.Second)
-	expectCounts(t, "waiting for the replacement", told)
+	expectCounts(t, "waiting for the replacement", recorded)
 	s.advance(10 * time.Second)
 	s.expectStates(stateUntouched, "old-0", "old-1", "old-2")
-	expectCounts(t, "rolled back", told, "karpenter_voluntary_disruption_queue_failures_total [replace underutilized multi] 1")
+	expectCounts(t, "rolled back", recorded, "karpenter_voluntary_disruption_queue_failures_total [replace underutilized multi] 1")
 	s.advance(time.Minute)
-	expectCounts(t, "after the rollback", told)
+	expectCounts(t, "after the rollback", recorded)
 }

@@ -52,9 +52,9 @@ func TestHourlyBudget(t *testing.T) {
 	third := s.proposeSingle("old-2")
 	third.deliver(event.Confirmed, "")
 	s.expectStates(stateUntouched, "old-2")
-	said := strings.Join(s.eventsWithReason("DisruptionBlocked"), "\n")
-	if want := "at most 2 of its nodes may be disrupted per hour, by its annotation joist.sh/budget-per-hour; the next one may be disrupted at "; !strings.Contains(said, want) {
-		t.Errorf("it is said:\n%s", said)
+	reported := strings.Join(s.eventsWithReason("DisruptionBlocked"), "\n")
+	if want := "at most 2 of its nodes may be disrupted per hour, by its annotation joist.sh/budget-per-hour; the next one may be disrupted at "; !strings.Contains(reported, want) {
+		t.Errorf("it is said:\n%s", reported)
 	}
 	s.advanceOnce(time.Hour)
 	third.deliver(event.Proposed, "")

@@ -34,8 +34,8 @@ func (s *Service) reportPlan(ctx context.Context, plan planning.Plan, held outbo
 	launched := func(claim string) bool { return !slices.Contains(refused, claim) }
 	effects := s.reportWarnings(plan.Warnings)
 	effects = append(effects, s.reportUnusableNodePools(plan)...)
-	told := s.executor.Execute(ctx, nil, append(effects, s.publisher.ReportPods(plan, launched, s.Now())...)...)
-	return errors.Join(told, s.recordBufferPlacements(ctx, plan), s.updateOverlayStatuses(ctx, plan))
+	published := s.executor.Execute(ctx, nil, append(effects, s.publisher.ReportPods(plan, launched, s.Now())...)...)
+	return errors.Join(published, s.recordBufferPlacements(ctx, plan), s.updateOverlayStatuses(ctx, plan))
 }
 
 // reportUnusableNodePools returns the Events on NodePools without a compatible instance type.

@@ -30,7 +30,7 @@ func TestPlanWarningsOnClass(t *testing.T) {
 		}, Intents: []planning.PlannedIntent{s.planIntent(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
 		return s.takeSent()
 	}
-	said := func() (out []string) {
+	reported := func() (out []string) {
 		for _, e := range s.Events() {
 			if e.About.GetName() == "default" && e.Type == "Warning" {
 				out = append(out, e.Reason+" "+e.Message)
@@ -43,13 +43,13 @@ func TestPlanWarningsOnClass(t *testing.T) {
 		if sent := plan(); len(sent) != 1 || sent[0].Type != event.LaunchRequestedType {
 			t.Errorf("sent %v", typesAndSubjects(sent))
 		}
-		if got := said(); !slices.Equal(got, want) {
+		if got := reported(); !slices.Equal(got, want) {
 			t.Fatalf("got Events %q", got)
 		}
 	}
 	s.now = s.now.Add(10 * time.Minute)
 	plan()
-	if got := said(); len(got) != 4 {
+	if got := reported(); len(got) != 4 {
 		t.Errorf("got Events %q", got)
 	}
 }

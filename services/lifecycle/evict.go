@@ -63,15 +63,15 @@ func rankBool(first bool) int {
 func (s *Service) newPodRemoval(e effect.Effect) podRemoval {
 	switch e := e.(type) {
 	case effect.DeletePod:
-		said := events.Disrupted.About(cluster.Pods, e.Pod, s.Now(),
+		report := events.Disrupted.About(cluster.Pods, e.Pod, s.Now(),
 			"Deleting the pod to accommodate the terminationTime %s of the node. It has %d seconds of grace. Its budgets and its do-not-disrupt annotation are passed over.",
 			e.By.UTC().Format(time.RFC3339), e.GraceSeconds)
-		return podRemoval{Removal: s.removeAndReport(e.Pod, e, said), forced: true, deadline: e.By}
+		return podRemoval{Removal: s.removeAndReport(e.Pod, e, report), forced: true, deadline: e.By}
 	case effect.Evict:
-		said := events.Evicted.About(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
+		report := events.Evicted.About(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
 		requests := podspec.Requests(e.Pod)
 		return podRemoval{
-			Removal: s.removeAndReport(e.Pod, e, said), deadline: e.By, lastAnswered: s.evictions.LastAnswered(e.Pod),
+			Removal: s.removeAndReport(e.Pod, e, report), deadline: e.By, lastAnswered: s.evictions.LastAnswered(e.Pod),
 			milliCPU: requests.Cpu().MilliValue(), memory: requests.Memory().Value(),
 		}
 	}
@@ -79,12 +79,12 @@ func (s *Service) newPodRemoval(e effect.Effect) podRemoval {
 }
 
 // removeAndReport returns a removal that publishes an Event after it succeeded.
-func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, said effect.Report) eviction.Removal {
+func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, report effect.Report) eviction.Removal {
 	return eviction.Removal{Pod: pod, Do: func(ctx context.Context) error {
 		if err := s.executor.ExecuteOne(ctx, e); err != nil {
 			return err
 		}
-		return s.executor.ExecuteOne(ctx, said)
+		return s.executor.ExecuteOne(ctx, report)
 	}}
 }
 

@@ -62,7 +62,7 @@ func TestForgedLaunchResultIsComparedLive(t *testing.T) {
 // terminated, counted over all messages. An inventory terminates the others.
 func TestLaunchResultOrphansCountAgainstTheBreaker(t *testing.T) {
 	s := newInitializedCluster(t, 8)
-	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
+	recorded := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	stray := func(n int) string { return fmt.Sprintf("i-stray%d", n) }
 	for n := range 8 {
 		want := fault.Kind("")
@@ -84,8 +84,8 @@ func TestLaunchResultOrphansCountAgainstTheBreaker(t *testing.T) {
 	if got := s.takeSent(); len(got) != 2 {
 		t.Errorf("an inventory terminated %v", typesAndSubjects(got))
 	}
-	if len(*told) != 5 {
-		t.Errorf("the metrics are %v", *told)
+	if len(*recorded) != 5 {
+		t.Errorf("the metrics are %v", *recorded)
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *testCluster) instanceGone(instance string) event.Envelope {
 // ready is removed at once.
 func TestForgedTerminationsAreLimited(t *testing.T) {
 	s := newInitializedCluster(t, 8)
-	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
+	recorded := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	for i := range 8 {
 		want := fault.Kind("")
 		if i >= 3 {
@@ -134,8 +134,8 @@ func TestForgedTerminationsAreLimited(t *testing.T) {
 	if n := len(s.listClaims()); n != 5 {
 		t.Fatalf("%d of 8 claims remain", n)
 	}
-	if len(*told) != 5 {
-		t.Errorf("the metrics are %v", *told)
+	if len(*recorded) != 5 {
+		t.Errorf("the metrics are %v", *recorded)
 	}
 	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
 		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown

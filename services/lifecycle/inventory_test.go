@@ -121,7 +121,7 @@ func TestForeignInstancesAreKept(t *testing.T) {
 func TestInventoryBreakerStops(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
+	recorded := s.countMetricsOf(func(name string) bool { return name == metric.GarbageCollectionStopped.Name })
 	shown := orphanInstances(4)
 	s.now = s.now.Add(time.Minute)
 	s.handleMessage(s.inventoryMessage(s.now, append(shown, listedInstance("i-1", "one", "one-0"))...), fault.Denied)
@@ -132,7 +132,7 @@ func TestInventoryBreakerStops(t *testing.T) {
 	if n := len(s.takeSent()); n != 3 {
 		t.Errorf("for three orphans %d terminations were requested", n)
 	}
-	if diff := cmp.Diff([]string{metric.GarbageCollectionStopped.Name + " [] 1"}, *told); diff != "" {
+	if diff := cmp.Diff([]string{metric.GarbageCollectionStopped.Name + " [] 1"}, *recorded); diff != "" {
 		t.Error(diff)
 	}
 }

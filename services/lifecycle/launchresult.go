@@ -111,9 +111,9 @@ func (s *Service) bindInstance(ctx context.Context, e event.Envelope, claim *kar
 		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
 	}
 	bound := stored.(*karpenter.NodeClaim)
-	told := bound.DeepCopy()
-	s.writeTrace(told, e)
-	return bound, s.labelClaim(ctx, told, facts, instance.Offering)
+	traced := bound.DeepCopy()
+	s.writeTrace(traced, e)
+	return bound, s.labelClaim(ctx, traced, facts, instance.Offering)
 }
 
 // offeringFacts are the intent's facts about an offering.

@@ -174,10 +174,10 @@ func TestRefusedWithSpentToken(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{}, s.boundInstances()); diff != "" {
 		t.Error(diff)
 	}
-	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+	recorded := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Reason == "InsufficientCapacityError" && e.Message == "launch refused: InsufficientInstanceCapacity"
 	})
-	if !told {
+	if !recorded {
 		t.Errorf("no Event has the reason: %v", s.Events())
 	}
 }

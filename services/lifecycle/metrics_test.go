@@ -21,32 +21,32 @@ import (
 // Each transition of a claim counts once, including a drain that exceeds the notice's deadline.
 func TestClaimTransitionsAreCounted(t *testing.T) {
 	s := newTestCluster(t)
-	told := s.countMetricsOf(func(name string) bool {
+	recorded := s.countMetricsOf(func(name string) bool {
 		return !slices.Contains([]string{metric.PoolUsage.Name, metric.PoolLimit.Name, metric.PoolCost.Name}, name)
 	})
 	s.reconcile()
 	s.runNode()
-	expectCounts(t, "initialized", told, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
+	expectCounts(t, "initialized", recorded, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)
-	expectCounts(t, "notice handled", told, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
+	expectCounts(t, "notice handled", recorded, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(2 * time.Minute)
-	expectCounts(t, "deadline passed", told, "joist_drains_overdue_total [default] 1")
+	expectCounts(t, "deadline passed", recorded, "joist_drains_overdue_total [default] 1")
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
 	s.advance(5 * time.Second)
 	if s.getClaim("one-0") != nil {
 		t.Fatal("the claim was not deleted")
 	}
 	var what []string
-	for _, line := range *told {
+	for _, line := range *recorded {
 		word, _, _ := strings.Cut(line, " [")
 		what = append(what, word)
 	}
 	slices.Sort(what)
 	if want := []string{metric.ClaimsTerminated.Name, metric.ClaimTermination.Name, metric.NodesTerminated.Name, metric.NodeTermination.Name}; !slices.Equal(what, want) {
-		t.Errorf("the termination counts %v", *told)
+		t.Errorf("the termination counts %v", *recorded)
 	}
 }
 
@@ -55,9 +55,9 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(name string) bool { return name != metric.PoolUsage.Name })
+	recorded := s.countMetricsOf(func(name string) bool { return name != metric.PoolUsage.Name })
 	s.advance(time.Second)
-	expectCounts(t, "counted by the former leader", told, "karpenter_nodepools_cost_total [default] 0.0301")
+	expectCounts(t, "counted by the former leader", recorded, "karpenter_nodepools_cost_total [default] 0.0301")
 	if !s.svc.Reconciled() {
 		t.Error("a reconcile of the leader is not reported")
 	}
@@ -74,8 +74,8 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	}
 	held("pod-2")
 	s.advance(10 * time.Second)
-	*told = slices.Compact(*told) // The Lease is checked now and then.
-	expectCounts(t, "no longer leading", told, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
+	*recorded = slices.Compact(*recorded) // The Lease is checked now and then.
+	expectCounts(t, "no longer leading", recorded, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
 	if s.svc.Reconciled() {
 		t.Error("a standby replica reports a reconcile")
 	}
@@ -84,18 +84,18 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	}
 	held("pod-1")
 	s.advance(10 * time.Second)
-	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] 0.0301") {
-		t.Fatalf("the new leader reports no gauges: %v", *told)
+	if !slices.Contains(*recorded, "karpenter_nodepools_cost_total [default] 0.0301") {
+		t.Fatalf("the new leader reports no gauges: %v", *recorded)
 	}
-	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, metric.PoolCost.Name) })
-	expectCounts(t, "leading again", told)
+	*recorded = slices.DeleteFunc(*recorded, func(line string) bool { return strings.HasPrefix(line, metric.PoolCost.Name) })
+	expectCounts(t, "leading again", recorded)
 }
 
 // NodePools report usage, limits and cost. Series that end are removed.
 func TestNodePoolGauges(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	told := s.countMetricsOf(func(name string) bool {
+	recorded := s.countMetricsOf(func(name string) bool {
 		return name == metric.PoolLimit.Name || name == metric.PoolCost.Name
 	})
 	s.updatePool(func(np *karpenter.NodePool) {
@@ -107,17 +107,17 @@ func TestNodePoolGauges(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.advance(time.Second)
-	slices.Sort(*told)
-	expectCounts(t, "limits and cost", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] 2.5", "karpenter_nodepools_limit [nvidia.com/gpu default] 2")
+	slices.Sort(*recorded)
+	expectCounts(t, "limits and cost", recorded, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] 2.5", "karpenter_nodepools_limit [nvidia.com/gpu default] 2")
 	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
 	s.advance(time.Second)
-	slices.Sort(*told)
-	expectCounts(t, "limits removed", told, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] NaN", "karpenter_nodepools_limit [nvidia.com/gpu default] NaN")
+	slices.Sort(*recorded)
+	expectCounts(t, "limits removed", recorded, "karpenter_nodepools_cost_total [default] 0.25", "karpenter_nodepools_limit [cpu default] NaN", "karpenter_nodepools_limit [nvidia.com/gpu default] NaN")
 	if err := s.Delete(t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.advance(2 * time.Second)
-	if !slices.Contains(*told, "karpenter_nodepools_cost_total [default] NaN") {
-		t.Errorf("after the pool was deleted got %v", *told)
+	if !slices.Contains(*recorded, "karpenter_nodepools_cost_total [default] NaN") {
+		t.Errorf("after the pool was deleted got %v", *recorded)
 	}
 }

@@ -79,13 +79,13 @@ func (s *Service) nodePoolEffects(ctx context.Context, np *karpenter.NodePool, w
 		}
 		return annotatePool(np, want), nil
 	}
-	said := nodePoolProblems(view)
+	effects := nodePoolProblems(view)
 	next := np.DeepCopy()
 	next.Status = nodepool.ComputeStatus(view)
 	if equalJSON(np.Status, next.Status) {
-		return said, nil
+		return effects, nil
 	}
-	return append(said, effect.UpdateStatus{Object: next}), nil
+	return append(effects, effect.UpdateStatus{Object: next}), nil
 }
 
 func memberClaims(members []nodepool.Member) []*karpenter.NodeClaim {

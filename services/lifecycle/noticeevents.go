@@ -52,9 +52,9 @@ func (s *Service) reportTermination(c *karpenter.NodeClaim, node *corev1.Node) [
 }
 
 func (s *Service) claimAndNodeEvents(r events.Reason, c *karpenter.NodeClaim, node *corev1.Node, ofClaim, ofNode string) []effect.Effect {
-	said := []effect.Effect{r.About(cluster.NodeClaims, c, s.Now(), "%s", ofClaim)}
+	effects := []effect.Effect{r.About(cluster.NodeClaims, c, s.Now(), "%s", ofClaim)}
 	if node != nil {
-		said = append(said, r.About(cluster.Nodes, node, s.Now(), "%s", ofNode))
+		effects = append(effects, r.About(cluster.Nodes, node, s.Now(), "%s", ofNode))
 	}
-	return said
+	return effects
 }

@@ -15,16 +15,16 @@ import (
 func TestOverdueStartsAtZero(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	var told []string
+	var recorded []string
 	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
 			if m.Name == metric.DrainsOverdue.Name {
-				told = append(told, fmt.Sprint(value, labels))
+				recorded = append(recorded, fmt.Sprint(value, labels))
 			}
 		}
 	})
 	s.advance(time.Second)
-	if !slices.Equal(slices.Compact(told), []string{"0 [default]"}) {
-		t.Errorf("got metrics %v", told)
+	if !slices.Equal(slices.Compact(recorded), []string{"0 [default]"}) {
+		t.Errorf("got metrics %v", recorded)
 	}
 }

@@ -26,7 +26,7 @@ func TestUnreadablePolicyIsReported(t *testing.T) {
 		})
 		s.advance(2 * time.Second)
 	}
-	told := func() (count int) {
+	recorded := func() (count int) {
 		for _, e := range s.Events() {
 			if e.Reason == "PolicyUnreadable" && strings.Contains(e.Message, policy.PriceLimit) {
 				count++
@@ -35,16 +35,16 @@ func TestUnreadablePolicyIsReported(t *testing.T) {
 		return count
 	}
 	annotate("25")
-	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue || told() != 0 {
-		t.Errorf("%+v, %d Events", got, told())
+	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue || recorded() != 0 {
+		t.Errorf("%+v, %d Events", got, recorded())
 	}
 	annotate("invalid value")
-	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "invalid value") || told() != 1 {
-		t.Errorf("%+v, %d Events", got, told())
+	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "invalid value") || recorded() != 1 {
+		t.Errorf("%+v, %d Events", got, recorded())
 	}
 	quiet := s.getPool().ResourceVersion
-	if s.advance(time.Minute); told() != 1 || s.getPool().ResourceVersion != quiet {
-		t.Errorf("reported again: %d Events, or the status was written", told())
+	if s.advance(time.Minute); recorded() != 1 || s.getPool().ResourceVersion != quiet {
+		t.Errorf("reported again: %d Events, or the status was written", recorded())
 	}
 	annotate("26")
 	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue {
@@ -60,10 +60,10 @@ func TestUnreadableBudgetsAreReported(t *testing.T) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
 	})
 	s.advance(2 * time.Second)
-	said := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+	reported := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Reason == "BudgetsUnreadable" && strings.Contains(e.Message, schedule)
 	})
-	if got := s.poolCondition(nodepool.BudgetsReadable); got.Status != metav1.ConditionFalse || !said {
-		t.Errorf("%+v, Event: %v", got, said)
+	if got := s.poolCondition(nodepool.BudgetsReadable); got.Status != metav1.ConditionFalse || !reported {
+		t.Errorf("%+v, Event: %v", got, reported)
 	}
 }

@@ -30,20 +30,20 @@ const (
 )
 
 // handleRebalance handles a recommendation that was published as an Event.
-func (s *Service) handleRebalance(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, told []effect.Effect) error {
+func (s *Service) handleRebalance(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, effects []effect.Effect) error {
 	switch {
 	case s.Rebalance == RebalanceReplace:
 		if marked, changed := nodeclaim.WithRebalance(c, s.Now()); changed {
 			s.keepTrace(marked, e)
-			told = append(told, effect.Update{Object: marked})
+			effects = append(effects, effect.Update{Object: marked})
 		}
-		return s.deleteInterrupted(ctx, e, c, node, told, event.RebalanceRecommendation)
+		return s.deleteInterrupted(ctx, e, c, node, effects, event.RebalanceRecommendation)
 	case s.Rebalance == RebalanceCordon && node != nil && !node.Spec.Unschedulable:
 		cordoned := node.DeepCopy()
 		cordoned.Spec.Unschedulable = true
-		return s.executor.Execute(ctx, &e, append(told, effect.Update{Object: cordoned})...)
+		return s.executor.Execute(ctx, &e, append(effects, effect.Update{Object: cordoned})...)
 	default:
-		return s.executor.Execute(ctx, &e, told...)
+		return s.executor.Execute(ctx, &e, effects...)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestSurplusIsRemoved(t *testing.T) {
 	if left := len(s.listClaims()) - s.countDeleting(); left != 2 {
 		t.Errorf("%d claims remain", left)
 	}
-	if told := s.eventsWithReason("DisruptionTerminating"); len(told) == 0 {
+	if recorded := s.eventsWithReason("DisruptionTerminating"); len(recorded) == 0 {
 		t.Error("no Event reports the deletion")
 	}
 }

@@ -159,10 +159,10 @@ func (s *Service) recordSpan(c metrics.Count, of *karpenter.NodeClaim) {
 	if cause == nil {
 		return
 	}
-	told := *cause
-	told.Cluster = s.Cluster.Name
+	envelope := *cause
+	envelope.Cluster = s.Cluster.Name
 	s.Span(host.Span{
-		Name: name, Envelope: told, Start: s.lastReconcile.Add(-time.Duration(c.Value * float64(time.Second))), End: s.lastReconcile,
+		Name: name, Envelope: envelope, Start: s.lastReconcile.Add(-time.Duration(c.Value * float64(time.Second))), End: s.lastReconcile,
 		Fields: []any{"nodeclaim", of.Name, "instance", of.Status.ProviderID},
 	})
 }

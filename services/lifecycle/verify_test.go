@@ -100,10 +100,10 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 			if forged := slices.Contains(requests, "launch.requested.v1 intent/"+built.Intents[0].ID); forged != (tt.why == "") {
 				t.Fatalf("sent %v", requests)
 			}
-			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+			recorded := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 				return e.Reason == "LaunchNotVerified" && strings.Contains(e.Message, tt.why)
 			})
-			if told != (tt.why != "") {
+			if recorded != (tt.why != "") {
 				t.Errorf("the NodePool has the Events %v", s.Events())
 			}
 			if s.readOutbox().State != outbox.Done {

@@ -19,14 +19,14 @@ import (
 func (s *Service) recordZonalShifts(ctx context.Context, b event.InstancesListed) error {
 	heard := s.shiftState().WithInventory(b.Started, b.Shifts, s.Now())
 	s.shifts = &heard
-	begun, ended, told := heard.Changes(s.Now())
+	begun, ended, updated := heard.Changes(s.Now())
 	effects := append(
 		s.zonalShiftEvents(begun, events.ZonalShiftActive, "Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool"),
 		s.zonalShiftEvents(ended, events.ZonalShiftCleared, "Zonal shift cleared: offerings in zone %s (%s) are restored for this NodePool")...)
 	if err := s.executor.Execute(ctx, nil, effects...); err != nil {
 		return fmt.Errorf("publishing Events about zonal shifts: %w", err)
 	}
-	s.shifts = &told
+	s.shifts = &updated
 	return nil
 }
 

@@ -140,7 +140,7 @@ func TestZonalShiftEvents(t *testing.T) {
 	s := newTestCluster(t)
 	s.setZone()
 	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "classless"}}) // Without a class, and so without zones.
-	said := func() []string {
+	reported := func() []string {
 		var out []string
 		for _, e := range s.Events() {
 			if e.Reason == "ZonalShiftActive" || e.Reason == "ZonalShiftCleared" {
@@ -154,7 +154,7 @@ func TestZonalShiftEvents(t *testing.T) {
 		s.handleMessage(s.inventoryWithShifts([]event.ShiftedZone{{ZoneID: zone}, {ZoneID: "euw1-az3"}}), "")
 		s.advance(3 * time.Minute)
 	}
-	if diff := cmp.Diff(want, said()); diff != "" {
+	if diff := cmp.Diff(want, reported()); diff != "" {
 		t.Fatalf("while it lasts (-want +got):\n%s", diff)
 	}
 	s.handleMessage(s.inventoryMessage(s.now), "")
@@ -162,7 +162,7 @@ func TestZonalShiftEvents(t *testing.T) {
 	s.advance(3 * time.Minute)
 	s.handleMessage(s.inventoryWithShifts(nil), "")
 	want = append(want, "Normal ZonalShiftCleared default: Zonal shift cleared: offerings in zone eu-west-1a (euw1-az1) are restored for this NodePool")
-	if diff := cmp.Diff(want, said()); diff != "" {
+	if diff := cmp.Diff(want, reported()); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 }

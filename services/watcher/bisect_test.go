@@ -75,14 +75,14 @@ func TestPoisonousPods(t *testing.T) {
 		if held := s.readOutbox(); held.Bisection == nil || len(held.Bisection.Parked) != 1 || bisect.IsActive(*held.Bisection) {
 			t.Fatalf("restarts %v: got bisection %+v", restarts, held.Bisection)
 		}
-		told := map[string]int{}
+		recorded := map[string]int{}
 		for _, e := range s.Events() {
 			if e.Kind == cluster.Pods && e.Reason == "FailedScheduling" && e.Type == corev1.EventTypeWarning {
-				told[e.About.GetNamespace()]++
+				recorded[e.About.GetNamespace()]++
 			}
 		}
-		if len(told) != 1 || told["team-5"] == 0 {
-			t.Errorf("restarts %v: got Events on the pods %v", restarts, told)
+		if len(recorded) != 1 || recorded["team-5"] == 0 {
+			t.Errorf("restarts %v: got Events on the pods %v", restarts, recorded)
 		}
 
 		s.addPodIn("new")
@@ -157,14 +157,14 @@ func TestPodsWhoseClaimsCannotBeCreated(t *testing.T) {
 		if held.Bisection == nil || len(held.Bisection.Parked) != 1 || held.Bisection.Parked[0].Times == 0 {
 			t.Fatalf("drops %v: got bisection %+v", drops, held.Bisection)
 		}
-		told := map[string]bool{}
+		recorded := map[string]bool{}
 		for _, e := range s.Events() {
 			if e.Kind == cluster.Pods && e.Reason == "FailedScheduling" {
-				told[e.About.GetNamespace()] = true
+				recorded[e.About.GetNamespace()] = true
 			}
 		}
-		if len(told) != 1 || !told["team-5"] {
-			t.Errorf("drops %v: got Events on the pods %v", drops, told)
+		if len(recorded) != 1 || !recorded["team-5"] {
+			t.Errorf("drops %v: got Events on the pods %v", drops, recorded)
 		}
 	}
 }
@@ -213,12 +213,12 @@ func TestIgnoredPodsGetEvents(t *testing.T) {
 	require("shy", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}})
 	require("bound", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
 	s.advance(15 * time.Second)
-	var told []string
+	var recorded []string
 	for _, e := range s.Events() {
-		told = append(told, e.Type+" "+e.Reason+" "+e.About.GetName())
+		recorded = append(recorded, e.Type+" "+e.Reason+" "+e.About.GetName())
 	}
-	slices.Sort(told)
-	if !slices.Equal(told, []string{"Warning FailedScheduling bound", "Warning FailedScheduling picky"}) {
-		t.Errorf("got Events %q", told)
+	slices.Sort(recorded)
+	if !slices.Equal(recorded, []string{"Warning FailedScheduling bound", "Warning FailedScheduling picky"}) {
+		t.Errorf("got Events %q", recorded)
 	}
 }

@@ -20,13 +20,13 @@ import (
 // The watcher counts pending pods and messages, and measures how long pods took.
 func TestWatcherMetrics(t *testing.T) {
 	s := newHarness(t)
-	var told []string
+	var recorded []string
 	s.svc = watcher.New(watcher.Config{
 		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now },
 		Metrics: func(m metric.Metric, value float64, labels ...string) {
-			told = append(told, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
+			recorded = append(recorded, fmt.Sprintf("%s [%s] %g", m.Name, strings.Join(labels, " "), value))
 		},
 	})
 	pod := unschedulable("default", "web")
@@ -34,11 +34,11 @@ func TestWatcherMetrics(t *testing.T) {
 	s.SeedObjects(pod)
 	s.advance(5 * time.Second)
 	for _, want := range []string{"joist_pods_waiting [] 1", "joist_messages_sent_total [watcher pods.unschedulable.v1] 1", "joist_messages_sent_total [watcher inventory.wanted.v1] 1"} {
-		if !slices.Contains(told, want) {
-			t.Errorf("the metric %s is missing in %v", want, told)
+		if !slices.Contains(recorded, want) {
+			t.Errorf("the metric %s is missing in %v", want, recorded)
 		}
 	}
-	told = nil
+	recorded = nil
 	runs, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.KeyOf(pod))
 	if err != nil {
 		t.Fatal(err)
@@ -47,16 +47,16 @@ func TestWatcherMetrics(t *testing.T) {
 	s.SeedObjects(runs)
 	s.advance(time.Second)
 	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
-		if !slices.Contains(told, want) {
-			t.Errorf("the metric %s is missing in %v", want, told)
+		if !slices.Contains(recorded, want) {
+			t.Errorf("the metric %s is missing in %v", want, recorded)
 		}
 	}
 	s.catalog.err = errors.New("the queue is unavailable")
-	told = nil
+	recorded = nil
 	s.now = s.now.Add(time.Minute)
 	s.cache.DeliverAll()
 	_ = s.svc.Step(t.Context())
-	if slices.Contains(told, "joist_messages_sent_total [watcher inventory.wanted.v1] 1") {
+	if slices.Contains(recorded, "joist_messages_sent_total [watcher inventory.wanted.v1] 1") {
 		t.Error("a message that could not be sent was counted")
 	}
 }

@@ -44,16 +44,16 @@ func TestLargePodsAreLeftOut(t *testing.T) {
 	if planned["other"] == 0 || planned["tenant"] != 0 {
 		t.Errorf("planned %v", planned)
 	}
-	told := 0
+	recorded := 0
 	for _, e := range s.Events() {
 		if e.About.GetNamespace() != "tenant" {
 			t.Errorf("the Event %q is on %s", e.Message, e.About.GetNamespace())
 		}
 		if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "more than 32 KiB") && strings.Contains(e.Message, "fewer values") {
-			told++
+			recorded++
 		}
 	}
-	if told == 0 {
+	if recorded == 0 {
 		t.Error("no Event names the limit and the correction")
 	}
 }

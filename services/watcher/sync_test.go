@@ -13,22 +13,22 @@ import (
 // on.
 func TestCacheThatDoesNotSync(t *testing.T) {
 	s := newHarness(t)
-	var told []time.Duration
+	var recorded []time.Duration
 	begun := s.now
 	for s.now.Sub(begun) < time.Minute {
 		if err := s.svc.Step(t.Context()); err != nil {
 			if !fault.Is(err, fault.Retry) || fault.FindHint(err) == "" || !strings.Contains(err.Error(), s.now.Sub(begun).String()) {
 				t.Errorf("after %s got error %v", s.now.Sub(begun), err)
 			}
-			told = append(told, s.now.Sub(begun))
+			recorded = append(recorded, s.now.Sub(begun))
 		}
 		if s.svc.Reconciled() {
 			t.Fatal("reported a reconcile before the cache synced")
 		}
 		s.now = s.now.Add(watcher.StepInterval)
 	}
-	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {
-		t.Errorf("got errors after %v", told)
+	if len(recorded) != 3 || recorded[0] != 30*time.Second || recorded[1] != 40*time.Second || recorded[2] != 50*time.Second {
+		t.Errorf("got errors after %v", recorded)
 	}
 	s.advance(time.Minute)
 }

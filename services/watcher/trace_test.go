@@ -31,12 +31,12 @@ func (s *harness) takeTracedBatch() (event.Envelope, host.Span) {
 	if len(s.spans) != 1 {
 		s.t.Fatalf("%d spans: %+v", len(s.spans), s.spans)
 	}
-	told := s.spans[0]
+	recorded := s.spans[0]
 	s.spans = nil
-	if !told.IsRoot || told.Name != "pods pending" || sent.Traceparent == "" || told.Envelope.RootTraceparent() != sent.Traceparent {
-		s.t.Errorf("got span %+v for trace %q", told, sent.Traceparent)
+	if !recorded.IsRoot || recorded.Name != "pods pending" || sent.Traceparent == "" || recorded.Envelope.RootTraceparent() != sent.Traceparent {
+		s.t.Errorf("got span %+v for trace %q", recorded, sent.Traceparent)
 	}
-	return sent, told
+	return sent, recorded
 }
 
 // The trace of a batch begins with its oldest pod, once: it is the same span when another process
@@ -47,9 +47,9 @@ func TestPendingSpanIsRepeatedUnchanged(t *testing.T) {
 	s.addPendingSince("old", made)
 	s.addPendingSince("new", s.now)
 	s.advance(3 * time.Second)
-	first, told := s.takeTracedBatch()
-	if !told.Start.Equal(made) || !told.End.After(told.Start) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
-		t.Errorf("got span %+v for the first batch", told)
+	first, recorded := s.takeTracedBatch()
+	if !recorded.Start.Equal(made) || !recorded.End.After(recorded.Start) || fmt.Sprint(recorded.Fields) != "[pods 2]" || len(recorded.Links) > 0 {
+		t.Errorf("got span %+v for the first batch", recorded)
 	}
 	s.advance(40 * time.Second)
 	if len(s.planner.drain()) == 0 || len(s.spans) > 0 {
@@ -79,8 +79,8 @@ func TestPendingSpanLinks(t *testing.T) {
 	leaves.Spec.NodeName, leaves.Status.Phase, leaves.Status.Conditions = "c", corev1.PodRunning, nil
 	s.SeedObjects(leaves)
 	s.advance(5 * time.Second)
-	_, told := s.takeTracedBatch()
-	if diff := cmp.Diff([]string{first.Traceparent, notice}, told.Links); diff != "" {
+	_, recorded := s.takeTracedBatch()
+	if diff := cmp.Diff([]string{first.Traceparent, notice}, recorded.Links); diff != "" {
 		t.Errorf("links (-want +got)\n%s", diff)
 	}
 }
@@ -138,17 +138,17 @@ func TestRunningSpanEndsTrace(t *testing.T) {
 			pod.Spec.NodeName, pod.Status.Phase, pod.Status.Conditions = "n", corev1.PodRunning, nil
 			s.SeedObjects(pod)
 			s.advance(2 * time.Second)
-			var told []host.Span
+			var recorded []host.Span
 			for _, span := range s.spans {
 				if span.Name == "pods running" {
-					told = append(told, span)
+					recorded = append(recorded, span)
 				}
 			}
-			if c.told != (len(told) == 1) {
+			if c.told != (len(recorded) == 1) {
 				t.Fatalf("got spans %+v", s.spans)
 			}
-			if c.told && (told[0].Envelope.Traceparent != story || !told[0].Start.Equal(made) || told[0].IsRoot) {
-				t.Errorf("%+v", told[0])
+			if c.told && (recorded[0].Envelope.Traceparent != story || !recorded[0].Start.Equal(made) || recorded[0].IsRoot) {
+				t.Errorf("%+v", recorded[0])
 			}
 		})
 	}

@@ -69,8 +69,8 @@ func TestFailedConsolidationsAreReported(t *testing.T) {
 		{fakeFleet(t, "thrifty"), lenient{against: "fake"}, "is invalid"},
 	} {
 		got := consolidated(t.Context(), tt.planner, nine, tt.judge)
-		if said := got.Failure + strings.Join(got.Violations, ""); !strings.Contains(said, tt.want) || got.Valid() {
-			t.Errorf("%s: got %q, want %q", tt.planner.Name, said, tt.want)
+		if reported := got.Failure + strings.Join(got.Violations, ""); !strings.Contains(reported, tt.want) || got.Valid() {
+			t.Errorf("%s: got %q, want %q", tt.planner.Name, reported, tt.want)
 		}
 	}
 }

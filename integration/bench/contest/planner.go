@@ -61,12 +61,12 @@ func (p Planner) run(ctx context.Context, scenario string) (process, error) {
 // lastWords returns the end of a process's stderr, where errors are.
 func lastWords(stderr string) string {
 	const charsMax = 400
-	said := strings.TrimSpace(stderr)
-	if said == "" {
+	text := strings.TrimSpace(stderr)
+	if text == "" {
 		return ""
 	}
-	if len(said) > charsMax {
-		said = "…" + said[len(said)-charsMax:]
+	if len(text) > charsMax {
+		text = "…" + text[len(text)-charsMax:]
 	}
-	return ": " + said
+	return ": " + text
 }

@@ -77,8 +77,8 @@ func (r *run) decided(claim *karpv1.NodeClaim, pool string) map[string]string {
 	out := map[string]string{}
 	template := r.scenario.pool(pool).Spec.Template
 	for _, requirement := range template.Spec.Requirements {
-		_, said := template.Labels[requirement.Key]
-		if value, decided := claim.Labels[requirement.Key]; decided && !said && !karpv1.WellKnownLabels.Has(requirement.Key) {
+		_, labelled := template.Labels[requirement.Key]
+		if value, decided := claim.Labels[requirement.Key]; decided && !labelled && !karpv1.WellKnownLabels.Has(requirement.Key) {
 			out[requirement.Key] = value
 		}
 	}

@@ -90,11 +90,11 @@ func (r Record) judged() string {
 			}
 		}
 	}
-	said := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans)
+	text := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans)
 	if failed > 0 {
-		said += fmt.Sprintf(" %s gave no plan.", counted(failed, "run"))
+		text += fmt.Sprintf(" %s gave no plan.", counted(failed, "run"))
 	}
-	return said
+	return text
 }
 
 func (p Pairs) markdown() string {

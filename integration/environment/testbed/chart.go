@@ -23,17 +23,17 @@ var setStringFlag = regexp.MustCompile(`--set-string ['"]([^'"]+)['"]`)
 // kubelets; the processes of the pods are started by the test bed.
 func (w *TestBed) chartRelease() helm.Release {
 	w.Helper()
-	said := "--set-string 'settings.clusterName=" + ClusterName + "' --set-string 'settings.region=" + Region +
+	command := "--set-string 'settings.clusterName=" + ClusterName + "' --set-string 'settings.region=" + Region +
 		"' --set-string 'settings.accountID=" + account + "' --set-string 'controller.image.repository=" + imageRegistry + "'"
 	if w.Server != nil {
-		_, said, _ = strings.Cut(w.deployed.Outputs["HelmCommand"], "/charts/joist --namespace "+Namespace+" ")
+		_, command, _ = strings.Cut(w.deployed.Outputs["HelmCommand"], "/charts/joist --namespace "+Namespace+" ")
 	}
 	r := helm.Release{Name: "joist", Namespace: Namespace, Chart: helm.Joist, Set: append([]string{"replicas=0"}, w.options.Values...)}
-	for _, value := range setStringFlag.FindAllStringSubmatch(said, -1) {
+	for _, value := range setStringFlag.FindAllStringSubmatch(command, -1) {
 		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", imageRegistry))
 	}
 	if len(r.Strings) < 4 {
-		w.Fatalf("the HelmCommand output is %q", said)
+		w.Fatalf("the HelmCommand output is %q", command)
 	}
 	return r
 }

@@ -57,10 +57,10 @@ func (d *Timeline) Phases() []timeline.Act {
 // WaitFor waits for a condition and logs the progress.
 func (d *Timeline) WaitFor(limit time.Duration, what string, holds func() bool) {
 	d.Helper()
-	var said time.Time
+	var logged time.Time
 	d.WaitUntil(limit*time.Duration(max(1, d.Patience)), what, func() bool {
-		if time.Since(said) > 2*time.Second {
-			said = time.Now()
+		if time.Since(logged) > 2*time.Second {
+			logged = time.Now()
 			d.Logf("%s", d.Now())
 		}
 		return holds()

@@ -27,13 +27,13 @@ func (r rights) add(on string, verbs ...string) {
 
 // Each service's README lists exactly the Kubernetes permissions of the chart, and each
 // permission that it assigns to a feature gate is granted only with that gate.
-func TestCardsListTheRights(t *testing.T) {
+func TestCardsListPermissions(t *testing.T) {
 	gates := map[string]string{"NodeOverlay": "nodeOverlay", "CapacityBuffer": "capacityBuffer"}
 	for _, service := range []string{"watcher", "lifecycle"} {
 		card := cardRights(t, service)
 		for gate := range maps.Keys(card) {
 			if gate != "" && gates[gate] == "" {
-				t.Errorf("the card of %s has rights with the gate %s, of which the chart gives none", service, gate)
+				t.Errorf("the card of %s has permissions for the feature gate %s, which the chart does not have", service, gate)
 			}
 		}
 		without := chartRights(t, service)
@@ -84,13 +84,13 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 		}
 	}
 	if len(bound) < 3 {
-		t.Fatalf("%s is bound to %v alone", service, bound)
+		t.Fatalf("%s is bound only to %v", service, bound)
 	}
 	out := rights{}
 	for _, role := range bound {
 		scope, known := namespaces[role.namespace]
 		if len(rules[role]) == 0 || role.namespace != "" && !known {
-			t.Fatalf("%s is bound to %v, which is no role of the chart or in a namespace that no card speaks of", service, role)
+			t.Fatalf("%s is bound to %v, which is not a role of the chart or is in a namespace without a card entry", service, role)
 		}
 		for _, rule := range rules[role] {
 			for _, resource := range rule.Resources {
@@ -147,7 +147,7 @@ func cardRights(t *testing.T, service string) map[string]rights {
 			}
 			subject, verbs, ok := strings.Cut(part, ": ")
 			if !ok {
-				t.Fatalf("the card of %s has the right %q, which this test cannot read: write kinds, a colon, and verbs", service, part)
+				t.Fatalf("the card of %s has the permission %q, which the test cannot parse: write kinds, a colon, and verbs", service, part)
 			}
 			suffix := ""
 			if subject == "their status" {

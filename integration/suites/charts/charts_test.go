@@ -124,11 +124,11 @@ func TestDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(plain, strings.TrimSpace(string(text))) {
-			t.Errorf("%s is not rendered as it is", file)
+			t.Errorf("%s is rendered differently", file)
 		}
 	}
 	if n := strings.Count(annotated, "\n    helm.sh/resource-policy: keep\n"); n != len(files) {
-		t.Errorf("%d of %d definitions are kept", n, len(files))
+		t.Errorf("%d of %d definitions have the policy keep", n, len(files))
 	}
 	if n := strings.Count(annotated, "\n  annotations:\n    a: b\n"); n != len(files) {
 		t.Errorf("%d of %d definitions are annotated", n, len(files))

@@ -154,13 +154,13 @@ func (s *site) judgePlaces() {
 	var places []string
 	for _, pod := range pods.Items {
 		if pod.Spec.NodeName == managed {
-			s.Errorf("%s is on a machine that Joist manages", pod.Name)
+			s.Errorf("%s runs on a node that Joist manages", pod.Name)
 		}
 		places = append(places, pod.Labels["app.kubernetes.io/component"]+" on "+pod.Spec.NodeName)
 	}
 	slices.Sort(places)
 	if want := []string{"lifecycle on first", "lifecycle on second", "watcher on first", "watcher on second"}; !slices.Equal(places, want) {
-		s.Errorf("%q, want %q", places, want)
+		s.Errorf("got pods %q, want %q", places, want)
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *site) judgeEnforced() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Spec: list.Items[0].Spec}
 	pod.Spec.Containers[0].SecurityContext.Capabilities = nil
 	if _, err = pods.Create(s.Context(), pod, metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
-		s.Errorf("a pod with capabilities: %v", err)
+		s.Errorf("a pod with capabilities was created: %v", err)
 	}
 }
 
@@ -184,7 +184,7 @@ func (s *site) judgeLeft() {
 	groups, err := s.kube.Discovery().ServerGroups()
 	s.check(err)
 	if !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == "karpenter.sh" }) {
-		s.Error("the definitions are gone")
+		s.Error("the definitions were deleted")
 	}
 	list := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=joist"}
 	roles, err := s.kube.RbacV1().ClusterRoles().List(s.Context(), list)
@@ -194,6 +194,6 @@ func (s *site) judgeLeft() {
 	leases, err := s.kube.RbacV1().Roles("kube-system").List(s.Context(), list)
 	s.check(err)
 	if n := len(roles.Items) + len(accounts.Items) + len(leases.Items); n > 0 {
-		s.Errorf("%d objects are left", n)
+		s.Errorf("%d objects remain", n)
 	}
 }

@@ -32,14 +32,14 @@ func TestNetworkPolicy(t *testing.T) {
 	t.Parallel()
 	off := given{namespace: "joist", set: needed}
 	if found := off.policies(t); len(found) > 0 {
-		t.Errorf("without the value there are %d", len(found))
+		t.Errorf("without the value there are %d NetworkPolicies", len(found))
 	}
 	on := given{namespace: "joist", set: append([]string{"networkPolicy.enabled=true"}, needed...)}
 	closed, open := on.policies(t), given{namespace: "joist", files: []string{"testdata/values/everything.yaml"}}.policies(t)
 	for service, deployment := range on.deployments(t) {
 		for name, policy := range map[string]*networkingv1.NetworkPolicy{"closed": closed[service], "open": open[service]} {
 			if policy == nil || len(policy.Spec.PolicyTypes) != 1 || policy.Spec.PolicyTypes[0] != networkingv1.PolicyTypeIngress {
-				t.Fatalf("%s of %s: %+v", name, service, policy)
+				t.Fatalf("%s has for %s the policy %+v", name, service, policy)
 			}
 		}
 		for key, value := range closed[service].Spec.PodSelector.MatchLabels {
@@ -48,16 +48,16 @@ func TestNetworkPolicy(t *testing.T) {
 			}
 		}
 		if rules := closed[service].Spec.Ingress; len(rules) != 1 || len(rules[0].From) > 0 || portOf(rules[0]) != 8081 {
-			t.Errorf("%s lets in %+v", service, rules)
+			t.Errorf("%s allows ingress %+v", service, rules)
 		}
 		if rules := open[service].Spec.Ingress; len(rules) != 2 || portOf(rules[0]) != 9091 || portOf(rules[1]) != 9090 || len(rules[1].From) != 1 {
-			t.Errorf("with peers %s lets in %+v", service, rules)
+			t.Errorf("with peers %s allows ingress %+v", service, rules)
 		}
 	}
 	none := given{namespace: "joist", set: append([]string{"networkPolicy.enabled=true", "controller.metrics.port=0", "controller.healthProbe.port=0"}, needed...)}
 	for service, policy := range none.policies(t) {
 		if len(policy.Spec.Ingress) > 0 {
-			t.Errorf("without ports %s lets in %+v", service, policy.Spec.Ingress)
+			t.Errorf("without ports %s allows ingress %+v", service, policy.Spec.Ingress)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func portOf(rule networkingv1.NetworkPolicyIngressRule) int32 {
 
 // Pods without requests are evicted first: by default each service requests its measured
 // usage, without a limit. Values replace the default.
-func TestRequests(t *testing.T) {
+func TestResourceRequests(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		set         []string
@@ -87,7 +87,7 @@ func TestRequests(t *testing.T) {
 			resources := d.Spec.Template.Spec.Containers[0].Resources
 			cpu, memory := resources.Requests[corev1.ResourceCPU], resources.Requests[corev1.ResourceMemory]
 			if cpu.String() != test.cpu || memory.String() != test.memory || (len(resources.Limits) > 0) != test.limited {
-				t.Errorf("with %v %s has %+v", test.set, service, resources)
+				t.Errorf("with %v %s has the resources %+v", test.set, service, resources)
 			}
 		}
 	}

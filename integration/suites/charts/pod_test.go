@@ -44,7 +44,7 @@ func (g given) deployments(t *testing.T) map[string]*appsv1.Deployment {
 
 // With any values, the rendered objects have only fields of their kind. ServiceMonitors
 // are not checked, because they are not built-in.
-func TestStrict(t *testing.T) {
+func TestRenderedFieldsAreKnown(t *testing.T) {
 	for _, g := range cases(t) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
@@ -64,14 +64,14 @@ func TestStrict(t *testing.T) {
 // restricted standard
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/). TestInstall
 // checks the same with an API server.
-func TestRestricted(t *testing.T) {
+func TestPodsAreRestricted(t *testing.T) {
 	for _, g := range cases(t) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			for service, d := range g.deployments(t) {
 				pod := d.Spec.Template.Spec
 				if pod.HostPID || pod.HostIPC || pod.HostNetwork != (g.name == "everything") {
-					t.Errorf("%s has a namespace of the host", service)
+					t.Errorf("%s uses a namespace of the host", service)
 				}
 				if pod.SecurityContext == nil || pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 					t.Errorf("%s has no seccomp profile", service)
@@ -81,7 +81,7 @@ func TestRestricted(t *testing.T) {
 				}
 				for _, volume := range pod.Volumes {
 					if volume.HostPath != nil {
-						t.Errorf("%s has the host's folder %s", service, volume.HostPath.Path)
+						t.Errorf("%s mounts the host's folder %s", service, volume.HostPath.Path)
 					}
 				}
 			}
@@ -98,9 +98,9 @@ func unconfined(c *corev1.SecurityContext) []string {
 	}
 	deny(c.Privileged == nil || *c.Privileged, "privileged")
 	deny(c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation, "may gain privileges")
-	deny(c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem, "may write its root")
-	deny(c.RunAsNonRoot == nil || !*c.RunAsNonRoot, "may be root")
-	deny(c.RunAsUser == nil || *c.RunAsUser == 0, "is root")
+	deny(c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem, "has a writable root file system")
+	deny(c.RunAsNonRoot == nil || !*c.RunAsNonRoot, "may run as root")
+	deny(c.RunAsUser == nil || *c.RunAsUser == 0, "runs as root")
 	deny(c.Capabilities == nil || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.Capabilities.Add) > 0, "has capabilities")
 	return problems
 }
@@ -112,7 +112,7 @@ func TestPlacement(t *testing.T) {
 		pod := d.Spec.Template.Spec
 		want := d.Spec.Selector
 		if want.MatchLabels["app.kubernetes.io/component"] != service {
-			t.Errorf("the selector is %v", want)
+			t.Errorf("got selector %v", want)
 		}
 		if diff := cmp.Diff(want, pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector); diff != "" {
 			t.Error(diff)
@@ -122,10 +122,10 @@ func TestPlacement(t *testing.T) {
 		}
 		term := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 		if term.Key != "karpenter.sh/nodepool" || term.Operator != corev1.NodeSelectorOpDoesNotExist {
-			t.Errorf("the node affinity is %v", term)
+			t.Errorf("got node affinity %v", term)
 		}
 		if pod.PriorityClassName != "system-cluster-critical" || *d.Spec.Replicas != 2 {
-			t.Errorf("priority %s, %d replicas", pod.PriorityClassName, *d.Spec.Replicas)
+			t.Errorf("got priority %s and %d replicas", pod.PriorityClassName, *d.Spec.Replicas)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func environ(d *appsv1.Deployment) map[string]string {
 // A pod's environment has all variables that its service requires, and only variables
 // that its main reads, except Go's own and the user's. The values "everything" set every
 // optional variable.
-func TestEnvironmentIsWhatIsRead(t *testing.T) {
+func TestEnvironmentMatchesServices(t *testing.T) {
 	names := variables(t)
 	for service, d := range cases(t)[1].deployments(t) {
 		got := environ(d)
@@ -218,17 +218,17 @@ func parse(t *testing.T, file string) *ast.File {
 
 // The chart's defaults are the services' defaults: the result equals that of the required
 // values alone.
-func TestDefaultsAreTheServices(t *testing.T) {
+func TestDefaultsMatchServices(t *testing.T) {
 	for service, d := range (given{namespace: "joist", set: needed}).deployments(t) {
 		all := environ(d)
-		said := map[string]string{}
+		reported := map[string]string{}
 		for _, name := range []string{
 			settings.ClusterName, settings.Region, settings.Bucket, settings.Prefix, settings.Holder, settings.Namespace, settings.QueueURL,
 			settings.DeadLetterURL, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.LauncherURL,
 		} {
-			said[name] = all[name]
+			reported[name] = all[name]
 		}
-		if diff := cmp.Diff(read(t, said), read(t, all), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		if diff := cmp.Diff(read(t, reported), read(t, all), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			t.Errorf("%s: the services' defaults (-) and the chart's (+):\n%s", service, diff)
 		}
 	}
@@ -247,7 +247,7 @@ func read(t *testing.T, environ map[string]string) settings.Settings {
 }
 
 // The chart and the topology have the same names of queues.
-func TestQueuesAreTheTopologys(t *testing.T) {
+func TestQueuesMatchTopology(t *testing.T) {
 	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
@@ -260,11 +260,11 @@ func TestQueuesAreTheTopologys(t *testing.T) {
 	} {
 		q, _ := plan.Queue(service)
 		if path.Base(url) != q.Name || !strings.HasPrefix(url, "https://sqs.eu-west-1.amazonaws.com/111122223333/") {
-			t.Errorf("%s: %s, want the queue %s", service, url, q.Name)
+			t.Errorf("%s has the queue URL %s, want the queue %s", service, url, q.Name)
 		}
 	}
 	if q, _ := plan.Queue("lifecycle"); path.Base(lifecycle[settings.DeadLetterURL]) != q.Dead {
-		t.Errorf("the dead-letter queue is %s, want %s", lifecycle[settings.DeadLetterURL], q.Dead)
+		t.Errorf("got dead-letter queue %s, want %s", lifecycle[settings.DeadLetterURL], q.Dead)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestKeys(t *testing.T) {
 }
 
 // The chart knows every value of Karpenter's own chart.
-func TestKarpentersValuesAreKnown(t *testing.T) {
+func TestKarpenterValuesAreKnown(t *testing.T) {
 	notes := given{namespace: "joist", files: []string{karpenters(t)}, set: needed}.render(t, "--show-only", "templates/notes.yaml")
 	if strings.Contains(notes, "WARNING") {
 		t.Error(notes)
@@ -82,12 +82,12 @@ func TestSchema(t *testing.T) {
 	slices.Sort(want)
 	for _, path := range want {
 		if !slices.Contains(got, path) {
-			t.Errorf("values.schema.json does not bound %s", path)
+			t.Errorf("values.schema.json does not have %s", path)
 		}
 	}
 	for _, path := range got {
 		if !slices.Contains(want, path) {
-			t.Errorf("values.schema.json bounds %s, which values.yaml does not have", path)
+			t.Errorf("values.schema.json has %s, which values.yaml does not have", path)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestTables(t *testing.T) {
 
 // Values that cannot work are rejected together, with the fix. An invalid value is an
 // error; an unknown key is a note (TestGoldens, everything).
-func TestRefused(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  []string
@@ -134,8 +134,8 @@ func TestRefused(t *testing.T) {
 			"settings.clusterName is empty. Try: --set settings.clusterName=", "settings.region is empty", "settings.accountID is empty", "controller.image.repository is empty",
 		}},
 		{"Karpenter's image", []string{"controller.image.repository=public.ecr.aws/karpenter/controller"}, []string{"controller.image.repository is empty"}},
-		{"a short account", append(slices.Clone(needed), "settings.accountID=42"), []string{`settings.accountID is "42"`, "12 digits"}},
-		{"a name that was not filled in", append(slices.Clone(needed), "settings.clusterName=${CLUSTER_NAME}"), []string{"clusterName"}},
+		{"an account id that is too short", append(slices.Clone(needed), "settings.accountID=42"), []string{`settings.accountID is "42"`, "12 digits"}},
+		{"a variable that was not replaced", append(slices.Clone(needed), "settings.clusterName=${CLUSTER_NAME}"), []string{"clusterName"}},
 		{"a policy", append(slices.Clone(needed), "settings.preferencePolicy=Maybe"), []string{"preferencePolicy", "Respect"}},
 		{"a duration", append(slices.Clone(needed), "settings.batchMaxDuration=10"), []string{"batchMaxDuration"}},
 		{"a gate", append(slices.Clone(needed), "settings.featureGates.nodeRepair=on"), []string{"nodeRepair"}},
@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			_, err := helm.Template(t.Context(), helm.Release{Name: "joist", Namespace: "joist", Chart: helm.Joist, Set: c.set})
 			if err == nil {
-				t.Fatal("it is rendered")
+				t.Fatal("the chart was rendered")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {

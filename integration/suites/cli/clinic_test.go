@@ -293,8 +293,8 @@ func (c *doctorAccount) doctorEnv(stdout, stderr *bytes.Buffer, args ...string) 
 		}, nil
 	}
 	env.Run = func(_ context.Context, name string, _ ...string) (string, error) {
-		if told, there := c.tools[name]; there {
-			return told, nil
+		if recorded, there := c.tools[name]; there {
+			return recorded, nil
 		}
 		return "", fault.F("running "+name, fault.Missing, "not found")
 	}

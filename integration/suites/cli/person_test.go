@@ -154,17 +154,17 @@ func (w *world) interrupted(t *testing.T, at string, args ...string) (stdout, st
 	defer stop()
 	var out, errs bytes.Buffer
 	env := w.env(&out, &errs, args...)
-	told := &watched{want: at, seen: make(chan struct{})}
-	env.Stderr = told
+	recorded := &watched{want: at, seen: make(chan struct{})}
+	env.Stderr = recorded
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		select {
-		case <-told.seen:
+		case <-recorded.seen:
 			stop()
 		case <-done:
 		}
 	}()
 	code = cli.Run(ctx, env)
-	return out.String(), told.text.String(), code
+	return out.String(), recorded.text.String(), code
 }

@@ -203,16 +203,16 @@ func (w *world) process(t *testing.T, after string, signal os.Signal, args strin
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplayProcess$")
 	command.Env = append(append(os.Environ(), w.Environ()...), "AWS_ACCESS_KEY_ID="+replayer, "JOIST_TEST_ARGS="+args, "JOIST_CLUSTER_NAME=prod")
 	var out bytes.Buffer
-	told := &watched{want: after, seen: make(chan struct{})}
-	command.Stdout, command.Stderr = &out, told
+	recorded := &watched{want: after, seen: make(chan struct{})}
+	command.Stdout, command.Stderr = &out, recorded
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if signal != nil {
 		select {
-		case <-told.seen:
+		case <-recorded.seen:
 		case <-time.After(30 * time.Second):
-			t.Errorf("the process did not print %q: %s", after, told.text.String())
+			t.Errorf("the process did not print %q: %s", after, recorded.text.String())
 		}
 		if err := command.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func TestReplayWithFailedCalls(t *testing.T) {
 func TestReplayFromArchive(t *testing.T) {
 	w := start(t)
 	bus, _ := w.broker.FindBus(w.plan.Bus)
-	var said []string
+	var reported []string
 	for i := range 3 {
 		e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(i), Shown: noon}, nil)
 		if err != nil {
@@ -381,7 +381,7 @@ func TestReplayFromArchive(t *testing.T) {
 		if err := queue.Publish(t.Context(), bus, e); err != nil {
 			t.Fatal(err)
 		}
-		said = append(said, e.ID)
+		reported = append(reported, e.ID)
 		w.clock.Advance(10 * time.Minute)
 	}
 	inbox, _ := w.own(t, "lifecycle")
@@ -419,7 +419,7 @@ func TestReplayFromArchive(t *testing.T) {
 		got = append(got, e.ID)
 	}
 	slices.Sort(got)
-	want := slices.Sorted(slices.Values(said[1:]))
+	want := slices.Sorted(slices.Values(reported[1:]))
 	if !slices.Equal(got, want) || second.Stats().Visible != 0 {
 		t.Errorf("replayed %v, want %v; %d events of another rule", got, want, second.Stats().Visible)
 	}

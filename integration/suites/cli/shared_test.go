@@ -58,8 +58,8 @@ func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 			c.account.Functions[sharedPlanner].Mappings["arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner"] = "Disabled"
 		}, "event-source-mapping-disabled", "function/" + sharedPlanner},
 		{"the function is not configured for the cluster", func(_ *testing.T, c *doctorAccount) {
-			told := c.account.Functions[sharedPlanner].Environment
-			told[settings.Clusters] = strings.ReplaceAll(told[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
+			recorded := c.account.Functions[sharedPlanner].Environment
+			recorded[settings.Clusters] = strings.ReplaceAll(recorded[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
 		}, "function-settings-missing", "function/" + sharedPlanner},
 		{"trust", func(_ *testing.T, c *doctorAccount) {
 			r := c.account.Roles["prod-joist-planner"]

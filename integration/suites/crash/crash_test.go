@@ -25,7 +25,7 @@ func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
 		t.Fatal(err)
 	}
 	if len(baseline.Violations) > 0 {
-		t.Fatalf("without a crash: %s", baseline.FailureText())
+		t.Fatalf("violations without a crash: %s", baseline.FailureText())
 	}
 	fmt.Printf("crash: %s: %d writes, %d crash points\n", scenario.Name, baseline.Writes, 2*baseline.Writes)
 	var mu sync.Mutex
@@ -41,9 +41,9 @@ func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
 				crashes[crash.Actor+" "+crash.Verb]++
 				switch {
 				case err != nil:
-					t.Errorf("write %d, after %v: %v", point.Write, point.After, err)
+					t.Errorf("crash at write %d, after %v: %v", point.Write, point.After, err)
 				case !crash.Crashed:
-					t.Errorf("write %d, after %v: no service crashed, so the scenario is not deterministic", point.Write, point.After)
+					t.Errorf("crash at write %d, after %v: no service crashed, so the scenario is not deterministic", point.Write, point.After)
 				case len(crash.Violations) > 0:
 					if failed++; failed <= 3 {
 						t.Errorf("%s crashed at %s (write %d, after %v): %s", crash.Actor, crash.Verb, point.Write, point.After, crash.FailureText())

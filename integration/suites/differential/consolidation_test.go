@@ -32,7 +32,7 @@ func TestConsolidationAgainstUpstream(t *testing.T) {
 	})
 	t.Log(seen)
 	if seen.ours > dearerMost*seen.theirs {
-		t.Errorf("over all clusters ours leaves nodes for $%.2f an hour and upstream for $%.2f", seen.ours, seen.theirs)
+		t.Errorf("over all clusters Joist's nodes cost $%.2f an hour and Karpenter's $%.2f", seen.ours, seen.theirs)
 	}
 }
 
@@ -58,7 +58,7 @@ func compareFleets(t fataler, text []byte, seen *fleetTally) {
 	t.Helper()
 	s, err := planvalidator.ParseScenario(text, nil)
 	if err != nil {
-		t.Fatalf("reading the scenario as the judge does: %v", err)
+		t.Fatalf("reading the scenario for the plan validator: %v", err)
 	}
 	us, err := ourFleet(text)
 	if err != nil {
@@ -127,7 +127,7 @@ func ourFleet(text []byte) (*planvalidator.Consolidation, error) {
 func theirFleet(text []byte) (*planvalidator.Consolidation, error) {
 	s, err := karpenterbaseline.Parse(text, nil)
 	if err != nil {
-		return nil, fmt.Errorf("reading the scenario as upstream does: %w", err)
+		return nil, fmt.Errorf("reading the scenario for Karpenter: %w", err)
 	}
 	result, err := karpenterbaseline.Consolidate(context.Background(), s, karpenterbaseline.Options{Concurrency: 1, Timeout: patience})
 	if err != nil {
@@ -135,7 +135,7 @@ func theirFleet(text []byte) (*planvalidator.Consolidation, error) {
 	}
 	written, err := json.Marshal(result)
 	if err != nil {
-		return nil, fmt.Errorf("writing upstream's consolidation: %w", err)
+		return nil, fmt.Errorf("encoding Karpenter's consolidation: %w", err)
 	}
 	return planvalidator.ParseConsolidation(written)
 }

@@ -73,7 +73,7 @@ func compare(t fataler, text []byte, competing bool, seen *tally) {
 	t.Helper()
 	s, err := planvalidator.ParseScenario(text, beside)
 	if err != nil {
-		t.Fatalf("reading the scenario as the judge does: %v", err)
+		t.Fatalf("reading the scenario for the plan validator: %v", err)
 	}
 	us, them := plan(t, s, text, func(text []byte) ([]byte, error) { return ours(text, nil) }), plan(t, s, text, theirs)
 	if len(us.violations) > 0 {

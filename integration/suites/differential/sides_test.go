@@ -23,7 +23,7 @@ func beside(name string) ([]byte, error) { return os.ReadFile(filepath.Join("tes
 func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	s, err := scenario.Parse(os.DirFS("testdata"), "scenario.json", text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the scenario as Joist does: %w", err)
+		return nil, fmt.Errorf("reading the scenario for Joist: %w", err)
 	}
 	pods := s.Pods()
 	if shuffle != nil {
@@ -49,7 +49,7 @@ func hurry(text []byte) (stop func()) {
 func theirs(text []byte) ([]byte, error) {
 	s, err := karpenterbaseline.Parse(text, beside)
 	if err != nil {
-		return nil, fmt.Errorf("reading the scenario as upstream does: %w", err)
+		return nil, fmt.Errorf("reading the scenario for Karpenter: %w", err)
 	}
 	result, err := karpenterbaseline.Plan(context.Background(), s, karpenterbaseline.Options{Concurrency: 1})
 	if err != nil {

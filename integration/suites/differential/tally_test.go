@@ -63,7 +63,7 @@ func (c *tally) add(us, them judged, bound float64, scenario []byte) {
 
 func (c *tally) String() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d scenarios, %d pods: we place %d, Karpenter %d", c.scenarios, c.pods, c.ourPods, c.theirPods)
+	fmt.Fprintf(&out, "%d scenarios, %d pods: Joist places %d, Karpenter %d", c.scenarios, c.pods, c.ourPods, c.theirPods)
 	if c.comparable > 0 {
 		fmt.Fprintf(&out, "\n%d with all pods on new nodes: ours cost %.3f times Karpenter's (%d nodes to %d) and %.3f times the bound; dearer in %d, at worst %.3f times",
 			c.comparable, c.ourPrice/c.theirPrice, c.ourNodes, c.theirNodes, c.ourPrice/c.bounds, c.dearer, max(c.worst, 1))

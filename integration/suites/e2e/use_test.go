@@ -38,7 +38,7 @@ func (w *e2eCluster) checkUsedPermissions() {
 	w.Helper()
 	calls, err := w.Plane.Calls()
 	w.RequireNoError(err)
-	n, said := 0, map[string]bool{}
+	n, reported := 0, map[string]bool{}
 	for _, service := range []string{"watcher", "lifecycle"} {
 		account := testbed.ServiceAccount(service)
 		asked := 0
@@ -58,14 +58,14 @@ func (w *e2eCluster) checkUsedPermissions() {
 			n++
 			used := r.used(account, calls) || r.verb == "list" && right{"watch", r.group, r.resource, r.namespace, r.name}.used(account, calls)
 			name := service + " " + r.String()
-			said[name] = true
+			reported[name] = true
 			if !used && unused[name] == "" {
 				w.Errorf("%s may %s, but never does: remove the permission, or add to `unused` the reason why it is needed", service, r)
 			}
 		}
 	}
 	for name := range unused {
-		if !said[name] {
+		if !reported[name] {
 			w.Errorf("`unused` has a reason for a permission that no service has: %s", name)
 		}
 	}

@@ -86,10 +86,10 @@ func Play(ctx context.Context, side Side, scene Scene, known int, messages []Mes
 		return Result{}, fmt.Errorf("%s, %d messages: %w", side.Name, len(messages), err)
 	}
 	if err := <-done; err != nil {
-		return Result{}, fmt.Errorf("%s stopped badly: %w", side.Name, err)
+		return Result{}, fmt.Errorf("%s did not stop cleanly: %w", side.Name, err)
 	}
 	if stats := b.queue.Stats(); stats.Deleted != len(messages) || b.dead.Stats().TotalIn() > 0 {
-		return Result{}, fmt.Errorf("%s gave up or lost some of %d messages: %+v", side.Name, len(messages), stats)
+		return Result{}, fmt.Errorf("%s did not handle %d messages completely: %+v", side.Name, len(messages), stats)
 	}
 	n := float64(len(messages))
 	return Result{
@@ -109,9 +109,9 @@ func (b *bench) await(ctx context.Context, done <-chan error, holds func() bool)
 				return nil
 			}
 		case err := <-done:
-			return fmt.Errorf("it ended with %d messages dealt with: %w", b.deleted.Load(), err)
+			return fmt.Errorf("it ended after %d messages: %w", b.deleted.Load(), err)
 		case <-ctx.Done():
-			return fmt.Errorf("%d messages dealt with: %w", b.deleted.Load(), ctx.Err())
+			return fmt.Errorf("only %d messages were handled: %w", b.deleted.Load(), ctx.Err())
 		}
 	}
 }

@@ -107,15 +107,15 @@ func promises(t *testing.T, r Report) {
 			continue
 		}
 		if x.QueueMS > 0 && x.PerSecond < perSecondMin {
-			t.Errorf("%.0f messages a second of which %d %% are known, want %d", x.PerSecond, x.Known, perSecondMin)
+			t.Errorf("%.0f messages a second with %d %% known instances, want %d", x.PerSecond, x.Known, perSecondMin)
 		}
 		if x.QueueMS == 0 && x.CPUMicros > cpuMax {
-			t.Errorf("%.1f µs of CPU for each of %d %% known messages, want %g", x.CPUMicros, x.Known, cpuMax)
+			t.Errorf("%.1f µs of CPU per message with %d %% known instances, want %g", x.CPUMicros, x.Known, cpuMax)
 		}
 	}
 	for _, x := range r.Outages {
 		if x.Side == Joist.Name && x.AfterS > recoveryMax.Seconds() {
-			t.Errorf("the first message came %.1f s after the %s was back, want %s", x.AfterS, x.Cut, recoveryMax)
+			t.Errorf("the first message was handled %.1f s after the %s was restored, want %s", x.AfterS, x.Cut, recoveryMax)
 		}
 	}
 }
@@ -129,9 +129,9 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestUpstreamReadsTheCorpus checks that the comparison is fair: Karpenter's parser reads
+// TestKarpenterReadsCorpus checks that the comparison is fair: Karpenter's parser reads
 // AWS's events, and the corpus contains events that it loses.
-func TestUpstreamReadsTheCorpus(t *testing.T) {
+func TestKarpenterReadsCorpus(t *testing.T) {
 	r := Read(time.Now().Truncate(time.Second))
 	if r.Lost == 0 || r.Lost > r.True/2 || r.Wrong == 0 || r.LostWarnings >= r.Warnings {
 		t.Errorf("%+v", r)

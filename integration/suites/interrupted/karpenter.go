@@ -41,7 +41,7 @@ func (p provider) GetSQSMessages(ctx context.Context) ([]*sqstypes.Message, erro
 }
 
 func (p provider) SendMessage(context.Context, any) (string, error) {
-	return "", errors.New("sending: the contest's messages are there already")
+	return "", errors.New("sending: the messages of the comparison are already in the queue")
 }
 
 func (p provider) DeleteSQSMessage(ctx context.Context, m *sqstypes.Message) error {
@@ -90,7 +90,7 @@ func (s *store) List(_ context.Context, into client.ObjectList, options ...clien
 			list.Items = append(list.Items, *s.nodes[id].DeepCopy())
 		}
 	default:
-		return fmt.Errorf("listing %T: the store of the contest has none", into)
+		return fmt.Errorf("listing %T: the store of the comparison has none", into)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func Recover(ctx context.Context, side Side, scene Scene, cut string, length tim
 		return fail(err)
 	}
 	if b.deleted.Load() == 0 {
-		return fail(fmt.Errorf("it dealt with nothing in %s of calm", calm))
+		return fail(fmt.Errorf("it handled no message in the %s before the outage", calm))
 	}
 	link.cut.Store(true)
 	if err := b.await(ctx, done, func() bool { return time.Since(began) >= calm+length }); err != nil {

@@ -156,13 +156,13 @@ func synthesize(t *testing.T) (assembly string) {
 			t.Fatal(err)
 		}
 	}
-	said, err := json.Marshal(map[string]string{"clusterName": deployedCluster, "binaries": binaries})
+	reported, err := json.Marshal(map[string]string{"clusterName": deployedCluster, "binaries": binaries})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/joist-infra")
 	cmd.Dir = filepath.Join("..", "..", "..", "infra")
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CDK_OUTDIR="+assembly, "CDK_CONTEXT_JSON="+string(said))
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CDK_OUTDIR="+assembly, "CDK_CONTEXT_JSON="+string(reported))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("synthesize the stack: %v\n%s", err, out)
 	}

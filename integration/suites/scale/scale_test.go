@@ -37,10 +37,10 @@ var (
 	busy  = &trial{server: scale.Server{Size: large.server.Size, Restarts: 20, Heartbeats: 17, Turnover: 5}, settle: 15 * time.Second, measure: time.Minute, cores: 1}
 )
 
-func TestWatcher(t *testing.T) {
+func TestWatcherAtScale(t *testing.T) {
 	if os.Getenv("JOIST_SCALE") == "full" {
-		t.Run("at rest", func(t *testing.T) { watching(t, large) })
-		t.Run("with turnover", func(t *testing.T) { watching(t, busy) })
+		t.Run("idle", func(t *testing.T) { watching(t, large) })
+		t.Run("with pods being replaced", func(t *testing.T) { watching(t, busy) })
 		return
 	}
 	watching(t, small)
@@ -51,8 +51,8 @@ func watching(t *testing.T, try *trial) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, said := begin(t, url)
-	said.await(t, "synced")
+	process, reported := begin(t, url)
+	reported.await(t, "synced")
 	<-time.After(try.settle)
 	from := cpu(t, process)
 	<-time.After(try.measure)
@@ -60,12 +60,12 @@ func watching(t *testing.T, try *trial) {
 	resident, peak := memory(t, process, "VmRSS"), memory(t, process, "VmHWM")
 	size := try.server.Size
 	fmt.Printf("scale: %d nodes, %d pods, %d replaced a second: %s; resident %d MiB, at most %d MiB; %.3f cores\n",
-		size.Nodes, size.Pods, try.server.Turnover, said.line("synced"), resident>>20, peak>>20, cores)
-	if trouble := said.line("background error"); trouble != "" {
+		size.Nodes, size.Pods, try.server.Turnover, reported.line("synced"), resident>>20, peak>>20, cores)
+	if trouble := reported.line("background error"); trouble != "" {
 		t.Error(trouble)
 	}
-	if said.line("stored") == "" || said.line("sent 1 snapshots") == "" {
-		t.Error("no snapshot was sent: the watcher did not do its work")
+	if reported.line("stored") == "" || reported.line("sent 1 snapshots") == "" {
+		t.Error("no snapshot was sent")
 	}
 	if try.cores > 0 && (peak >= maxResident || cores >= try.cores) {
 		t.Errorf("the limits are %d MiB and %.1f cores", maxResident>>20, try.cores)
@@ -73,7 +73,7 @@ func watching(t *testing.T, try *trial) {
 }
 
 // begin starts the watcher as a separate process with the chart's memory limit.
-func begin(t *testing.T, url string) (pid int, said *speech) {
+func begin(t *testing.T, url string) (pid int, reported *speech) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), serverVariable+"="+url, "GOMEMLIMIT=900MiB")
@@ -85,13 +85,13 @@ func begin(t *testing.T, url string) (pid int, said *speech) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said = &speech{told: make(chan struct{}, 1)}
-	go said.listen(bufio.NewScanner(out))
+	reported = &speech{told: make(chan struct{}, 1)}
+	go reported.listen(bufio.NewScanner(out))
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	return command.Process.Pid, said
+	return command.Process.Pid, reported
 }
 
 // speech is the process's output so far.
@@ -136,7 +136,7 @@ func (s *speech) await(t *testing.T, begins string) {
 				t.Fatalf("the watcher ended: %v", s.lines)
 			}
 		case <-limit:
-			t.Fatalf("the watcher never said %q: %v", begins, s.lines)
+			t.Fatalf("the watcher did not print %q: %v", begins, s.lines)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func memory(t *testing.T, pid int, name string) int64 {
 			return n << 10
 		}
 	}
-	t.Fatalf("the system does not say %s", name)
+	t.Fatalf("the operating system does not report %s", name)
 	return 0
 }
 
@@ -177,7 +177,7 @@ func read(t *testing.T, pid int, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
-		t.Skipf("the system does not tell what a process takes: %v", err)
+		t.Skipf("the operating system does not report the resources of a process: %v", err)
 	}
 	return string(text)
 }

@@ -35,7 +35,7 @@ var (
 	full  = size{apps: crowd(44, 5, 100), warned: 30, seconds: 60, anyNode: true, patience: 4, noticeMax: 5 * time.Second}
 )
 
-func TestStorm(t *testing.T) {
+func TestManyInterruptions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane, seven services and hundreds of pods")
 	}
@@ -66,14 +66,14 @@ func play(t *testing.T, storm size) {
 	s.RunPhase("storm", s.storm)
 	s.RunPhase("drained", s.drained)
 	s.RunPhase("down", s.down)
-	s.RunPhase("the end", s.Stop)
+	s.RunPhase("shutdown", s.Stop)
 	s.judge()
 }
 
 // words describes the current state.
 func (s *scene) words() string {
 	now := s.latest()
-	return fmt.Sprintf("%d pods without a node, %d running; %d nodes, %d of them going; %d instances", now.Pending, now.Running, now.Nodes, now.Going, now.Instances)
+	return fmt.Sprintf("%d pods without a node, %d running; %d nodes, %d of them being removed; %d instances", now.Pending, now.Running, now.Nodes, now.Going, now.Instances)
 }
 
 // await waits until a sample meets the condition.
@@ -97,7 +97,7 @@ func (s *scene) up() {
 	s.await(2*time.Minute, "every pod to run", s.whole)
 	s.await(time.Minute, "every NodeClaim to be initialized", func(Sample) bool { return s.initialized() })
 	if nodes, enough := len(s.Nodes()), s.size.pods()/podsOfANode; nodes > enough+enough/10 {
-		s.Errorf("%d pods got %d nodes, though %d are enough", s.size.pods(), nodes, enough)
+		s.Errorf("%d pods got %d nodes, although %d are enough", s.size.pods(), nodes, enough)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,12 +120,12 @@ func (s *scene) storm() {
 	for i, id := range victims {
 		s.protect(id)
 		if !s.Cloud.InterruptSpot(id) {
-			s.Fatalf("%s is no spot instance that can be interrupted", id)
+			s.Fatalf("%s is not a spot instance that can be interrupted", id)
 		}
 		due := time.Now().Add(pause)
 		s.await(pause+time.Minute, fmt.Sprintf("the time of warning %d", i+1), func(Sample) bool { return !time.Now().Before(due) })
 	}
-	s.Logf("%d instances were warned", len(victims))
+	s.Logf("%d instances got a warning", len(victims))
 }
 
 // victims draws from the spot instances, the same in every run.
@@ -146,7 +146,7 @@ func (s *scene) victims() []string {
 	slices.Sort(spot)
 	wanted := max(1, len(alive)*s.size.warned/100)
 	if len(spot) < wanted {
-		s.Fatalf("of %d instances %d are spot and can be warned, which is fewer than the %d that are to be", len(alive), len(spot), wanted)
+		s.Fatalf("of %d instances %d are spot instances that can be interrupted, fewer than the required %d", len(alive), len(spot), wanted)
 	}
 	dice := rand.New(rand.NewPCG(1, 2))
 	dice.Shuffle(len(spot), func(i, j int) { spot[i], spot[j] = spot[j], spot[i] })
@@ -177,7 +177,7 @@ func (s *scene) protect(victim string) {
 // drained waits until every interrupted instance is terminated, and every pod runs
 // elsewhere.
 func (s *scene) drained() {
-	s.await(150*time.Second, "the warned instances to go, and every pod to run again", func(now Sample) bool {
+	s.await(150*time.Second, "the interrupted instances to be terminated, and every pod to run again", func(now Sample) bool {
 		for _, n := range s.result().Notices {
 			if n.Gone == 0 {
 				return false
@@ -197,7 +197,7 @@ func (s *scene) down() {
 	_, err = pools.Patch(s.Context(), "default", types.MergePatchType, []byte(`{"spec":{"disruption":{"consolidateAfter":"5s"}}}`), metav1.PatchOptions{})
 	s.RequireNoError(err)
 	s.empty()
-	s.await(3*time.Minute, "the pods, nodes, NodeClaims and instances to go", func(now Sample) bool {
+	s.await(3*time.Minute, "the pods, nodes, NodeClaims and instances to be removed", func(now Sample) bool {
 		return now.Pending+now.Running+now.Nodes+now.Instances == 0 && len(s.Claims()) == 0 && s.AllTerminated()
 	})
 	s.await(time.Minute, "the launch templates to be deleted", func(Sample) bool {
@@ -211,11 +211,11 @@ func (s *scene) down() {
 func (s *scene) judge() {
 	r := s.result()
 	if cordons := r.Cordons(); len(cordons) != len(r.Notices) || Percentile(cordons, 99) >= s.size.noticeMax {
-		s.Errorf("%d of %d warned nodes were tainted, 99 of 100 within %s; want all, within %s", len(cordons), len(r.Notices), Percentile(cordons, 99), s.size.noticeMax)
+		s.Errorf("%d of %d interrupted nodes were tainted, 99 of 100 within %s; want all, within %s", len(cordons), len(r.Notices), Percentile(cordons, 99), s.size.noticeMax)
 	}
 	for _, n := range r.Notices {
 		if n.Drained == 0 || n.Drained > n.Gone {
-			s.Errorf("%s was warned at %.1f s and ended at %.1f s, with pods on it (drained at %.1f s)", n.Instance, n.Warned.Seconds(), n.Gone.Seconds(), n.Drained.Seconds())
+			s.Errorf("%s got a warning at %.1f s and was terminated at %.1f s with pods on it (drained at %.1f s)", n.Instance, n.Warned.Seconds(), n.Gone.Seconds(), n.Drained.Seconds())
 		}
 	}
 }

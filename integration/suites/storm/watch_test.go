@@ -140,12 +140,12 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) 
 	}
 	for _, a := range s.size.apps {
 		if available[a.name] < a.kept {
-			s.broken[fmt.Sprintf("%s had fewer than %d pods available", a.name, a.kept)] = true
+			s.broken[fmt.Sprintf("%s had fewer than %d available pods", a.name, a.kept)] = true
 		}
 	}
 	for uid, until := range s.calm {
 		if !calm[uid] && (until == 0 || now < until) {
-			s.broken[fmt.Sprintf("protected pod %s went at %.1f s, which was allowed from %.1f s on", uid, now.Seconds(), until.Seconds())] = true
+			s.broken[fmt.Sprintf("protected pod %s was evicted at %.1f s, which was allowed from %.1f s", uid, now.Seconds(), until.Seconds())] = true
 		}
 	}
 	return left, going

@@ -33,7 +33,7 @@ func compareManifests(path string, ours, theirs any) []string {
 		}
 		return problems
 	}
-	return []string{fmt.Sprintf("%s: ours %v, upstream's %v", path, ours, theirs)}
+	return []string{fmt.Sprintf("%s: Joist %v, upstream %v", path, ours, theirs)}
 }
 
 func compareMaps(path string, ours, theirs map[string]any) []string {
@@ -49,9 +49,9 @@ func compareMaps(path string, ours, theirs map[string]any) []string {
 		b, yours := theirs[key]
 		switch {
 		case !yours:
-			problems = append(problems, fmt.Sprintf("%s: ours alone: %v", at, a))
+			problems = append(problems, fmt.Sprintf("%s: only in Joist: %v", at, a))
 		case !mine:
-			problems = append(problems, fmt.Sprintf("%s: upstream's alone: %v", at, b))
+			problems = append(problems, fmt.Sprintf("%s: only in upstream: %v", at, b))
 		case unordered[key] && isList(a) && isList(b):
 			problems = append(problems, compareSets(at, a.([]any), b.([]any))...)
 		default:
@@ -64,10 +64,10 @@ func compareMaps(path string, ours, theirs map[string]any) []string {
 func compareSets(path string, ours, theirs []any) []string {
 	var problems []string
 	for _, value := range missing(ours, theirs) {
-		problems = append(problems, fmt.Sprintf("%s: ours alone: %v", path, value))
+		problems = append(problems, fmt.Sprintf("%s: only in Joist: %v", path, value))
 	}
 	for _, value := range missing(theirs, ours) {
-		problems = append(problems, fmt.Sprintf("%s: upstream's alone: %v", path, value))
+		problems = append(problems, fmt.Sprintf("%s: only in upstream: %v", path, value))
 	}
 	return problems
 }

@@ -133,7 +133,7 @@ func TestSameRequirementsDrift(t *testing.T) {
 		}
 	}
 	if drifted < pools/5 || drifted > pools*4/5 {
-		t.Errorf("%d of %d drifted: the drawing does not reach both answers", drifted, pools)
+		t.Errorf("%d of %d claims drifted, want between a fifth and four fifths", drifted, pools)
 	}
 }
 

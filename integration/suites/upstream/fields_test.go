@@ -45,13 +45,13 @@ func TestCompareFieldsSeesDifferences(t *testing.T) {
 	}
 	got := compareFields("X", reflect.TypeFor[ours](), reflect.TypeFor[*theirs]())
 	want := []string{
-		"X.list.mine: ours alone",
-		"X.list.same: ours is tagged json:\"same\", upstream's json:\"same,omitempty\"",
-		"X.list.yours: upstream's alone",
-		"X.mine: ours alone",
-		"X.same: ours is tagged json:\"same\", upstream's json:\"same,omitempty\"",
-		"X.type: ours is string, upstream's int",
-		"X.yours: upstream's alone",
+		"X.list.mine: only in Joist",
+		"X.list.same: Joist's tag is json:\"same\", upstream's json:\"same,omitempty\"",
+		"X.list.yours: only in upstream",
+		"X.mine: only in Joist",
+		"X.same: Joist's tag is json:\"same\", upstream's json:\"same,omitempty\"",
+		"X.type: Joist's type is string, upstream's int",
+		"X.yours: only in upstream",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -64,7 +64,7 @@ func compareFields(path string, ours, theirs reflect.Type) []string {
 	case ours == theirs:
 		return nil
 	case ours.Kind() != theirs.Kind():
-		return []string{fmt.Sprintf("%s: ours is %v, upstream's %v", path, ours, theirs)}
+		return []string{fmt.Sprintf("%s: Joist's type is %v, upstream's %v", path, ours, theirs)}
 	case ours.Kind() == reflect.Map:
 		return append(compareFields(path+"<key>", ours.Key(), theirs.Key()), compareFields(path, ours.Elem(), theirs.Elem())...)
 	case ours.Kind() == reflect.Struct && !writesItself(ours) && !writesItself(theirs):
@@ -79,17 +79,17 @@ func compareStructs(path string, ours, theirs reflect.Type) []string {
 	for name, field := range a {
 		other, both := b[name]
 		if !both {
-			problems = append(problems, path+"."+name+": ours alone")
+			problems = append(problems, path+"."+name+": only in Joist")
 			continue
 		}
 		if a, b := tags(field), tags(other); a != b {
-			problems = append(problems, fmt.Sprintf("%s.%s: ours is tagged %s, upstream's %s", path, name, a, b))
+			problems = append(problems, fmt.Sprintf("%s.%s: Joist's tag is %s, upstream's %s", path, name, a, b))
 		}
 		problems = append(problems, compareFields(path+"."+name, field.Type, other.Type)...)
 	}
 	for name := range b {
 		if _, both := a[name]; !both {
-			problems = append(problems, path+"."+name+": upstream's alone")
+			problems = append(problems, path+"."+name+": only in upstream")
 		}
 	}
 	slices.Sort(problems)

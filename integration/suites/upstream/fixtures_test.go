@@ -12,7 +12,7 @@ import (
 const fixtures = "../../../shared/karpenter/testdata/"
 
 // The golden hashes in shared/karpenter equal upstream's hashes of the same manifests.
-func TestGoldenHashesAreUpstreams(t *testing.T) {
+func TestGoldenHashesMatchUpstream(t *testing.T) {
 	var pool karpv1.NodePool
 	var class awsv1.EC2NodeClass
 	load(t, "nodepool.yaml", &pool)

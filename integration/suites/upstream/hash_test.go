@@ -57,18 +57,18 @@ func compareHashes(t *testing.T, pair func(seed int64) (ours, theirs string, err
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if ours != theirs {
-			t.Fatalf("seed %d: our hash %s, upstream's %s", seed, ours, theirs)
+			t.Fatalf("seed %d: Joist's hash %s, upstream's %s", seed, ours, theirs)
 		}
 		different[ours] = true
 	}
 	if len(different) < seeds*9/10 {
-		t.Errorf("%d seeds gave %d different hashes: the filling does not reach what is hashed", seeds, len(different))
+		t.Errorf("%d seeds gave only %d different hashes", seeds, len(different))
 	}
 }
 
 // Hashes of empty objects are equal, too; upstream treats an absent authority as the
 // empty one.
-func TestSameHashOfNothing(t *testing.T) {
+func TestSameHashOfEmptyObjects(t *testing.T) {
 	pool, err := new(karpenter.NodePool).Hash()
 	if want := new(karpv1.NodePool).Hash(); err != nil || pool != want {
 		t.Errorf("empty pool: hash %s (%v), upstream's %s", pool, err, want)

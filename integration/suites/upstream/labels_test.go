@@ -20,9 +20,9 @@ var undecided = []string{
 	karpenter.LabelInstanceTenancy,
 }
 
-// TestLabelsAreKarpenters compares the labels of recorded types with the labels from
+// TestLabelsMatchKarpenter compares the labels of recorded types with the labels from
 // Karpenter's code, in both directions.
-func TestLabelsAreKarpenters(t *testing.T) {
+func TestLabelsMatchKarpenter(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestLabelsAreKarpenters(t *testing.T) {
 		delete(ours, karpenter.LabelInstanceTenancy)
 		for key := range union(ours, theirs) {
 			if ours[key] != theirs[key] {
-				t.Errorf("%s: %s is %q, and Karpenter has %q", it.Name, key, ours[key], theirs[key])
+				t.Errorf("%s: %s is %q, Karpenter has %q", it.Name, key, ours[key], theirs[key])
 			}
 		}
 	}

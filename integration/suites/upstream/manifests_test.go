@@ -16,10 +16,10 @@ const deployed = "../../../deploy/charts/joist-crd/files/"
 // checkedValues is the difference in requirements: upstream sets maxLength and pattern on
 // the list of values, where API servers ignore them. Joist sets them on each value.
 var checkedValues = []string{
-	".items.maxLength: ours alone: 63",
-	".items.pattern: ours alone: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
-	".maxLength: upstream's alone: 63",
-	".pattern: upstream's alone: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+	".items.maxLength: only in Joist: 63",
+	".items.pattern: only in Joist: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+	".maxLength: only in upstream: 63",
+	".pattern: only in upstream: ^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
 }
 
 // Joist's manifests equal those of Karpenter's AWS provider, except for the listed
@@ -85,12 +85,12 @@ x-kubernetes-validations:
 - {rule: three, message: m}
 `
 	want := []string{
-		".properties.description.type: ours string, upstream's integer",
-		".properties.mine: ours alone: map[type:string]",
-		".properties.size.maximum: ours 50, upstream's 51",
-		".properties.theirs: upstream's alone: map[type:string]",
-		".x-kubernetes-validations: ours alone: map[message:m rule:one]",
-		".x-kubernetes-validations: upstream's alone: map[message:m rule:three]",
+		".properties.description.type: Joist string, upstream integer",
+		".properties.mine: only in Joist: map[type:string]",
+		".properties.size.maximum: Joist 50, upstream 51",
+		".properties.theirs: only in upstream: map[type:string]",
+		".x-kubernetes-validations: only in Joist: map[message:m rule:one]",
+		".x-kubernetes-validations: only in upstream: map[message:m rule:three]",
 	}
 	got := compareManifests("", manifest(t, []byte(ours)), manifest(t, []byte(theirs)))
 	if diff := cmp.Diff(want, got); diff != "" {

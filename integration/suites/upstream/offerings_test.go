@@ -79,25 +79,25 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 		ReservationType: karpenter.CapacityReservationTypeCapacityBlock, State: karpenter.CapacityReservationStateActive,
 	}}
 	for name, s := range map[string]sale{
-		"all prices":                    {both, 1, map[string]float64{zoneA: 0.25, zoneB: 0.5}, nil, nil},
-		"no price":                      {both, 0, nil, nil, nil},
-		"no spot price in a zone":       {both, 1, map[string]float64{zoneA: 0.25}, nil, nil},
-		"no price, reserved":            {both, 0, nil, nil, block},
-		"capacity blocks only":          {[]string{"capacity-block"}, 0, nil, nil, block},
-		"a price by an overlay":         {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, nil},
-		"a spot price by an overlay":    {both, 1, map[string]float64{zoneA: 0.25}, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, nil},
-		"reserved and an overlay":       {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, block},
-		"an overlay of another type":    {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, need(corev1.LabelInstanceTypeStable, "other.large"))}, nil},
-		"an overlay of a capacity type": {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named, need(karpenter.CapacityTypeLabelKey, "spot"))}, nil},
-		"an overlay of a family":        {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, need(karpenter.LabelInstanceFamily, "m5"))}, nil},
-		"an overlay of all but others": {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1,
+		"all prices":                     {both, 1, map[string]float64{zoneA: 0.25, zoneB: 0.5}, nil, nil},
+		"no price":                       {both, 0, nil, nil, nil},
+		"no spot price in a zone":        {both, 1, map[string]float64{zoneA: 0.25}, nil, nil},
+		"no price, reserved":             {both, 0, nil, nil, block},
+		"capacity blocks only":           {[]string{"capacity-block"}, 0, nil, nil, block},
+		"a price set by an overlay":      {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, nil},
+		"a spot price set by an overlay": {both, 1, map[string]float64{zoneA: 0.25}, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, nil},
+		"reserved and an overlay":        {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named)}, block},
+		"an overlay of another type":     {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, need(corev1.LabelInstanceTypeStable, "other.large"))}, nil},
+		"an overlay of a capacity type":  {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named, need(karpenter.CapacityTypeLabelKey, "spot"))}, nil},
+		"an overlay of a family":         {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, need(karpenter.LabelInstanceFamily, "m5"))}, nil},
+		"an overlay that excludes other types": {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1,
 			karpenter.OverlayRequirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"other.large"}})}, nil},
 		"a price and an adjustment": {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "2.5", 1, named), adjusted}, nil},
 		"a free overlay":            {both, 0, nil, []karpenter.NodeOverlay{priceOverlay("o", "0", 1, named)}, nil},
 		"overlays in conflict": {both, 0, nil, []karpenter.NodeOverlay{
 			priceOverlay("a", "2.5", 1, named), priceOverlay("b", "3.5", 1, need(karpenter.LabelInstanceFamily, "m5")),
 		}, nil},
-		"a heavier overlay of a capacity type": {both, 0, nil, []karpenter.NodeOverlay{
+		"an overlay with a higher weight for a capacity type": {both, 0, nil, []karpenter.NodeOverlay{
 			priceOverlay("a", "2.5", 1, named), priceOverlay("b", "3.5", 2, named, need(karpenter.CapacityTypeLabelKey, "spot")),
 		}, nil},
 	} {

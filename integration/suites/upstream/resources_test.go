@@ -87,9 +87,9 @@ func (s setting) ours(it catalog.InstanceType, family string) (capacity, overhea
 	return catalog.NodeResources(it, config)
 }
 
-// TestResourcesAreKarpenters computes the resources of recorded types in every family and
+// TestResourcesMatchKarpenter computes the resources of recorded types in every family and
 // setting, with Karpenter's code and with Joist's.
-func TestResourcesAreKarpenters(t *testing.T) {
+func TestResourcesMatchKarpenter(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		t.Fatal(err)
@@ -146,5 +146,5 @@ func one(name corev1.ResourceName, want, got corev1.ResourceList) string {
 	if math.Abs(w.AsApproximateFloat64()-g.AsApproximateFloat64()) < 1e-6 {
 		return ""
 	}
-	return fmt.Sprintf("%s is %s, and Karpenter has %s", name, g.String(), w.String())
+	return fmt.Sprintf("%s is %s, Karpenter has %s", name, g.String(), w.String())
 }

@@ -16,22 +16,22 @@ func TestSameEphemeralTaints(t *testing.T) {
 	for _, known := range theirs.KnownEphemeralTaints {
 		keys = append(keys, known.Key)
 	}
-	told := 0
+	recorded := 0
 	for _, key := range keys {
 		for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
 			for _, value := range []string{"", "true", "false"} {
 				taint := corev1.Taint{Key: key, Value: value, Effect: effect}
 				ours := karpenter.IsEphemeralTaint(taint)
 				if want := theirs.IsKnownEphemeralTaint(&taint); ours != want {
-					t.Errorf("%s: ephemeral %v, upstream's %v", taint.ToString(), ours, want)
+					t.Errorf("%s: ephemeral %v, upstream %v", taint.ToString(), ours, want)
 				}
 				if ours {
-					told++
+					recorded++
 				}
 			}
 		}
 	}
-	if told == 0 {
-		t.Error("no taint is ephemeral, so nothing was compared")
+	if recorded == 0 {
+		t.Error("no taint is ephemeral, so the comparison is empty")
 	}
 }

@@ -98,12 +98,12 @@ func TestSameValidation(t *testing.T) {
 		decode(t, encode(t, theirs), &ours)
 		errs, want := ours.Validate(), theirs.RuntimeValidate(t.Context())
 		if (len(errs) == 0) != (want == nil) {
-			t.Fatalf("seed %d: we say %v, upstream %v, of %s", seed, errs, want, encode(t, theirs))
+			t.Fatalf("seed %d: Joist %v, upstream %v, for %s", seed, errs, want, encode(t, theirs))
 		}
 		verdicts[want == nil]++
 	}
 	if verdicts[true] < pools/10 || verdicts[false] < pools/10 {
-		t.Errorf("the pools are too much alike: %s", fmt.Sprint(verdicts))
+		t.Errorf("the pools are too similar: %s", fmt.Sprint(verdicts))
 	}
-	t.Logf("%d pools are good and %d are not", verdicts[true], verdicts[false])
+	t.Logf("%d pools are valid and %d are invalid", verdicts[true], verdicts[false])
 }

@@ -68,14 +68,14 @@ func TestSameConstants(t *testing.T) {
 		{string(karpenter.ResourceAWSPodENI), string(awsv1.ResourceAWSPodENI)},
 	} {
 		if c.ours != c.theirs {
-			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+			t.Errorf("Joist %q, upstream %q", c.ours, c.theirs)
 		}
 	}
 }
 
 // The reasons of Events are equal. Upstream has no constants for those that are literals
 // here.
-func TestEventReasonsAreKarpenters(t *testing.T) {
+func TestEventReasonsMatchKarpenter(t *testing.T) {
 	pod := &corev1.Pod{}
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.ReasonInsufficientCapacity, events.InsufficientCapacityError},
@@ -100,13 +100,13 @@ func TestEventReasonsAreKarpenters(t *testing.T) {
 		{karpenter.ReasonZonalShiftCleared, awsevents.NodePoolZonalShiftCleared(&karpv1.NodePool{}, "", "").Reason},
 	} {
 		if c.ours != c.theirs {
-			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+			t.Errorf("Joist %q, upstream %q", c.ours, c.theirs)
 		}
 	}
 }
 
 // The reasons of a CapacityBuffer's conditions, which lifecycle writes, are equal.
-func TestBufferReasonsAreKarpenters(t *testing.T) {
+func TestBufferReasonsMatchKarpenter(t *testing.T) {
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.BufferResolved, capacitybuffer.ReasonResolved},
 		{karpenter.BufferPodTemplateNotFound, capacitybuffer.ReasonPodTemplateNotFound},
@@ -118,7 +118,7 @@ func TestBufferReasonsAreKarpenters(t *testing.T) {
 		{karpenter.BufferNotReadyForProvisioning, capacitybuffer.ReasonNotReadyForProvisioning},
 	} {
 		if c.ours != c.theirs {
-			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+			t.Errorf("Joist %q, upstream %q", c.ours, c.theirs)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestSameRestrictedLabels(t *testing.T) {
 	}
 	for _, key := range append(keys, karpenter.WellKnownLabels()...) {
 		if ours, theirs := karpenter.IsRestrictedLabel(key), karpv1.IsRestrictedLabel(key) != nil; ours != theirs {
-			t.Errorf("label %q: restricted %v, upstream's %v", key, ours, theirs)
+			t.Errorf("label %q: restricted %v, upstream %v", key, ours, theirs)
 		}
 	}
 }

@@ -26,11 +26,11 @@ func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsur
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := bus.Receive(t.Context(), 1, 0, time.Minute)
-	if err != nil || len(said) != 1 {
-		t.Fatalf("%d facts, %v", len(said), err)
+	reported, err := bus.Receive(t.Context(), 1, 0, time.Minute)
+	if err != nil || len(reported) != 1 {
+		t.Fatalf("%d facts, %v", len(reported), err)
 	}
-	fact, err := event.Decode(said[0].Body)
+	fact, err := event.Decode(reported[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}

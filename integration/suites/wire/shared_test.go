@@ -184,11 +184,11 @@ func (s *sharedAccount) intent(cluster, id string) launchspec.Intent {
 
 // requestLaunch stores an intent in the documents of one cluster, and sends a launch request that
 // names the cluster said to the queue of the cluster into.
-func (s *sharedAccount) requestLaunch(intent launchspec.Intent, documents, said, into string) {
+func (s *sharedAccount) requestLaunch(intent launchspec.Intent, documents, reported, into string) {
 	s.t.Helper()
 	ref, err := blob.Put(s.t.Context(), s3blob.New(s.Config(), s.bucket, documents, "JOIST_BUCKET"), time.Now(), launchspec.Kind, intent)
 	s.check(err)
-	e, err := event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: said}}.New(time.Now(), event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: 1}, nil)
+	e, err := event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: reported}}.New(time.Now(), event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: 1}, nil)
 	s.check(err)
 	body, err := e.Encode()
 	s.check(err)

@@ -20,8 +20,8 @@ import (
 
 const od, spot, reserved = karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot, karpenter.CapacityTypeReserved
 
-// goes returns a node to be removed.
-func goes(instanceType, capacityType string, price float64) *candidate.Candidate {
+// removedNode returns a node to be removed.
+func removedNode(instanceType, capacityType string, price float64) *candidate.Candidate {
 	n := planning.Node{Name: instanceType, NodePool: "default", Labels: map[string]string{
 		corev1.LabelInstanceTypeStable: instanceType, karpenter.CapacityTypeLabelKey: capacityType}}
 	return &candidate.Candidate{Node: &n, Pool: new(fixture.Pool()), Price: price, Cost: 2}
@@ -32,8 +32,8 @@ func offer(instanceType, capacityType string, price float64) planning.PricedOffe
 	return planning.PricedOffering{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
 }
 
-// comes returns a new node, with its options sorted by price.
-func comes(options ...planning.PricedOffering) planning.PlannedNode {
+// newNode returns a new node, with its options sorted by price.
+func newNode(options ...planning.PricedOffering) planning.PlannedNode {
 	return planning.PlannedNode{
 		NodePool: "default", Requirements: planning.Requirements{karpenter.CapacityTypeLabelKey: planning.In(od, spot, reserved)},
 		Offerings: options, PricePerHour: options[0].PricePerHour,
@@ -56,7 +56,7 @@ func left(v consolidation.CheckedResult) (out []string) {
 func TestCheckReplacement(t *testing.T) {
 	type nodes = []*candidate.Candidate
 	type news = []planning.PlannedNode
-	large, small := goes("large", od, 4), goes("small", od, 1)
+	large, small := removedNode("large", od, 4), removedNode("small", od, 1)
 	for _, tt := range []struct {
 		name  string
 		nodes nodes
@@ -66,26 +66,26 @@ func TestCheckReplacement(t *testing.T) {
 		saved float64
 	}{
 		{"removed", nodes{large}, nil, "", nil, 4},
-		{"cheaper", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
-		{"offerings that may be more expensive are removed", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
-		{"equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
-		{"dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
-		{"an offering without a price gives no saving", nodes{large}, news{comes(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
-		{"an offering with price NaN gives no saving", nodes{large}, news{comes(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
-		{"one node is never replaced by two", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
-		{"the price limit of two replacements is shared by their cost", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
+		{"cheaper", nodes{large}, news{newNode(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
+		{"offerings that may be more expensive are removed", nodes{large}, news{newNode(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
+		{"equal price", nodes{large}, news{newNode(offer("m", od, 4))}, "no-saving", nil, 0},
+		{"dearer", nodes{large}, news{newNode(offer("m", od, 5))}, "no-saving", nil, 0},
+		{"an offering without a price gives no saving", nodes{large}, news{newNode(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
+		{"an offering with price NaN gives no saving", nodes{large}, news{newNode(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
+		{"one node is never replaced by two", nodes{large}, news{newNode(offer("m", od, 1)), newNode(offer("m", od, 1))}, "more-nodes", nil, 0},
+		{"the price limit of two replacements is shared by their cost", nodes{large, large}, news{newNode(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), newNode(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
 			[]string{"a/on-demand b/on-demand ", "x/on-demand y/on-demand "}, 5},
-		{"two replacements that are more expensive in total", nodes{large, large}, news{comes(offer("a", od, 5)), comes(offer("x", od, 4))}, "no-saving", nil, 0},
-		{"capacity type spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
-		{"spot is pinned although it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
-		{"on-demand if spot is too expensive", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
-		{"reserved and spot", nodes{large}, news{comes(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
-		{"more expensive types than a removed type are excluded", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
-		{"no type is cheaper than a removed type", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
-		{"a single node may be replaced by its own type", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
-		{"spot replaced by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
-		{"spot replaced by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
-		{"spot and on-demand replaced by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
+		{"two replacements that are more expensive in total", nodes{large, large}, news{newNode(offer("a", od, 5)), newNode(offer("x", od, 4))}, "no-saving", nil, 0},
+		{"capacity type spot is pinned", nodes{large}, news{newNode(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
+		{"spot is pinned although it is not the cheapest", nodes{large}, news{newNode(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
+		{"on-demand if spot is too expensive", nodes{large}, news{newNode(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
+		{"reserved and spot", nodes{large}, news{newNode(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
+		{"more expensive types than a removed type are excluded", nodes{large, large, small}, news{newNode(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
+		{"no type is cheaper than a removed type", nodes{large, large, small}, news{newNode(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
+		{"a single node may be replaced by its own type", nodes{large}, news{newNode(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
+		{"spot replaced by spot", nodes{removedNode("large", spot, 4)}, news{newNode(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
+		{"spot replaced by on-demand", nodes{removedNode("large", spot, 4)}, news{newNode(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
+		{"spot and on-demand replaced by spot", nodes{removedNode("large", spot, 4), large}, news{newNode(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := fmt.Sprint(tt.news)
@@ -105,8 +105,8 @@ func TestCheckReplacement(t *testing.T) {
 
 // The claim's requirements match its remaining options.
 func TestReplacePinsRequirements(t *testing.T) {
-	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{goes("large", od, 4)},
-		planning.Result{Nodes: []planning.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
+	v := consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{removedNode("large", od, 4)},
+		planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
 	reqs, n := v.Result.Nodes[0].Requirements, v.Result.Nodes[0]
 	types, _ := reqs[corev1.LabelInstanceTypeStable].ListValues()
 	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].ListValues()
@@ -127,7 +127,7 @@ func TestSpotToSpotReplacement(t *testing.T) {
 	judge := consolidation.ReplacementRules{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
 	}}
-	one := []*candidate.Candidate{goes("large", spot, 4)}
+	one := []*candidate.Candidate{removedNode("large", spot, 4)}
 	for _, tt := range []struct {
 		name  string
 		nodes []*candidate.Candidate
@@ -135,14 +135,14 @@ func TestSpotToSpotReplacement(t *testing.T) {
 		rule  string
 		types int
 	}{
-		{"too few cheaper spot types", one, comes(many(14)...), "spot-to-spot", 0},
-		{"enough", one, comes(many(15)...), "", 15},
-		{"limited to 15 types", one, comes(many(40)...), "", 15},
-		{"on-demand types do not count", one, comes(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
-		{"more expensive types do not count", one, comes(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
-		{"two nodes need fewer types", append(one, goes("large", spot, 4)), comes(many(2)...), "", 2},
-		{"minValues increases the limit", one, demanding(comes(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
-		{"minValues cannot be satisfied", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
+		{"too few cheaper spot types", one, newNode(many(14)...), "spot-to-spot", 0},
+		{"enough", one, newNode(many(15)...), "", 15},
+		{"limited to 15 types", one, newNode(many(40)...), "", 15},
+		{"on-demand types do not count", one, newNode(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
+		{"more expensive types do not count", one, newNode(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
+		{"two nodes need fewer types", append(one, removedNode("large", spot, 4)), newNode(many(2)...), "", 2},
+		{"minValues increases the limit", one, demanding(newNode(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
+		{"minValues cannot be satisfied", one, demanding(newNode(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := judge.CheckReplacement(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
@@ -165,8 +165,8 @@ func TestMinValuesAfterPriceFilter(t *testing.T) {
 	}}
 	options := []planning.PricedOffering{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
 	for values, rule := range map[int]string{2: "", 3: "min-values"} {
-		n := demanding(comes(options...), karpenter.LabelInstanceFamily, values)
-		one := []*candidate.Candidate{goes("large", od, 4)}
+		n := demanding(newNode(options...), karpenter.LabelInstanceFamily, values)
+		one := []*candidate.Candidate{removedNode("large", od, 4)}
 		if v := judge.CheckReplacement(one, planning.Result{Nodes: []planning.PlannedNode{n}}); v.Objection.Rule != rule {
 			t.Errorf("%d values: %+v", values, v.Objection)
 		}
@@ -182,7 +182,7 @@ func TestMinValuesAfterPriceFilter(t *testing.T) {
 }
 
 func TestRetryWithoutNodes(t *testing.T) {
-	a, b := goes("small", od, 1), goes("large", od, 4)
+	a, b := removedNode("small", od, 1), removedNode("large", od, 4)
 	a.Node.Name, b.Node.Name = "a", "b"
 	lost := planning.Result{Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
 		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
@@ -190,12 +190,12 @@ func TestRetryWithoutNodes(t *testing.T) {
 	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web cannot be scheduled elsewhere: the limit is reached" || !slices.Equal(v.RetryWithout, []*candidate.Candidate{b}) {
 		t.Errorf("got %+v", v)
 	}
-	c := goes("small", od, 1)
-	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{comes(offer("small", od, 1))}})
+	c := removedNode("small", od, 1)
+	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("small", od, 1))}})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c}) {
 		t.Errorf("got %+v", v)
 	}
-	two := []planning.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
+	two := []planning.PlannedNode{newNode(offer("small", od, 1)), newNode(offer("small", od, 1))}
 	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: two})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c, a}) {
 		t.Errorf("got %+v", v)

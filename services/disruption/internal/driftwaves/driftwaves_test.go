@@ -27,8 +27,8 @@ func old(edits ...func(*planning.Node)) planning.Node {
 	return built(planning.Node{Name: "old", Created: ago(99 * time.Hour), Drift: &planning.Drift{Reason: "AMIDrift", Since: ago(time.Hour)}}, edits)
 }
 
-// came returns a node that was created this long ago and was initialized and ready at once.
-func came(since time.Duration, edits ...func(*planning.Node)) planning.Node {
+// replacement returns a node that was created this long ago and was initialized and ready at once.
+func replacement(since time.Duration, edits ...func(*planning.Node)) planning.Node {
 	return built(planning.Node{Name: "new", Created: ago(since), InitializedAt: ago(since), ReadySince: ago(since)}, edits)
 }
 
@@ -40,9 +40,9 @@ func built(n planning.Node, edits []func(*planning.Node)) planning.Node {
 	return n
 }
 
-func coming(n *planning.Node) { n.Initialized, n.Ready = false, false }
-func sick(n *planning.Node)   { n.Ready = false }
-func going(n *planning.Node)  { n.MarkedForDeletion = true }
+func coming(n *planning.Node)   { n.Initialized, n.Ready = false, false }
+func notReady(n *planning.Node) { n.Ready = false }
+func going(n *planning.Node)    { n.MarkedForDeletion = true }
 
 func acting(replacements ...string) func(*planning.Node) {
 	return func(n *planning.Node) {
@@ -70,26 +70,26 @@ func TestWaveObjections(t *testing.T) {
 		want, says string
 	}{
 		{"the canary may start", []planning.Node{old(), old()}, "", ""},
-		{"the canary's replacement is not initialized", []planning.Node{old(), came(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
+		{"the canary's replacement is not initialized", []planning.Node{old(), replacement(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
 		{"the canary's replacement is not created", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
-		{"the canary's replacement is ready", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
+		{"the canary's replacement is ready", []planning.Node{old(), old(acting("new")), replacement(31 * time.Minute)}, "", ""},
 		{"replacements of another pool do not count", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
-		{"the replacement is ready for less than the bake time", []planning.Node{old(), came(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
-		{"the replacement is ready for the bake time", []planning.Node{old(), came(bake)}, "", ""},
-		{"the replacement became ready again", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
-		{"the second wave has twice the size", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
-		{"the second wave is complete", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, "1 of the 3 nodes of this wave have"},
-		{"the second wave is ready for the bake time", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
-		{"earlier nodes do not count as ready replacements", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
-		{"earlier nodes that are not ready do not halt drift", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},
-		{"nodes of another pool do not halt drift", []planning.Node{old(), came(time.Minute, elsewhere)}, "", ""},
-		{"nodes being deleted do not halt drift", []planning.Node{old(), came(time.Minute, going)}, "", ""},
-		{"a node that drifted later counts the replacements since the rollout began", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
-		{"a node that drifted later waits for the wave", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, driftwaves.RuleCanary, ""},
-		{"replacements from before the rollout do not count", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, driftwaves.RuleCanary, ""},
-		{"a replacement is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, driftwaves.RuleHalted, "node new, created since then, is not ready. Drift resumes when"},
-		{"a replacement is not initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, created since then, is not initialized after 10m0s. "},
-		{"a replacement that is not ready is being replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
+		{"the replacement is ready for less than the bake time", []planning.Node{old(), replacement(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
+		{"the replacement is ready for the bake time", []planning.Node{old(), replacement(bake)}, "", ""},
+		{"the replacement became ready again", []planning.Node{old(), replacement(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, driftwaves.RuleCanary, "12:29:00Z"},
+		{"the second wave has twice the size", []planning.Node{old(), replacement(40 * time.Minute), replacement(time.Minute)}, "", ""},
+		{"the second wave is complete", []planning.Node{old(), replacement(40 * time.Minute), replacement(time.Minute), replacement(5 * time.Minute)}, driftwaves.RuleCanary, "1 of the 3 nodes of this wave have"},
+		{"the second wave is ready for the bake time", []planning.Node{old(), replacement(40 * time.Minute), replacement(40 * time.Minute), replacement(40 * time.Minute)}, "", ""},
+		{"earlier nodes do not count as ready replacements", []planning.Node{old(), replacement(2 * time.Hour), replacement(5 * time.Minute)}, driftwaves.RuleCanary, ""},
+		{"earlier nodes that are not ready do not halt drift", []planning.Node{old(), replacement(2*time.Hour, notReady)}, "", ""},
+		{"nodes of another pool do not halt drift", []planning.Node{old(), replacement(time.Minute, elsewhere)}, "", ""},
+		{"nodes being deleted do not halt drift", []planning.Node{old(), replacement(time.Minute, going)}, "", ""},
+		{"a node that drifted later counts the replacements since the rollout began", []planning.Node{old(late), old(), replacement(40 * time.Minute), replacement(35 * time.Minute)}, "", ""},
+		{"a node that drifted later waits for the wave", []planning.Node{old(late), old(), replacement(40 * time.Minute), replacement(5 * time.Minute)}, driftwaves.RuleCanary, ""},
+		{"replacements from before the rollout do not count", []planning.Node{old(), old(ancient), replacement(2 * time.Hour), replacement(3 * time.Hour), replacement(time.Minute)}, driftwaves.RuleCanary, ""},
+		{"a replacement is not ready", []planning.Node{old(), replacement(40 * time.Minute), replacement(40*time.Minute, notReady)}, driftwaves.RuleHalted, "node new, created since then, is not ready. Drift resumes when"},
+		{"a replacement is not initialized in time", []planning.Node{old(), replacement(11*time.Minute, coming)}, driftwaves.RuleHalted, "new, created since then, is not initialized after 10m0s. "},
+		{"a replacement that is not ready is being replaced", []planning.Node{old(), replacement(40*time.Minute, notReady, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := planning.Snapshot{TakenAt: noon, Nodes: tt.nodes}
@@ -108,11 +108,11 @@ func TestResumeSkipsFailedNodes(t *testing.T) {
 		resume time.Time
 		want   string
 	}{
-		"a replacement that is not initialized":                   {came(20*time.Minute, coming), ago(time.Minute), ""},
-		"a replacement that is not ready":                         {came(40*time.Minute, sick), ago(time.Minute), ""},
-		"a replacement created after the resume":                  {came(20*time.Minute, sick), ago(30 * time.Minute), driftwaves.RuleHalted},
-		"a replacement within the bake time":                      {came(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
-		"a replacement created after the resume, not initialized": {came(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
+		"a replacement that is not initialized":                   {replacement(20*time.Minute, coming), ago(time.Minute), ""},
+		"a replacement that is not ready":                         {replacement(40*time.Minute, notReady), ago(time.Minute), ""},
+		"a replacement created after the resume":                  {replacement(20*time.Minute, notReady), ago(30 * time.Minute), driftwaves.RuleHalted},
+		"a replacement within the bake time":                      {replacement(20 * time.Minute), ago(time.Minute), driftwaves.RuleCanary},
+		"a replacement created after the resume, not initialized": {replacement(2*time.Minute, coming), ago(3 * time.Minute), driftwaves.RuleCanary},
 	} {
 		s := planning.Snapshot{TakenAt: noon, Nodes: []planning.Node{old(), tt.node}}
 		drift := share(t, "1")
@@ -128,7 +128,7 @@ func TestCanarySize(t *testing.T) {
 	for range 25 {
 		s.Nodes = append(s.Nodes, old())
 	}
-	s.Nodes = append(s.Nodes, came(time.Minute, coming))
+	s.Nodes = append(s.Nodes, replacement(time.Minute, coming))
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	for asked, want := range map[string]int{"10%": 2, "1": 0, "4": 3, "0": 0, "0%": 0, "100%": 24} {
 		r, goes := driftwaves.New(&s, pool, share(t, asked)), 0
@@ -220,7 +220,7 @@ func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 		}
 		s := planning.Snapshot{Nodes: []planning.Node{old()}}
 		for range rapid.IntRange(0, 20).Draw(t, "nodes") {
-			n := came(time.Duration(rapid.IntRange(0, 59).Draw(t, "age")) * time.Minute)
+			n := replacement(time.Duration(rapid.IntRange(0, 59).Draw(t, "age")) * time.Minute)
 			n.ReadySince = ago(time.Duration(rapid.IntRange(0, 59).Draw(t, "ready")) * time.Minute)
 			if rapid.IntRange(0, 5).Draw(t, "coming") == 0 {
 				coming(&n)

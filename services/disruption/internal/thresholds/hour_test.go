@@ -26,7 +26,7 @@ type lasting struct {
 	ends time.Time
 }
 
-const waits = -1
+const pendingNode = -1
 
 // hours simulates a workload of one kind on some nodes, which users and AWS disrupt.
 type hours struct {
@@ -59,15 +59,15 @@ type move struct {
 	at time.Time
 }
 
-// comes creates a pod on a kept node, or a pending one.
-func (h *hours) comes(at time.Time) {
+// createPod creates a pod on a kept node, or a pending one.
+func (h *hours) createPod(at time.Time) {
 	h.pods = append(h.pods, lasting{node: h.lands(), created: at})
 }
 
 func (h *hours) lands() int {
-	node := rapid.IntRange(waits, len(h.leaving)-1).Draw(h.T, "destination node")
-	if node != waits && h.leaving[node] {
-		return waits
+	node := rapid.IntRange(pendingNode, len(h.leaving)-1).Draw(h.T, "destination node")
+	if node != pendingNode && h.leaving[node] {
+		return pendingNode
 	}
 	return node
 }
@@ -79,24 +79,24 @@ func (h *hours) pass() {
 	gone := func(p lasting) bool { return !p.ends.IsZero() && !p.ends.After(h.now) }
 	for _, p := range slices.Clone(h.pods) {
 		if gone(p) && h.kind != "ReplicaSet" {
-			h.comes(p.ends)
+			h.createPod(p.ends)
 		}
 	}
 	h.pods = slices.DeleteFunc(h.pods, gone)
 	for i := range h.pods {
-		if h.pods[i].node == waits {
+		if h.pods[i].node == pendingNode {
 			h.pods[i].node = h.lands()
 		}
 	}
 	for node := range h.leaving {
 		if !slices.ContainsFunc(h.pods, func(p lasting) bool { return p.node == node }) {
-			h.stays(node)
+			h.keepNode(node)
 		}
 	}
 }
 
-// stays turns a node into one that is not being removed, or a new one.
-func (h *hours) stays(node int) {
+// keepNode turns a node into one that is not being removed, or a new one.
+func (h *hours) keepNode(node int) {
 	h.leaving[node] = false
 	delete(h.decided, node)
 }
@@ -105,7 +105,7 @@ func (h *hours) stays(node int) {
 func (h *hours) drains() {
 	for i := range h.pods {
 		node := h.pods[i].node
-		if node == waits || !h.leaving[node] || !h.pods[i].ends.IsZero() || rapid.Bool().Draw(h.T, "blocked") {
+		if node == pendingNode || !h.leaving[node] || !h.pods[i].ends.IsZero() || rapid.Bool().Draw(h.T, "blocked") {
 			continue
 		}
 		if by, ok := h.decided[node]; ok {
@@ -113,7 +113,7 @@ func (h *hours) drains() {
 		}
 		h.pods[i].ends = h.now.Add(time.Duration(rapid.IntRange(1, 50).Draw(h.T, "grace")) * time.Minute)
 		if h.kind == "ReplicaSet" {
-			h.comes(h.now)
+			h.createPod(h.now)
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (h *hours) shrinks() {
 	}
 }
 
-// looks returns the snapshot that disruption reads.
-func (h *hours) looks() planning.Snapshot {
+// readSnapshot returns the snapshot that disruption reads.
+func (h *hours) readSnapshot() planning.Snapshot {
 	class := func(on int) planning.PodClass {
 		class := pods("web", 0, 0, func(c *planning.PodClass) { c.Spec.OwnerKind = h.kind })
 		for k, p := range h.pods {
@@ -153,7 +153,7 @@ func (h *hours) looks() planning.Snapshot {
 	s.TakenAt = h.now
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: h.limit}
 	// Pods on a node being removed are also planned as pending.
-	s.PendingPods = []planning.PodClass{class(waits)}
+	s.PendingPods = []planning.PodClass{class(pendingNode)}
 	for i := range nodes {
 		if h.leaving[i] {
 			soon := class(i)
@@ -168,7 +168,7 @@ func (h *hours) looks() planning.Snapshot {
 
 // consolidates removes some of the nodes if the thresholds allow it.
 func (h *hours) consolidates() {
-	s := h.looks()
+	s := h.readSnapshot()
 	r, list := thresholds.New(&s), candidate.FindAll(&s, h.stock)
 	var chosen []*candidate.Candidate
 	for i := range list {
@@ -195,22 +195,22 @@ func (h *hours) most() int {
 	return most
 }
 
-// befalls simulates a random action of users, AWS or the workload itself.
-func (h *hours) befalls() {
+// simulateEvent simulates a random action of users, AWS or the workload itself.
+func (h *hours) simulateEvent() {
 	switch rapid.IntRange(0, 15).Draw(h.T, "event") {
 	case 0:
 		if node := rapid.IntRange(0, len(h.leaving)-1).Draw(h.T, "AWS takes"); !h.leaving[node] {
 			h.leaving[node] = true
 		}
 	case 1:
-		h.comes(h.now)
+		h.createPod(h.now)
 		h.wanted++
 	case 2:
 		h.shrinks()
 	case 3:
 		h.ends()
 	case 4:
-		h.stays(rapid.IntRange(0, len(h.leaving)-1).Draw(h.T, "is rolled back"))
+		h.keepNode(rapid.IntRange(0, len(h.leaving)-1).Draw(h.T, "is rolled back"))
 	default:
 		h.consolidates()
 	}
@@ -258,12 +258,12 @@ func TestNoHourMovesMore(t *testing.T) {
 			leaving: make([]bool, 6), decided: map[int]decision{},
 		}
 		for range rapid.IntRange(2, 8).Draw(t, "pods") {
-			h.comes(h.now.Add(-day))
+			h.createPod(h.now.Add(-day))
 			h.wanted++
 		}
 		for range rapid.IntRange(10, 60).Draw(t, "events") {
 			h.pass()
-			h.befalls()
+			h.simulateEvent()
 		}
 		for _, last := range h.moved {
 			fewer := 0

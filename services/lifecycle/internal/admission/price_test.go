@@ -29,15 +29,15 @@ func costing(id, pool string, micro int64, claims ...string) planning.PlannedInt
 	return out
 }
 
-// dearAs returns a claim that is not launched and has this highest price.
-func dearAs(name, pool string, micro int64) *karpenter.NodeClaim {
+// withMaxPrice returns a claim that is not launched and has this highest price.
+func withMaxPrice(name, pool string, micro int64) *karpenter.NodeClaim {
 	c := planned(name, pool, "1")
 	c.Annotations[launchspec.CeilingAnnotation] = fmt.Sprintf(`{"cpu":"1","%s":"%d"}`, planning.PriceResource, micro)
 	return c
 }
 
-// bought sets the price of a claim.
-func bought(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
+// withPrice sets the price of a claim.
+func withPrice(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
 	}
@@ -45,7 +45,7 @@ func bought(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
 	return c
 }
 
-func thrifty(name, limit string) *karpenter.NodePool {
+func poolWithPriceLimit(name, limit string) *karpenter.NodePool {
 	p := pool(name)
 	p.Annotations = map[string]string{policy.PriceLimit: limit}
 	return p
@@ -64,28 +64,28 @@ func TestAdmitWithinPrices(t *testing.T) {
 		reason  string
 	}{
 		{name: "no limit", pools: []*karpenter.NodePool{pool("p")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two, passed: "1 2"},
-		{name: "all intents within the limit", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, intents: two, passed: "1 2"},
-		{name: "the second intent exceeds the limit", pools: []*karpenter.NodePool{thrifty("p", "0.1199")}, intents: two, passed: "1",
+		{name: "all intents within the limit", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.12")}, intents: two, passed: "1 2"},
+		{name: "the second intent exceeds the limit", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1199")}, intents: two, passed: "1",
 			reason: "joist.sh/price-limit of $0.1199 an hour would be exceeded: $0.1200 with this intent"},
-		{name: "the first intent exceeds the limit", pools: []*karpenter.NodePool{thrifty("p", "0.05")}, intents: two, passed: "2", reason: "$0.0800 with this intent"},
-		{name: "a launched claim with a known price counts", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(launched("x", "p", "1"), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
-		{name: "a launched claim counts with its price, not with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(dearAs("x", "p", 90_000), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
-		{name: "an unlaunched claim counts with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{dearAs("x", "p", 60_000)}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "a claim being deleted counts", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{going(bought(launched("x", "p", "1"), "0.06"))}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "a launched claim without a price yet counts with its maximum", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{func() *karpenter.NodeClaim {
-			c := dearAs("x", "p", 60_000)
+		{name: "the first intent exceeds the limit", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.05")}, intents: two, passed: "2", reason: "$0.0800 with this intent"},
+		{name: "a launched claim with a known price counts", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1")}, exist: []*karpenter.NodeClaim{withPrice(launched("x", "p", "1"), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "a launched claim counts with its price, not with its maximum", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1")}, exist: []*karpenter.NodeClaim{withPrice(withMaxPrice("x", "p", 90_000), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "an unlaunched claim counts with its maximum", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1")}, exist: []*karpenter.NodeClaim{withMaxPrice("x", "p", 60_000)}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "a claim being deleted counts", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1")}, exist: []*karpenter.NodeClaim{going(withPrice(launched("x", "p", "1"), "0.06"))}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "a launched claim without a price yet counts with its maximum", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.1")}, exist: []*karpenter.NodeClaim{func() *karpenter.NodeClaim {
+			c := withMaxPrice("x", "p", 60_000)
 			c.Status.Capacity = resources("cpu", "1")
 			return c
 		}()}, intents: two, passed: "2", reason: "$0.1400"},
-		{name: "claims of another pool do not count", pools: []*karpenter.NodePool{thrifty("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
-		{name: "existing claim without a price", pools: []*karpenter.NodePool{thrifty("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
+		{name: "claims of another pool do not count", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{withPrice(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
+		{name: "existing claim without a price", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
 			reason: "the price of NodeClaim x is unknown: write it as its annotation joist.sh/price-per-hour"},
-		{name: "existing claim whose price the plan states", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
-		{name: "invalid limit", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
-		{name: "plan without a price", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not state the price"},
-		{name: "limit of zero", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
-		{name: "existing claims of the same intent are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
-		{name: "limit of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
+		{name: "existing claim whose price the plan states", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
+		{name: "invalid limit", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
+		{name: "plan without a price", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not state the price"},
+		{name: "limit of zero", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
+		{name: "existing claims of the same intent are not counted twice", pools: []*karpenter.NodePool{poolWithPriceLimit("p", "0.08")}, exist: []*karpenter.NodeClaim{withMaxPrice("a", "p", 40_000)}, intents: two[:1], passed: "1"},
+		{name: "limit of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{withPrice(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
 			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
 		{name: "limit of the cluster, two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
 		{name: "limit of the cluster, existing claim without a price", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is unknown"},
@@ -152,7 +152,7 @@ func (s *pricedCluster) admit(t *rapid.T) {
 	for _, one := range plan.Intents {
 		for _, c := range one.Claims {
 			if price := c.Ceiling[planning.PriceResource]; slices.Contains(got.Claims, c.Object.Name) {
-				s.claims = append(s.claims, dearAs(c.Object.Name, one.NodePool, price.Value()))
+				s.claims = append(s.claims, withMaxPrice(c.Object.Name, one.NodePool, price.Value()))
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 		s := &pricedCluster{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.LimitToMicrodollars(limit)}}
 		for _, name := range []string{"p", "q"} {
 			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
-			s.pools, s.limits[name] = append(s.pools, thrifty(name, planning.FormatPrice(own))), planning.LimitToMicrodollars(own)
+			s.pools, s.limits[name] = append(s.pools, poolWithPriceLimit(name, planning.FormatPrice(own))), planning.LimitToMicrodollars(own)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"":      s.check,
@@ -183,7 +183,7 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 				most, _ := admission.ClaimPrice(c, planning.Plan{})
 				c.Status.Capacity = resources("cpu", "1")
 				if rapid.Bool().Draw(t, "price annotated") {
-					bought(c, planning.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
+					withPrice(c, planning.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
 				}
 			},
 			"delete": func(t *rapid.T) { going(s.claims[s.one(t)]) },

@@ -40,15 +40,15 @@ func (m *Publisher) ReportPods(plan planning.Plan, launched func(claim string) b
 	m.failed = pruneExpired(m.failed, FailedScheduling.RepeatAfter, now)
 	m.nominated = pruneExpired(m.nominated, RepeatAfter, now)
 	out := m.unplacedEvents(plan.Unplaced, now)
-	told := 0
+	published := 0
 	for _, n := range plan.Nominations {
-		if told == maxNominatedPods {
+		if published == maxNominatedPods {
 			break
 		}
 		if n.Pod.Buffer != "" || n.Claim != "" && !launched(n.Claim) || !recordOnce(m.nominated, n.Pod.UID, now) {
 			continue
 		}
-		told++
+		published++
 		out = append(out, Nominated.About(cluster.Pods, podObject(n.Namespace, n.Pod), now, "Pod should schedule on: %s", placementText(n)))
 	}
 	return out
@@ -139,19 +139,19 @@ func podObject(namespace string, ref planning.PodRef) *corev1.Pod {
 }
 
 // recordOnce reports whether a pod had no recent Event, and records one.
-func recordOnce(told map[string]time.Time, uid string, now time.Time) bool {
-	if _, known := told[uid]; known {
+func recordOnce(published map[string]time.Time, uid string, now time.Time) bool {
+	if _, known := published[uid]; known {
 		return false
 	}
-	told[uid] = now
+	published[uid] = now
 	return true
 }
 
 // pruneExpired drops pods that may get an Event again.
-func pruneExpired(told map[string]time.Time, every time.Duration, now time.Time) map[string]time.Time {
-	if told == nil {
+func pruneExpired(published map[string]time.Time, every time.Duration, now time.Time) map[string]time.Time {
+	if published == nil {
 		return map[string]time.Time{}
 	}
-	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) >= every })
-	return told
+	maps.DeleteFunc(published, func(_ string, at time.Time) bool { return now.Sub(at) >= every })
+	return published
 }

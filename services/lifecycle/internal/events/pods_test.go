@@ -69,23 +69,23 @@ func TestManyPodsGetEvents(t *testing.T) {
 	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
 	plan := planning.Plan{Unplaced: []planning.UnplacedPods{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
 	var memory events.Publisher
-	told := map[string]int{}
+	recorded := map[string]int{}
 	for round := range 10 {
 		effects := memory.ReportPods(plan, everywhere, noon.Add(time.Duration(round)*time.Second))
 		if len(effects) > 100 {
 			t.Fatalf("published %d Events at once", len(effects))
 		}
 		for _, e := range effects {
-			told[e.(effect.Report).Event.About.GetName()]++
+			recorded[e.(effect.Report).Event.About.GetName()]++
 		}
-		if round == 0 && told["few-000"]+told["few-001"]+told["few-002"] != 3 {
+		if round == 0 && recorded["few-000"]+recorded["few-001"]+recorded["few-002"] != 3 {
 			t.Error("the Events of a small class wait for those of a large class")
 		}
 	}
-	if len(told) != 953 {
-		t.Errorf("%d of 953 pods got Events", len(told))
+	if len(recorded) != 953 {
+		t.Errorf("%d of 953 pods got Events", len(recorded))
 	}
-	for name, n := range told {
+	for name, n := range recorded {
 		if n != 1 {
 			t.Errorf("%s got %d Events", name, n)
 		}

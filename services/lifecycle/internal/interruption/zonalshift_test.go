@@ -110,10 +110,10 @@ func TestZonalShiftWaitIsLimited(t *testing.T) {
 			}
 			return
 		}
-		told := slices.ContainsFunc(known, func(z event.ShiftedZone) bool {
+		recorded := slices.ContainsFunc(known, func(z event.ShiftedZone) bool {
 			return z.ZoneID == "1" && (z.Until.IsZero() || now.Before(z.Until))
 		})
-		if waits != (told && now.Sub(read) < interruption.MaxInventoryAge) {
+		if waits != (recorded && now.Sub(read) < interruption.MaxInventoryAge) {
 			t.Fatalf("got waiting %t at %s, of zones %+v reported at %s", waits, now, known, read)
 		}
 	})

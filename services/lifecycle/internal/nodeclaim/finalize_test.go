@@ -44,7 +44,7 @@ func TestUnlaunchedClaimIsFinalized(t *testing.T) {
 		{"refused, token spent", view(leaves, refused(nodeclaim.SpentMark)), []string{"update c"}},
 		{"refused, token unspent", view(leaves, refused("unspent")), nil},
 		{"a launch may be in flight", view(leaves), nil},
-		{"absent from inventories", view(leaves, gone), []string{"update c"}},
+		{"absent from inventories", view(leaves, markedGone), []string{"update c"}},
 		{"without Joist's finalizer", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
 	})
 	released := object[*karpenter.NodeClaim](t, view(leaves, unadmitted, func(v *nodeclaim.View) {
@@ -57,7 +57,7 @@ func TestUnlaunchedClaimIsFinalized(t *testing.T) {
 
 // Once EC2 reports the instance as terminated, the node is removed, and then the claim.
 func TestTerminatedInstanceIsFinalized(t *testing.T) {
-	leaves := change(initialized).and(beingDeleted(time.Minute), gone)
+	leaves := change(initialized).and(beingDeleted(time.Minute), markedGone)
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
 	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
 	run(t, []row{
@@ -65,8 +65,8 @@ func TestTerminatedInstanceIsFinalized(t *testing.T) {
 		{"the node's finalizer is removed", view(leaves, deleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
 		{"the claim's finalizer is removed last", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
-		{"marked as gone before a crash", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
-		{"marked as gone before registration", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
+		{"marked as gone before a crash", view(initialized, markedGone), []string{"delete c claim-uid: instance gone"}},
+		{"marked as gone before registration", view(launched, markedGone), []string{"delete c claim-uid: instance gone"}},
 	})
 	node := object[*corev1.Node](t, view(leaves, deleted))
 	if len(node.Finalizers) != 0 {

@@ -153,7 +153,7 @@ func annotated(key, value string) change {
 
 func refused(mark string) change { return func(v *nodeclaim.View) { v.Refused = mark } }
 
-func gone(v *nodeclaim.View) { v.Gone = true }
+func markedGone(v *nodeclaim.View) { v.Gone = true }
 
 func unadmitted(v *nodeclaim.View) { delete(v.Claim.Annotations, admission.AdmittedAnnotation) }
 
@@ -162,7 +162,7 @@ func planless(v *nodeclaim.View) { delete(v.Claim.Annotations, launchspec.BatchA
 // withZonalShift sets a zonal shift of the instance's zone.
 func withZonalShift(v *nodeclaim.View) { v.ZoneShifted = true }
 
-func asked(v *nodeclaim.View) { v.MayRepeat = func(string) bool { return false } }
+func requestedRecently(v *nodeclaim.View) { v.MayRepeat = func(string) bool { return false } }
 
 func startup(taint corev1.Taint) change {
 	return func(v *nodeclaim.View) { v.Claim.Spec.StartupTaints = append(v.Claim.Spec.StartupTaints, taint) }

@@ -35,7 +35,7 @@ func TestTagsAreRequested(t *testing.T) {
 		{"not tagged", view(initialized, untagged), send},
 		{"not tagged, registered", view(registered, untagged), send},
 		{"not tagged, launched", view(launched, untagged), nil},
-		{"not tagged, requested recently", view(initialized, untagged, asked), nil},
+		{"not tagged, requested recently", view(initialized, untagged, requestedRecently), nil},
 		{"not tagged, without a node", view(initialized, untagged, nodeless), send},
 		{"not tagged, zonal shift", view(initialized, untagged, withZonalShift), nil},
 		{"not tagged, pods changed", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
@@ -51,7 +51,7 @@ func TestLastPodEventTime(t *testing.T) {
 		{"pods changed again after ten seconds", view(initialized, moved(0), last(10*time.Second)), []string{"status c"}},
 		{"pods changed before initialization", view(registered, moved(0)), []string{"status c"}},
 		{"pods changed before registration", view(joined, moved(0)), []string{"update n", "status c"}},
-		{"pods changed while being deleted", view(initialized, moved(0), beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}},
+		{"pods changed while being deleted", view(initialized, moved(0), beingDeleted(time.Second), markedGone), []string{"delete n node-uid: instance gone"}},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, moved(3*time.Second)))
 	if got := c.Status.LastPodEventTime.Time; !got.Equal(noon.Add(-3 * time.Second)) {

@@ -70,7 +70,7 @@ func TestUnlaunchedClaim(t *testing.T) {
 
 // The conditions of a claim without an instance.
 func TestLaunchedCondition(t *testing.T) {
-	told := func(changes ...change) string {
+	recorded := func(changes ...change) string {
 		c := object[*karpenter.NodeClaim](t, view(changes...))
 		launched, _ := c.Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 		return string(launched.Status) + " " + launched.Reason + ": " + launched.Message
@@ -78,9 +78,9 @@ func TestLaunchedCondition(t *testing.T) {
 	bare := func(v *nodeclaim.View) { v.Claim.Status.Conditions = nil }
 	leaves := beingDeleted(time.Minute)
 	for _, test := range []struct{ name, got, want string }{
-		{"new claim", told(bare), "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
-		{"created by a user, cannot be launched", told(unadmitted, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), "Unknown LaunchFailed: too large"},
-		{"refused, until its request expires", told(leaves, refused("unspent"), annotated(nodeclaim.RefusalAnnotation, "denied")), "Unknown LaunchFailed: denied"},
+		{"new claim", recorded(bare), "Unknown AwaitingReconciliation: object is awaiting reconciliation"},
+		{"created by a user, cannot be launched", recorded(unadmitted, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), "Unknown LaunchFailed: too large"},
+		{"refused, until its request expires", recorded(leaves, refused("unspent"), annotated(nodeclaim.RefusalAnnotation, "denied")), "Unknown LaunchFailed: denied"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %s", test.name, test.got)
@@ -126,7 +126,7 @@ func TestNodeClassLabel(t *testing.T) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "big"}
 	}
 	labelled := func(v *nodeclaim.View) { v.Claim.Labels[karpenter.LabelEC2NodeClass] = "big" }
-	run(t, []row{{"already labelled", view(of, labelled), nil}, {"being deleted", view(initialized, of, beingDeleted(time.Second), gone), []string{"delete n node-uid: instance gone"}}})
+	run(t, []row{{"already labelled", view(of, labelled), nil}, {"being deleted", view(initialized, of, beingDeleted(time.Second), markedGone), []string{"delete n node-uid: instance gone"}}})
 	for name, at := range map[string]change{"born": func(*nodeclaim.View) {}, "initialized": initialized} {
 		if got := object[*karpenter.NodeClaim](t, view(at, of)).Labels[karpenter.LabelEC2NodeClass]; got != "big" {
 			t.Errorf("%s: got label %q", name, got)

@@ -69,9 +69,9 @@ func TestPodsWaitForReplacement(t *testing.T) {
 		{"replacement not created", view(rebalanced(nodeclaim.PlanTimeout), replacedBy("a"), pods("web")), leave},
 		{"replacement being deleted", view(rebalanced(time.Second), replacedBy("a", lost), pods("web")), leave},
 		{"replacement not ready within ReplaceTimeout", view(rebalanced(nodeclaim.ReplaceTimeout), replacedBy("a", replacement("a", false)), pods("web")), leave},
-		{"interruption warning", view(rebalanced(time.Second), due(2*time.Minute), asked, pods("web")), leave},
-		{"termination grace period, deadline far away", view(rebalanced(time.Second), due(time.Hour), asked, pods("web")), nil},
-		{"termination grace period, deadline near", view(rebalanced(time.Second), due(3*time.Minute), asked, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
+		{"interruption warning", view(rebalanced(time.Second), due(2*time.Minute), requestedRecently, pods("web")), leave},
+		{"termination grace period, deadline far away", view(rebalanced(time.Second), due(time.Hour), requestedRecently, pods("web")), nil},
+		{"termination grace period, deadline near", view(rebalanced(time.Second), due(3*time.Minute), requestedRecently, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
 		{"no pods remain", view(rebalanced(time.Second)), []string{"status c"}},
 	})
 	says := func(changes ...change) string {
@@ -91,7 +91,7 @@ func TestPodsWaitForReplacement(t *testing.T) {
 func TestRebalanceWaitIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		since := time.Duration(rapid.IntRange(0, 600).Draw(t, "since")) * time.Second
-		changes := []change{rebalanced(since), asked, pods("web")}
+		changes := []change{rebalanced(since), requestedRecently, pods("web")}
 		if rapid.Bool().Draw(t, "planned") {
 			changes = append(changes, replacedBy("a", replacement(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "there"), false)))
 		}

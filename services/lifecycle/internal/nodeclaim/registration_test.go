@@ -23,7 +23,7 @@ func inited(v *nodeclaim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey
 func TestUnregisteredClaim(t *testing.T) {
 	unlabelled := func(v *nodeclaim.View) { delete(v.Claim.Labels, karpenter.CapacityTypeLabelKey) }
 	timeout := []string{"update c"}
-	said := []string{"status c"}
+	reported := []string{"status c"}
 	two := func(v *nodeclaim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
 	run(t, []row{
 		{"no node yet", view(launched), nil},
@@ -33,9 +33,9 @@ func TestUnregisteredClaim(t *testing.T) {
 		{"a node, but no labels on the claim", view(joined, unlabelled), nil},
 		{"no labels after the registration timeout", view(joined, unlabelled, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"a node", view(joined), []string{"update n"}},
-		{"a labelled node", view(synced(t)), said},
+		{"a labelled node", view(synced(t)), reported},
 		{"a node after the registration timeout is registered", view(joined, withAge(time.Hour)), []string{"update n"}},
-		{"two nodes", view(joined, two), said},
+		{"two nodes", view(joined, two), reported},
 		{"two nodes, after the registration timeout", view(joined, two, withAge(nodeclaim.RegistrationTimeout)), timeout},
 		{"one of two nodes remains", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
 		{"without the unregistered taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
@@ -64,14 +64,14 @@ func TestRegistrationHooks(t *testing.T) {
 		t.Errorf("got condition %+v", says)
 	}
 	nodes(&v, node)
-	said := func(v *nodeclaim.View) { v.Claim.Status = written[*karpenter.NodeClaim](t, *v).Status }
+	reported := func(v *nodeclaim.View) { v.Claim.Status = written[*karpenter.NodeClaim](t, *v).Status }
 	synced := func(w *nodeclaim.View) { nodes(w, node) }
 	run(t, []row{
-		{"synced, and the condition is set", view(joined, waits, said, synced), nil},
-		{"pending after the registration timeout", view(joined, waits, said, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
-		{"the partition is known", view(joined, waits, said, synced, knows), []string{"update n"}},
+		{"synced, and the condition is set", view(joined, waits, reported, synced), nil},
+		{"pending after the registration timeout", view(joined, waits, reported, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
+		{"the partition is known", view(joined, waits, reported, synced, knows), []string{"update n"}},
 	})
-	node = written[*corev1.Node](t, view(joined, waits, said, synced, knows))
+	node = written[*corev1.Node](t, view(joined, waits, reported, synced, knows))
 	if node.Labels[karpenter.LabelPlacementGroupPartition] != "3" || node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
 		t.Errorf("got labels %v", node.Labels)
 	}

@@ -75,25 +75,25 @@ func TestDrainOrder(t *testing.T) {
 		{"start of the drain", view(marked, period(time.Hour), due(time.Hour), pods("web")), []string{"status c"}},
 		{"deletion of the Node and evictions", view(marked, draining(0), pods("web", "api")), []string{"delete n node-uid: its NodeClaim is being deleted", "evict web", "evict api"}},
 		{"evictions are limited", view(drains, pods("web"), noEviction), nil},
-		{"deletion past the budgets near the deadline", view(drains, pods("web"), due(20*time.Second), asked), []string{"delete pod web in 20 s"}},
-		{"pod deletions are limited", view(drains, pods("web"), due(20*time.Second), asked, func(v *nodeclaim.View) { v.MayDelete = func(*corev1.Pod) bool { return false } }), nil},
+		{"deletion past the budgets near the deadline", view(drains, pods("web"), due(20*time.Second), requestedRecently), []string{"delete pod web in 20 s"}},
+		{"pod deletions are limited", view(drains, pods("web"), due(20*time.Second), requestedRecently, func(v *nodeclaim.View) { v.MayDelete = func(*corev1.Pod) bool { return false } }), nil},
 		{"drained", view(drains), []string{"status c"}},
-		{"volumes are attached", view(drains, attached("a"), asked), []string{"status c"}},
-		{"still", view(drains, drained, attached("a"), condition(karpenter.ConditionTypeVolumesDetached), waitsForVolumes, asked), nil},
+		{"volumes are attached", view(drains, attached("a"), requestedRecently), []string{"status c"}},
+		{"still", view(drains, drained, attached("a"), condition(karpenter.ConditionTypeVolumesDetached), waitsForVolumes, requestedRecently), nil},
 		{"volumes were detached", view(drains, drained, waitsForVolumes), []string{"status c"}},
 		{"a pod was bound after the drain", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
-		{"interruption deadline passed", view(drains, pods("web"), due(0), asked), []string{"delete pod web in 1 s", "status c"}},
-		{"termination grace period passed", view(drains, period(time.Minute), pods("web"), due(0), asked), []string{"delete pod web in 1 s"}},
-		{"termination grace period passed a minute ago", view(drains, beingDeleted(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), asked), []string{"delete pod web in 1 s", "status c"}},
+		{"interruption deadline passed", view(drains, pods("web"), due(0), requestedRecently), []string{"delete pod web in 1 s", "status c"}},
+		{"termination grace period passed", view(drains, period(time.Minute), pods("web"), due(0), requestedRecently), []string{"delete pod web in 1 s"}},
+		{"termination grace period passed a minute ago", view(drains, beingDeleted(2*time.Minute), period(time.Minute), pods("web"), due(-time.Minute), requestedRecently), []string{"delete pod web in 1 s", "status c"}},
 		{"without a node", view(launched, beingDeleted(time.Second)), []string{"status c"}},
 		{"node that is not registered", view(joined, beingDeleted(time.Minute)), []string{"update n", "status c"}},
 		{"a node without the finalizer is not deleted", view(joined, beingDeleted(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
 		{"termination request", view(drains, terminating), []string{"send terminate.requested.v1"}},
-		{"termination requested recently", view(drains, terminating, asked), nil},
+		{"termination requested recently", view(drains, terminating, requestedRecently), nil},
 		{"no termination during a zonal shift", view(drains, terminating, withZonalShift), nil},
 		{"no termination during a zonal shift after the deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
-		{"the drain continues during a zonal shift", view(drains, pods("web"), due(20*time.Second), asked, withZonalShift), []string{"delete pod web in 20 s"}},
-		{"instance terminated during a zonal shift", view(drains, terminating, withZonalShift, gone), []string{"update n"}},
+		{"the drain continues during a zonal shift", view(drains, pods("web"), due(20*time.Second), requestedRecently, withZonalShift), []string{"delete pod web in 20 s"}},
+		{"instance terminated during a zonal shift", view(drains, terminating, withZonalShift, markedGone), []string{"update n"}},
 		{"termination although pods remain", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
 	})
 	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
@@ -185,7 +185,7 @@ func TestEmptyNodeIsReadAgain(t *testing.T) {
 			v.PodsNow = func() ([]*corev1.Pod, bool) { return unseen.Pods, read }
 		}
 	}
-	empty := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
+	empty := change(initialized).and(beingDeleted(time.Hour), disrupted, nodeDeleted, draining(time.Minute), requestedRecently)
 	run(t, []row{
 		{"the live node is empty", view(empty, shows(true)), []string{"status c"}},
 		{"the live node has a pod", view(empty, shows(true, "web")), []string{"evict web"}},
@@ -197,7 +197,7 @@ func TestEmptyNodeIsReadAgain(t *testing.T) {
 
 // The deadline of a notice is not replaced by the pool's own.
 func TestNoticeDeadlineIsKept(t *testing.T) {
-	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), asked)
+	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), requestedRecently)
 	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, formatEffects(nodeclaim.Next(v))); diff != "" {
 		t.Error(diff)
 	}
@@ -205,8 +205,8 @@ func TestNoticeDeadlineIsKept(t *testing.T) {
 	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
 		t.Errorf("got deadline %s, want %s: an hour after the deletion", got, want)
 	}
-	said := formatEffects(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
-	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, said); diff != "" {
+	reported := formatEffects(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
+	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, reported); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -264,7 +264,7 @@ func TestStuckDrainIsReported(t *testing.T) {
 	again := func(v *nodeclaim.View) { v.Claim = written }
 	run(t, []row{
 		{"the condition has the message already", view(stuck, again), []string{"report FailedDraining", "report FailedDraining"}},
-		{"reported recently", view(stuck, asked), nil},
+		{"reported recently", view(stuck, requestedRecently), nil},
 		{"no longer blocked", view(drains.and(pods("web"), noEviction), again), []string{"status c"}},
 	})
 }
@@ -284,17 +284,17 @@ func TestDoNotDisruptEvents(t *testing.T) {
 		{"for five minutes, not over", view(calm, protected("5m", time.Minute)), []string{"report DoNotDisruptUntil"}},
 		{"for five minutes, over", view(calm, protected("5m", time.Hour)), []string{"evict web", "report DoNotDisruptGracePeriodElapsed"}},
 		{"invalid duration", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
-		{"reported recently", view(calm, protected("5m", time.Minute), asked), nil},
+		{"reported recently", view(calm, protected("5m", time.Minute), requestedRecently), nil},
 	})
 	v := view(calm, protected("soon", time.Hour))
 	for _, e := range nodeclaim.Next(v) {
-		report, said := e.(effect.Report)
-		if !said {
+		report, reported := e.(effect.Report)
+		if !reported {
 			continue
 		}
-		told := report.Event
-		if told.About != cluster.Object(v.Pods[0]) || told.Kind != cluster.Pods || told.Type != "Warning" || !strings.Contains(told.Message, "karpenter.sh/do-not-disrupt") || !strings.Contains(told.Message, "soon") {
-			t.Errorf("got type %s on %s: %s", told.Type, told.About.GetName(), told.Message)
+		recorded := report.Event
+		if recorded.About != cluster.Object(v.Pods[0]) || recorded.Kind != cluster.Pods || recorded.Type != "Warning" || !strings.Contains(recorded.Message, "karpenter.sh/do-not-disrupt") || !strings.Contains(recorded.Message, "soon") {
+			t.Errorf("got type %s on %s: %s", recorded.Type, recorded.About.GetName(), recorded.Message)
 		}
 	}
 }

@@ -80,12 +80,12 @@ func TestDriftRolledOutCondition(t *testing.T) {
 			view := nodepool.View{Pool: p, Class: good, Members: tt.members, Now: noon}
 			status := nodepool.ComputeStatus(view)
 			got, there := status.Conditions.Get(nodepool.DriftRolledOut)
-			said := ""
+			reported := ""
 			if there {
-				said = string(got.Status) + " " + got.Reason
+				reported = string(got.Status) + " " + got.Reason
 			}
-			if said != tt.want || !strings.Contains(got.Message, tt.says) {
-				t.Errorf("got %q: %s; want %q: %s", said, got.Message, tt.want, tt.says)
+			if reported != tt.want || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("got %q: %s; want %q: %s", reported, got.Message, tt.want, tt.says)
 			}
 			if halted := nodepool.DriftHalted(view); (halted != "") != strings.HasPrefix(tt.want, "False") {
 				t.Errorf("halted: %q", halted)

@@ -61,21 +61,21 @@ func (m Member) isRunning() bool {
 // forEachResource calls add with the member's resources: the node's capacity once it is
 // initialized, and until then the claim's capacity where the node reports nothing or zero.
 func (m Member) forEachResource(add func(corev1.ResourceName, resource.Quantity)) {
-	var said, estimated corev1.ResourceList
+	var reported, estimated corev1.ResourceList
 	if m.Node != nil {
-		said = m.Node.Status.Capacity
+		reported = m.Node.Status.Capacity
 	}
 	if m.Claim != nil && (m.Node == nil || m.Node.Labels[karpenter.NodeInitializedLabelKey] != "true") {
 		estimated = m.Claim.Status.Capacity
 	}
-	for name, q := range said {
+	for name, q := range reported {
 		if better, ok := estimated[name]; ok && q.IsZero() {
 			q = better
 		}
 		add(name, q)
 	}
 	for name, q := range estimated {
-		if _, ok := said[name]; !ok {
+		if _, ok := reported[name]; !ok {
 			add(name, q)
 		}
 	}

@@ -22,7 +22,7 @@ type podOutcome struct {
 
 // drainRandomPods drains a node of random pods second by second. Some budgets never allow an eviction, and
 // pods may take any time to end.
-func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[string]*podOutcome) {
+func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, recorded map[string]*podOutcome) {
 	began = noon
 	deadline = began.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds until the deadline")) * time.Second)
 	kept := map[string]bool{}
@@ -42,7 +42,7 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 		}
 		pods = append(pods, p)
 	}
-	told = map[string]*podOutcome{}
+	recorded = map[string]*podOutcome{}
 	left := pods
 	for now := began; ; now = now.Add(time.Second) {
 		var still []*corev1.Pod
@@ -54,18 +54,18 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 		left = still
 		plan := termination.PlanDrain(termination.DrainingNode{Pods: left, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, now)
 		for _, d := range plan.Delete {
-			told[d.Pod.Name] = remove(t, told[d.Pod.Name], d.Pod, now, d.GraceSeconds, true)
+			recorded[d.Pod.Name] = remove(t, recorded[d.Pod.Name], d.Pod, now, d.GraceSeconds, true)
 		}
 		for _, p := range plan.Evict {
 			if !now.Before(deadline) {
 				t.Fatalf("%s is evicted %s after the deadline", p.Name, now.Sub(deadline))
 			}
 			if !kept[p.Name] {
-				told[p.Name] = remove(t, told[p.Name], p, now, *p.Spec.TerminationGracePeriodSeconds, false)
+				recorded[p.Name] = remove(t, recorded[p.Name], p, now, *p.Spec.TerminationGracePeriodSeconds, false)
 			}
 		}
 		if plan.Drained {
-			return pods, began, deadline, told
+			return pods, began, deadline, recorded
 		}
 		if now.Sub(deadline) > termination.StuckTimeout {
 			t.Fatalf("the drain does not end")
@@ -94,9 +94,9 @@ func remove(t *rapid.T, g *podOutcome, p *corev1.Pod, now time.Time, seconds int
 // Invariants of a drain with a deadline, for random pods.
 func TestDrainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pods, began, deadline, told := drainRandomPods(t)
+		pods, began, deadline, recorded := drainRandomPods(t)
 		for _, p := range pods {
-			g := told[p.Name]
+			g := recorded[p.Name]
 			if g == nil {
 				t.Fatalf("%s was never removed", p.Name)
 			}

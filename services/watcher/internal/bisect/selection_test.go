@@ -42,14 +42,14 @@ func TestSelectClasses(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"tried"}, {"waits"}, {"kills"}}, [][]string{names(cut.Pending), names(cut.Deferred), names(cut.Parked)}); diff != "" {
 		t.Error(diff)
 	}
-	told := map[string]int{}
+	recorded := map[string]int{}
 	for _, one := range cut.IgnoredPods() {
-		told[one.Namespace] = len(one.Pods)
+		recorded[one.Namespace] = len(one.Pods)
 		if one.Reason == "" {
 			t.Errorf("no reason for the pods %v", one.Pods)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"waits": 2, "kills": 1}, told); diff != "" {
+	if diff := cmp.Diff(map[string]int{"waits": 2, "kills": 1}, recorded); diff != "" {
 		t.Error(diff)
 	}
 

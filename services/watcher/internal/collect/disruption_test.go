@@ -92,13 +92,13 @@ func TestBlockedDaemonPodsAreListed(t *testing.T) {
 		pod("covered", "n", owner("DaemonSet"), covered), pod("must-stay", "n", owner("DaemonSet"), doNotDisrupt), pod("mirror", "n", doNotDisrupt, mirror),
 		pod("ended", "n", owner("DaemonSet"), doNotDisrupt, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), pod("plain", "n", owner("DaemonSet")))
 	snapshot, view := look()
-	told := map[string]string{}
+	recorded := map[string]string{}
 	for _, class := range snapshot.Nodes[0].DaemonPods {
 		for _, pod := range class.Pods {
-			told[pod.Name] = strings.TrimSpace(class.Spec.DoNotDisrupt + " " + pod.BlockingPDB)
+			recorded[pod.Name] = strings.TrimSpace(class.Spec.DoNotDisrupt + " " + pod.BlockingPDB)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"covered": "default/strict", "must-stay": "true", "mirror": "true"}, told); diff != "" {
+	if diff := cmp.Diff(map[string]string{"covered": "default/strict", "must-stay": "true", "mirror": "true"}, recorded); diff != "" {
 		t.Errorf("the daemons that keep the node (-want +got):\n%s", diff)
 	}
 	if got := view.Snapshot.Nodes[0].DaemonPods; len(got) > 0 {

@@ -67,9 +67,9 @@ func daemon(p *corev1.Pod) {
 	owns := true
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &owns}}
 }
-func ended(p *corev1.Pod)   { p.Status.Phase = corev1.PodSucceeded }
-func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
-func dear(p *corev1.Pod)    { p.Spec.Priority = new(int32(1 << 27)) }
+func ended(p *corev1.Pod)        { p.Status.Phase = corev1.PodSucceeded }
+func leaving(p *corev1.Pod)      { p.DeletionTimestamp = &metav1.Time{Time: noon} }
+func highPriority(p *corev1.Pod) { p.Spec.Priority = new(int32(1 << 27)) }
 
 func TestSelectionOrder(t *testing.T) {
 	for _, tt := range []struct {
@@ -82,7 +82,7 @@ func TestSelectionOrder(t *testing.T) {
 		{"fewer", 3, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
 		{"claims without an instance are first", 1, []staticdeprovisioning.Member{member("a"), member("b", tierUnlaunched)}, "b"},
 		{"empty nodes are next", 1, []staticdeprovisioning.Member{member("a", pods(1)), member("b", pods(3, daemon), pods(1, ended), pods(1, leaving))}, "b"},
-		{"lowest disruption cost", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, dear))}, "b a"},
+		{"lowest disruption cost", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, highPriority))}, "b a"},
 		{"shortest remaining lifetime", 1, []staticdeprovisioning.Member{member("a", pods(2)), member("b", pods(3), old)}, "b"},
 		{"nodes with protected pods are last", 1, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b"},
 		{"a protected DaemonSet pod counts", 1, []staticdeprovisioning.Member{member("a", pods(1, daemon, protects)), member("b", pods(9))}, "b"},

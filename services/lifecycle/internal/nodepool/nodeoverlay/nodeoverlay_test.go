@@ -29,14 +29,14 @@ func TestOverlayConditions(t *testing.T) {
 		{"no longer in conflict", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
 	} {
 		got, known := nodeoverlay.ComputeStatus(o, c.verdict, noon)
-		var said []string
+		var reported []string
 		for _, condition := range got.Conditions {
-			said = append(said, condition.Type+"="+string(condition.Status)+" "+condition.Reason+": "+condition.Message)
+			reported = append(reported, condition.Type+"="+string(condition.Status)+" "+condition.Reason+": "+condition.Message)
 			if condition.ObservedGeneration != 2 {
 				t.Errorf("%s: %s has the observed generation %d", c.name, condition.Type, condition.ObservedGeneration)
 			}
 		}
-		if diff := cmp.Diff(c.want, said); known != c.known || diff != "" {
+		if diff := cmp.Diff(c.want, reported); known != c.known || diff != "" {
 			t.Errorf("%s: known %t (-want +got):\n%s", c.name, known, diff)
 		}
 		o.Status = got

@@ -29,14 +29,14 @@ type api struct {
 	answer func(name string) error
 
 	mu          sync.Mutex
-	asked       []string
+	requested   []string
 	under, most int
 }
 
 func (a *api) removal(name string) eviction.Removal {
 	return eviction.Removal{Pod: pod(name), Do: func(ctx context.Context) error {
 		a.mu.Lock()
-		a.asked = append(a.asked, name)
+		a.requested = append(a.requested, name)
 		a.under++
 		a.most = max(a.most, a.under)
 		a.mu.Unlock()
@@ -67,7 +67,7 @@ func TestRemovalsStartInOrder(t *testing.T) {
 		if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"p000", "p001", "p002"}, a.asked); diff != "" || a.most != 1 {
+		if diff := cmp.Diff([]string{"p000", "p001", "p002"}, a.requested); diff != "" || a.most != 1 {
 			t.Errorf("%d at a time\n%s", a.most, diff)
 		}
 	})
@@ -97,8 +97,8 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(a.asked) != 33 || a.asked[32] != "late" || a.most != 32 {
-			t.Errorf("requested %d removals, at most %d at once: %v", len(a.asked), a.most, a.asked)
+		if len(a.requested) != 33 || a.requested[32] != "late" || a.most != 32 {
+			t.Errorf("requested %d removals, at most %d at once: %v", len(a.requested), a.most, a.requested)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestManyRemovals(t *testing.T) {
 func (a *api) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.asked)
+	return len(a.requested)
 }
 
 func TestEvictionBackoff(t *testing.T) {
@@ -187,8 +187,8 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 		}}
 		q := eviction.New(0, time.Now)
 		err := q.Remove(t.Context(), a.removals(10))
-		if len(a.asked) != 10 {
-			t.Errorf("a failed removal blocks the others: %v", a.asked)
+		if len(a.requested) != 10 {
+			t.Errorf("a failed removal blocks the others: %v", a.requested)
 		}
 		if !fault.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "p003") || !strings.HasSuffix(err.Error(), "and 2 more failed pod removals") {
 			t.Errorf("%v", err)
