@@ -71,7 +71,7 @@ func TestDriftRolledOutCondition(t *testing.T) {
 			[]nodepool.Member{old, joined("new", time.Minute, unready)}, "Unknown RollingOut", ""},
 		{"invalid annotation", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
 			"Unknown AnnotationsUnreadable", `joist.sh/drift-canary is "one"`},
-		{"misspelt annotation", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "joist.sh/drift-canaries is not known"},
+		{"misspelt annotation", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "unknown annotation joist.sh/drift-canaries"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := nodePool()
