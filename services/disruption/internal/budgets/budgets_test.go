@@ -120,7 +120,7 @@ func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 		why  string
 	}{
 		{"some remain", asks("3", lately), 1, "100%"},
-		{"none remain", asks("2", lately), 0, "no more than 2 of its nodes may begin to go in an hour"},
+		{"none remain", asks("2", lately), 0, "at most 2 of its nodes may be disrupted per hour"},
 		{"the budgets are stricter", asks("90", ""), 4, "100%"},
 		{"the rate cannot be read", asks("x", ""), 0, "joist.sh/budget-per-hour"},
 		{"the record cannot be read", asks("3", "{"), 0, "joist.sh/spent-budget"},
