@@ -99,7 +99,7 @@ func TestPriceLimits(t *testing.T) {
 		{"existing nodes exceed the limit", spending(9, "0.15", baseline(1, bought(3))), 0, "$3.0000 in use"},
 		{"unknown price", spending(9, "25", baseline(1, bought(0))), 0, "the price of node a is unknown: set the annotation joist.sh/price-per-hour on its NodeClaim"},
 		{"unknown price without a limit", spending(9, "", baseline(1, bought(0))), 9, ""},
-		{"invalid limit", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": write US dollars`},
+		{"invalid limit", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": use US dollars`},
 		{"cluster limit", spending(9, "", cluster(0.1)), 3, "the cluster's price limit of $0.1000 per hour: $0.0900 in use"},
 		{"cluster limit and an unknown price", spending(9, "", cluster(9), baseline(1, bought(0))), 0, "the price of node a is unknown"},
 		{"cluster limit and foreign nodes", spending(9, "", cluster(0.1), baseline(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
