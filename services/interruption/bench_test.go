@@ -65,7 +65,7 @@ var messageCases = []struct {
 	// alone and allocs limit the allocations of a message, alone and in a batch of ten.
 	alone, allocs float64
 }{
-	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 19, 10},
+	{"owned", func(at time.Time) []byte { return warningBody(ownedID, at) }, host.Delete, 25, 16},
 	{"foreign", func(at time.Time) []byte { return warningBody(foreignID, at) }, host.Delete, 19, 10},
 	{"poison", func(at time.Time) []byte { return warningBody("i-*", at) }, host.MoveToDLQ, 33, 19},
 }

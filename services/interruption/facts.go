@@ -28,15 +28,15 @@ func (s *Service) encodeFacts(b *batchState, h *pendingEvent, now time.Time) err
 
 // appendFact encodes one fact into the buffer. If the buffer grows, earlier facts keep
 // their bytes in the old one.
-func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ event.Type, body event.Body) error {
+func (s *Service) appendFact(b *batchState, h *pendingEvent, now time.Time, typ event.Type, body event.InstanceBody) error {
 	before := len(b.buffer)
-	out, err := s.eventMaker().AppendNew(b.buffer, now, body)
+	out, correlation, err := s.eventMaker().AppendNew(b.buffer, now, body)
 	if err != nil {
 		return err
 	}
 	b.buffer = out
 	if h.LogFields.Correlation == "" { // A log line has one correlation ID: the one of the first instance.
-		h.LogFields.Correlation = s.eventMaker().TraceID(body)
+		h.LogFields.Correlation = correlation
 	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil

@@ -7,15 +7,49 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// fastBody is a body that encodes itself to the same bytes as encoding/json. Message types that occur thousands of
-// times per second implement it.
-type fastBody interface {
-	tracedBody
-	AppendJSON(out []byte) ([]byte, error)
-	// appendKey appends the fields of Key in DeriveID's encoding.
-	appendKey(text []byte) []byte
-	// subjectParts returns the two parts of Subject.
-	subjectParts() (what, name string)
+// InstanceBody is a body about an instance, NodeNoticed or InstanceGone. Interruption sends thousands per second, so it
+// encodes itself, to the same bytes as encoding/json. All messages about an instance share a trace: AWS sends each
+// notice separately, and a handler of one may not have received the others.
+type InstanceBody interface {
+	Body
+	instanceID() string
+	appendJSON(out []byte) ([]byte, error)
+}
+
+func (b InstanceGone) instanceID() string { return b.InstanceID }
+func (b NodeNoticed) instanceID() string  { return b.InstanceID }
+
+// instanceTraceKind is the kind from which the trace ids of an InstanceBody derive.
+const instanceTraceKind = "story of an instance"
+
+// AppendNew appends the encoded message that New would create without a cause, and also returns its correlation id.
+func (m Maker) AppendNew(out []byte, now time.Time, body InstanceBody) (appended []byte, correlation string, err error) {
+	spec, err := body.EventType().Spec()
+	if err != nil {
+		return nil, "", err
+	}
+	id := DeriveID(string(spec.Type), m.Cluster, body.Key()...)
+	correlation = DeriveID(instanceTraceKind, m.Cluster, body.instanceID())
+	w := writer{out: append(out, '{')}
+	w.addText("specversion", SpecVersion)
+	w.addText("id", id)
+	w.addText("source", sourcePrefix+m.Service)
+	w.addText("type", string(spec.Type))
+	w.addText("subject", body.Subject())
+	w.addTime("time", now.UTC())
+	w.addText("cluster", m.Cluster.Name)
+	w.addNonEmpty("clusteruid", m.Cluster.UID)
+	w.addText("correlation", correlation)
+	w.addTime("expires", now.Add(max(spec.TTL, MinTTL)).UTC())
+	w.addText("traceparent", newTraceparent(correlation, id))
+	w.beginMember("data")
+	if w.err != nil {
+		return nil, "", fault.E("encoding "+string(spec.Type), fault.Bug, w.err)
+	}
+	if out, err = encodeBody(w.out, spec, body); err != nil {
+		return nil, "", err
+	}
+	return append(out, '}'), correlation, nil
 }
 
 // encodeBody validates a body and appends its JSON.
@@ -36,26 +70,21 @@ func encodeBody(out []byte, spec Spec, body Body) ([]byte, error) {
 }
 
 func appendBody(out []byte, body Body) ([]byte, error) {
-	if a, ok := body.(fastBody); ok {
-		if out == nil {
-			out = make([]byte, 0, 320)
-		}
-		return a.AppendJSON(out)
+	if i, ok := body.(InstanceBody); ok {
+		return i.appendJSON(out)
 	}
 	text, err := json.Marshal(body)
 	return append(out, text...), err
 }
 
-// AppendJSON appends the same JSON as encoding/json.
-func (b InstanceGone) AppendJSON(out []byte) ([]byte, error) {
+func (b InstanceGone) appendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.addText("instanceId", b.InstanceID)
 	w.addTime("shown", b.Shown)
 	return append(w.out, '}'), w.err
 }
 
-// AppendJSON appends the same JSON as encoding/json.
-func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
+func (b NodeNoticed) appendJSON(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.addText("kind", string(b.Kind))
 	w.addText("instanceId", b.InstanceID)
@@ -73,26 +102,6 @@ func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 		w.out = append(w.out, '}')
 	}
 	return append(w.out, '}'), w.err
-}
-
-// appendHead appends everything before the data.
-func (e *Envelope) appendHead(out []byte) ([]byte, error) {
-	w := writer{out: append(out, '{')}
-	w.addText("specversion", e.SpecVersion)
-	w.addText("id", e.ID)
-	w.addText("source", e.Source)
-	w.addText("type", string(e.Type))
-	w.addNonEmpty("subject", e.Subject)
-	w.addTime("time", e.Time)
-	w.addText("cluster", e.Cluster)
-	w.addNonEmpty("clusteruid", e.ClusterUID)
-	w.addNonEmpty("correlation", e.Correlation)
-	w.addNonEmpty("causation", e.Causation)
-	w.addTime("expires", e.Expires)
-	w.addNonEmpty("traceparent", e.Traceparent)
-	w.addNonEmpty("dataref", e.Dataref)
-	w.beginMember("data")
-	return w.out, w.err
 }
 
 // writer appends the members of an object.
@@ -120,22 +129,6 @@ func (w *writer) addNonEmpty(name, value string) {
 	if value != "" {
 		w.addText(name, value)
 	}
-}
-
-// addRaw appends a string member that needs no escaping.
-func (w *writer) addRaw(name string, value []byte) {
-	w.beginMember(name)
-	w.out = append(append(append(w.out, '"'), value...), '"')
-}
-
-// addJoined appends the string first+rest. Only rest may need escaping.
-func (w *writer) addJoined(name, first, rest string) {
-	if !isPlain(rest) {
-		w.addText(name, first+rest)
-		return
-	}
-	w.beginMember(name)
-	w.out = append(append(append(append(w.out, '"'), first...), rest...), '"')
 }
 
 func (w *writer) addTime(name string, value time.Time) {

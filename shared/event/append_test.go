@@ -38,32 +38,30 @@ func TestNodeNoticedIsWrittenAsJSON(t *testing.T) {
 				InstanceType: anyText(t, "type"), Zone: anyText(t, "zone"), CapacityType: anyText(t, "capacity"),
 			},
 		}
-		got, err := b.AppendJSON(nil)
+		got, err := b.appendJSON(nil)
 		same(t, b, got, err)
 	})
 }
 
-// AppendNew appends the bytes of New and Encode to the given ones, for fast bodies and for others.
+// AppendNew appends the bytes of New and Encode to the given ones.
 func TestAppendIsNewAndEncode(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		maker := Maker{Service: anyText(t, "service"), Cluster: Cluster{Name: anyText(t, "cluster"), UID: anyText(t, "uid")}}
 		id := anyText(t, "id")
-		body := rapid.SampledFrom([]Body{
+		body := rapid.SampledFrom([]InstanceBody{
 			NodeNoticed{Kind: SpotInterruption, InstanceID: id, Noticed: anyTime(t, "noticed"), Detail: anyText(t, "detail")},
 			NodeNoticed{Kind: SpotInterruption, InstanceID: id, Noticed: at, Detail: strings.Repeat("d", 17<<10)},
 			InstanceGone{InstanceID: id, Shown: anyTime(t, "shown")},
-			Tick{Want: WantStatus, Due: at},
-			Tick{Want: id, Due: at},
 		}).Draw(t, "body")
-		got, err := maker.AppendNew([]byte("before"), at, body)
+		got, correlation, err := maker.AppendNew([]byte("before"), at, body)
 		e, wantErr := maker.New(at, body, nil)
 		var want []byte
 		if wantErr == nil {
 			want, wantErr = e.Encode()
 		}
-		if (err == nil) != (wantErr == nil) || err == nil && string(got) != "before"+string(want) {
-			t.Fatalf("got  %s (%v)\nwant %s (%v)", got, err, want, wantErr)
+		if (err == nil) != (wantErr == nil) || err == nil && (string(got) != "before"+string(want) || correlation != e.Correlation) {
+			t.Fatalf("got  %s, %s (%v)\nwant %s, %s (%v)", got, correlation, err, want, e.Correlation, wantErr)
 		}
 	})
 }
@@ -71,7 +69,7 @@ func TestAppendIsNewAndEncode(t *testing.T) {
 func TestInstanceGoneIsWrittenAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := InstanceGone{InstanceID: anyText(t, "id"), Shown: anyTime(t, "shown")}
-		got, err := b.AppendJSON(nil)
+		got, err := b.appendJSON(nil)
 		same(t, b, got, err)
 	})
 }
@@ -86,7 +84,7 @@ func BenchmarkAppend(b *testing.B) {
 	out := make([]byte, 0, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := maker.AppendNew(out, at, body); err != nil {
+		if _, _, err := maker.AppendNew(out, at, body); err != nil {
 			b.Fatal(err)
 		}
 	}

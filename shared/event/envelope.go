@@ -70,13 +70,6 @@ type Body interface {
 // documentBody is a body that refers to a stored document.
 type documentBody interface{ Reference() Ref }
 
-// tracedBody is a body whose trace is derived from its subject, not from the message that caused it: messages about
-// the same subject share a trace even if their producers do not know of each other.
-type tracedBody interface {
-	// traceKey returns the kind and the name of the subject.
-	traceKey() (kind, name string)
-}
-
 // Maker creates envelopes for one service.
 type Maker struct {
 	// Service is the producer's name; the source becomes "joist/<service>".
@@ -113,51 +106,12 @@ func (m Maker) NewUntil(now, expires time.Time, body Body, cause *Envelope) (Env
 	return e, nil
 }
 
-// AppendNew appends the encoded message that New would create without a cause, for producers of thousands of messages
-// per second.
-func (m Maker) AppendNew(out []byte, now time.Time, body Body) ([]byte, error) {
-	spec, err := body.EventType().Spec()
-	if err != nil {
-		return nil, err
-	}
-	if out, err = m.appendHead(out, now, spec, body); err != nil {
-		return nil, fault.E("encoding "+string(spec.Type), fault.Bug, err)
-	}
-	if out, err = encodeBody(out, spec, body); err != nil {
-		return nil, err
-	}
-	return append(out, '}'), nil
-}
-
-// appendHead appends everything before the data of a message without a cause.
-func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]byte, error) {
-	expires := now.Add(max(spec.TTL, MinTTL))
-	if a, ok := body.(fastBody); ok {
-		return m.appendTraceHead(out, now.UTC(), expires.UTC(), spec.Type, a)
-	}
-	e := m.newEnvelope(now, expires, body)
-	return e.appendHead(out)
-}
-
 // sourcePrefix precedes the service's name in a source.
 const sourcePrefix = "joist/"
 
 // NewHead returns the envelope that New creates without a cause, but without its data, for spans and logs about a
 // message that is not sent.
 func (m Maker) NewHead(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
-
-// TraceID returns the correlation id that NewHead would set.
-func (m Maker) TraceID(body Body) string {
-	if c, ok := body.(tracedBody); ok {
-		return m.traceIDOf(c)
-	}
-	return DeriveID(string(body.EventType()), m.Cluster, body.Key()...)
-}
-
-func (m Maker) traceIDOf(c tracedBody) string {
-	kind, name := c.traceKey()
-	return DeriveID(kind, m.Cluster, name)
-}
 
 // newEnvelope creates the envelope without its data.
 func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
@@ -172,8 +126,8 @@ func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	}
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
-	if c, ok := body.(tracedBody); ok {
-		e.Correlation = m.traceIDOf(c)
+	if i, ok := body.(InstanceBody); ok {
+		e.Correlation = DeriveID(instanceTraceKind, m.Cluster, i.instanceID())
 		e.Traceparent = e.RootTraceparent()
 	}
 	if r, ok := body.(documentBody); ok {
@@ -186,7 +140,7 @@ func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 // producer does not know it. The id does not depend on the UID of the cause, so it is the same for every cause.
 func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 	e.Causation = cause.ID
-	if _, own := body.(tracedBody); !own {
+	if _, own := body.(InstanceBody); !own {
 		e.Correlation, e.Traceparent = cause.Correlation, cause.Traceparent
 	}
 	if e.ClusterUID == "" {
@@ -198,7 +152,11 @@ func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 // cause. The trace id is the correlation id and the span id is derived from the message id, so a repeated fact gives
 // the same span.
 func (e Envelope) RootTraceparent() string {
-	return tracePrefix + e.Correlation + "-" + e.ID[:spanDigits] + traceSuffix
+	return newTraceparent(e.Correlation, e.ID)
+}
+
+func newTraceparent(trace, id string) string {
+	return tracePrefix + trace + "-" + id[:spanDigits] + traceSuffix
 }
 
 // TraceIDOf returns the trace id of a W3C trace context that Joist created; false if the format differs.

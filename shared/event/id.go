@@ -15,26 +15,14 @@ const idBytes = 16
 func DeriveID(kind string, cluster Cluster, key ...string) string {
 	// Most keys fit into this buffer, which avoids an allocation.
 	var room [512]byte
-	text := appendIDPrefix(room[:0], kind, cluster)
+	text := appendField(appendField(appendField(room[:0], kind), cluster.Name), cluster.UID)
 	for _, field := range key {
 		text = appendField(text, field)
 	}
-	id := hashID(text)
-	return string(id[:])
-}
-
-// appendIDPrefix appends the part of every id before the key.
-func appendIDPrefix(text []byte, kind string, cluster Cluster) []byte {
-	return appendField(appendField(appendField(text, kind), cluster.Name), cluster.UID)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:idBytes])
 }
 
 func appendField(text []byte, field string) []byte {
 	return append(binary.BigEndian.AppendUint64(text, uint64(len(field))), field...)
-}
-
-// hashID returns the id of encoded fields.
-func hashID(text []byte) (id [2 * idBytes]byte) {
-	sum := sha256.Sum256(text)
-	hex.Encode(id[:], sum[:idBytes])
-	return id
 }
