@@ -31,7 +31,7 @@ func (p clusterStack) addDashboard() {
 	alarms := board.Alarms(of)
 	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.cluster.Plan.AuditDead}}}
 	for _, a := range board.Alarms(board.Cluster{Plan: audit}) {
-		if a.Alert == "dead-letters" {
+		if a.Alert == "dlq-messages" {
 			alarms = append(alarms, a)
 		}
 	}

@@ -337,7 +337,7 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 			if !strings.Contains(a.text("AlarmDescription"), "deploy/docs/runbooks/") {
 				t.Errorf("%s names no runbook", id)
 			}
-			if strings.Contains(a.text("AlarmName"), "dead-letters") {
+			if strings.Contains(a.text("AlarmName"), "dlq-messages") {
 				watched[object(list(a.Properties["Dimensions"])[0]).text("Value")] = true
 				if name == "oidc" && !strings.HasSuffix(a.text("AlarmActions"), ":oncall]") {
 					t.Errorf("%s has no action", id)

@@ -114,7 +114,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"dead-letter messages", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.moveToDLQ(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
-		}, "dead-letters"},
+		}, "dlq-messages"},
 		{"dead-letter queue of the audit log missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			bus, _ := c.broker.FindBus(c.plan.Bus)

@@ -33,8 +33,8 @@ var (
 		Labels: []Label{labelService, labelType}, Services: consumers,
 		Panel: "Handling time", By: []string{"service"},
 	}
-	DeadLetters = Metric{
-		Name: "joist_dead_letters_total", Kind: Counter, Unit: "{message}",
+	DLQMessages = Metric{
+		Name: "joist_dlq_messages_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages that a service moved to its DLQ, by error kind.",
 		Labels: []Label{labelService, labelKind}, Services: consumers,
 		Panel: "Dead-letter messages", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
@@ -83,4 +83,4 @@ var (
 	}
 )
 
-var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DeadLetters, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, ReconcileTime, ReconcileFailures, EC2RateLimitWait}
+var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DLQMessages, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, ReconcileTime, ReconcileFailures, EC2RateLimitWait}

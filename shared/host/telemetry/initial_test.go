@@ -16,7 +16,7 @@ import (
 // event is an increase. This covers only a service's own counters, and sends nothing to CloudWatch.
 func TestCountersBeginAtNothing(t *testing.T) {
 	for service, want := range map[string][]string{
-		"lifecycle": {`joist_garbage_collections_stopped_total`, `joist_dead_letters_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
+		"lifecycle": {`joist_garbage_collections_stopped_total`, `joist_dlq_messages_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
 		"launcher":  {`joist_launches_paused_total{kind="denied"}`, `joist_foreign_requests_refused_total{resource="instance"}`, `joist_dispositions_failed_total{disposition="retry",service="launcher"}`},
 	} {
 		var out bytes.Buffer

@@ -93,6 +93,6 @@ func (t *Telemetry) countMessage(l *host.LogLine) {
 	case l.DispositionErr != nil:
 		t.meters.recordValue(metric.DispositionFailures, 1, service, disposition)
 	case l.Disposition.Action == host.MoveToDLQ:
-		t.meters.recordValue(metric.DeadLetters, 1, service, kind)
+		t.meters.recordValue(metric.DLQMessages, 1, service, kind)
 	}
 }

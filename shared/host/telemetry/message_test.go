@@ -113,7 +113,7 @@ func TestCounts(t *testing.T) {
 		`joist_events_handled_total{disposition="dlq",service="planner",type="none"} 1`,
 		`joist_events_refused_total{kind="stale",service="planner"} 1`,
 		`joist_events_refused_total{kind="poison",service="planner"} 2`,
-		`joist_dead_letters_total{kind="poison",service="planner"} 1`,
+		`joist_dlq_messages_total{kind="poison",service="planner"} 1`,
 		`joist_dispositions_failed_total{disposition="dlq",service="planner"} 1`,
 		`joist_event_age_seconds_sum{service="planner",type="pods.unschedulable.v1"} 6`,
 		`joist_event_handling_seconds_count{service="planner",type="pods.unschedulable.v1"} 4`,

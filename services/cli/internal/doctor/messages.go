@@ -73,7 +73,7 @@ func checkDeadLetters(f Facts) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.DeadLetters() {
 		if dead := f.Queues[p.Dead]; dead != nil && dead.Messages > 0 {
-			all = append(all, newWarning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("the queue has %d DLQ messages of the %s, which were not handled", dead.Messages, p.Service),
+			all = append(all, newWarning("dlq-messages", "queue/"+p.Dead, fmt.Sprintf("the queue has %d DLQ messages of the %s, which were not handled", dead.Messages, p.Service),
 				fmt.Sprintf("joist dead list --cluster %s --queue %s, then joist replay", f.Plan.Cluster, p.Service)))
 		}
 	}

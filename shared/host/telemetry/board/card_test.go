@@ -49,7 +49,7 @@ func TestCardsNameAlarms(t *testing.T) {
 		if !reads {
 			continue
 		}
-		if alarms["dead-letters"] == "" {
+		if alarms["dlq-messages"] == "" {
 			t.Errorf("the card of %s has no alarm for dead-letter messages", service)
 		}
 		if age := fmt.Sprintf(" %.0f s", budget.Seconds()); !strings.Contains(alarms["oldest-message"], age) {

@@ -40,7 +40,7 @@ func PrometheusRule() ([]byte, error) {
 	return append([]byte("# Generated from shared/host/telemetry/board by its test with -update.\n"), out...), nil
 }
 
-// camelCase converts a name to camel case: dead-letters becomes DeadLetters.
+// camelCase converts a name to camel case: dlq-messages becomes DlqMessages.
 func camelCase(name string) string {
 	out, upper := make([]byte, 0, len(name)), true
 	for i := range len(name) {

@@ -12,9 +12,9 @@ import (
 // Alerts lists every alarm, the most urgent first.
 var Alerts = []Alert{
 	{
-		Name: "dead-letters", IsPage: true, FirstStep: "joist dead list --cluster NAME",
+		Name: "dlq-messages", IsPage: true, FirstStep: "joist dead list --cluster NAME",
 		Meaning:    "A message could not be processed and was moved to a DLQ.",
-		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
+		Expr:       "sum by (service) (increase(joist_dlq_messages_total[10m])) > 0",
 		cloudWatch: alarmPerQueue(deadLetterAlarm),
 	},
 	{
