@@ -137,7 +137,7 @@ func isEmpty(values []string) bool {
 }
 
 // matchesValue reports whether the value matches one of the policy's values or, for a negated
-// operator, none of them.
+// operator, no value of the key.
 func (c condition) matchesValue(value string, request context) (bool, error) {
 	for _, p := range c.values {
 		filled, ok := p.fillVariables(request)

@@ -55,7 +55,7 @@ var (
 	rootPattern    = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
 )
 
-// parsePrincipals parses a Principal element; it returns nil if there is none.
+// parsePrincipals parses a Principal element; it returns nil if none exists.
 func parsePrincipals(data json.RawMessage) ([]principal, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {

@@ -173,8 +173,8 @@ func legitimateMessages() []call {
 			newCall("sqs:SendMessage", queue(queueOf("lifecycle")), source, key("aws:SourceAccount", account)), newCall("sqs:SendMessage", queue(deadOf("lifecycle")), source, key("aws:SourceAccount", account))}},
 		call{name: "the scheduler sends undelivered ticks to the DLQ", who: "scheduler", models: "EventBridge Scheduler", needs: []need{
 			newCall("sqs:SendMessage", queue(deadOf("catalog"))), newCall("sqs:SendMessage", queue(deadOf("interruption"))), newCall("sqs:SendMessage", queue(deadOf("launcher")))}},
-		call{name: "the operator reads dead-letter messages", who: "operator", models: "joist dead", needs: []need{newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))), newCall("sqs:ChangeMessageVisibility", queue(deadOf("launcher")))}},
-		call{name: "the replayer moves dead-letter messages back", who: "replayer", models: "joist replay", needs: []need{newCall("sqs:StartMessageMoveTask", queue(deadOf("launcher"))), newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))),
+		call{name: "the operator reads DLQ messages", who: "operator", models: "joist dead", needs: []need{newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))), newCall("sqs:ChangeMessageVisibility", queue(deadOf("launcher")))}},
+		call{name: "the replayer moves DLQ messages back", who: "replayer", models: "joist replay", needs: []need{newCall("sqs:StartMessageMoveTask", queue(deadOf("launcher"))), newCall("sqs:ReceiveMessage", queue(deadOf("launcher"))),
 			newCall("sqs:DeleteMessage", queue(deadOf("launcher"))), newCall("sqs:GetQueueAttributes", queue(deadOf("launcher"))), newCall("sqs:SendMessage", queue(queueOf("launcher")))}},
 		call{name: "the replayer replays the archive", who: "replayer", models: "joist replay --archive", needs: singleCall(newCall("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+cluster+"-joist"))},
 	)

@@ -6,7 +6,7 @@ import (
 )
 
 // OperatorPolicy returns the permissions of the `joist` commands that change nothing.
-// Reading a dead-letter queue receives messages and makes them visible again at once, which
+// Reading a DLQ receives messages and makes them visible again at once, which
 // only raises their receive count.
 func (s Scope) OperatorPolicy() (Document, error) {
 	if err := s.Validate(); err != nil {

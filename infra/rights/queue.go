@@ -8,7 +8,7 @@ import (
 )
 
 // queueStatements returns a service's permissions on queues: to consume its own queue, unless
-// a shared function does so by its own role; to send to its dead-letter queue; and to send
+// a shared function does so by its own role; to send to its DLQ; and to send
 // commands.
 func (s Scope) queueStatements(service string) []Statement {
 	var out []Statement
@@ -65,8 +65,8 @@ func (s Scope) QueuePolicy(q topology.Queue) Document {
 	return s.receivePolicy(s.resourceARN("sqs", q.Name), roles, s.ruleARNs(q.Service))
 }
 
-// DeadLetterPolicy returns the policy of its dead-letter queue: the service sends messages
-// that it cannot decode, rules and schedules those that they cannot deliver. SQS's own
+// DeadLetterPolicy returns the policy of its DLQ: the service sends messages
+// that it cannot decode, rules and schedules the events that they cannot deliver. SQS's own
 // redrive needs no permission.
 func (s Scope) DeadLetterPolicy(q topology.Queue) Document {
 	roles := []string{s.Role(q.Service)}
@@ -76,7 +76,7 @@ func (s Scope) DeadLetterPolicy(q topology.Queue) Document {
 	return s.receivePolicy(s.resourceARN("sqs", q.Dead), roles, s.ruleARNs(q.Service))
 }
 
-// RuleDeadLetterPolicy returns the policy of the dead-letter queue of the audit log's rules.
+// RuleDeadLetterPolicy returns the policy of the DLQ of the audit log's rules.
 func (s Scope) RuleDeadLetterPolicy(name string) Document {
 	return s.receivePolicy(s.resourceARN("sqs", name), nil, s.ruleARNs(""))
 }

@@ -176,7 +176,7 @@ func TestNoWriteOnAllResources(t *testing.T) {
 	}
 }
 
-// Sids are unique in a document, and consist of letters and digits.
+// Sids are unique in a document, and are alphanumeric.
 func TestSids(t *testing.T) {
 	other := scope(t, beside)
 	all := documents(t, scope(t, cluster))

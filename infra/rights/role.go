@@ -67,7 +67,7 @@ func trimSlash(name string) string {
 }
 
 // tickStatement allows the scheduler to send to the queues that receive ticks, and to their
-// dead-letter queues.
+// DLQs.
 func (s Scope) tickStatement() Statement {
 	var to []string
 	for _, q := range s.Plan.Queues {

@@ -81,7 +81,7 @@ func BucketPolicy(clusters ...Scope) Document {
 	return newDocument(out...)
 }
 
-// letterNumber returns a number in letters, because a Sid has no punctuation.
+// letterNumber returns a number as alphabetic characters, because a Sid has no punctuation.
 func letterNumber(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))

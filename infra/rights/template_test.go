@@ -119,9 +119,9 @@ func synthesizedSystem(t *testing.T, name string, change func(*rights.Scope)) sy
 
 // options are calls that a template denies unless its context has the named key.
 var options = map[string]string{
-	"read zonal shifts":                            "zonalShift",
-	"watcher's pod assumes its role":               "oidcProvider",
-	"the replayer moves dead-letter messages back": "replayers",
+	"read zonal shifts":                    "zonalShift",
+	"watcher's pod assumes its role":       "oidcProvider",
+	"the replayer moves DLQ messages back": "replayers",
 }
 
 // The synthesized template denies every attack, except those with tags that node classes

@@ -12,7 +12,7 @@ import (
 )
 
 // addDashboard adds the cluster's dashboard, its alarms, and the log group of the CloudWatch
-// agent's metrics. The audit log's dead-letter queue has the same alarm as the others.
+// agent's metrics. The audit log's DLQ has the same alarm as the others.
 func (p clusterStack) addDashboard() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
 	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}

@@ -11,7 +11,7 @@ import (
 )
 
 // Each service starts with the environment of its function, for exactly the clusters of
-// the stack. Each cluster has the queue that the function reads, the dead-letter queue,
+// the stack. Each cluster has the queue that the function reads, the DLQ,
 // the bus and the role that the stack creates for it.
 func TestFunctionEnvironments(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {

@@ -13,13 +13,13 @@ type suppression struct {
 	rule, findings, reason string
 }
 
-// The suppressions by resource. A role has only those that its policies need, so a new kind of
+// The suppressions by resource. A role has only the suppressions that its policies need, so a new kind of
 // wildcard is reported.
 var (
 	bucketAccessLog = suppression{"AwsSolutions-S1", "",
 		"An access log would need a second bucket and record documents that expire; CloudTrail's data events record the same where they are enabled"}
 	deadLetterQueue = suppression{"AwsSolutions-SQS3", "",
-		"It is itself a dead-letter queue: of an EventBridge target, or of a queue outside this stack"}
+		"It is itself a DLQ: of an EventBridge target, or of a queue outside this stack"}
 	nodePolicies = suppression{"AwsSolutions-IAM4", "",
 		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS updates these with the software on nodes"}
 	logStreams = suppression{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,

@@ -43,7 +43,7 @@ func report(t *testing.T, text string) error {
 	return stack.CheckNagReports(dir)
 }
 
-// CloudFormation counts bytes, including those that the CDK's command line adds. The
+// CloudFormation counts bytes, including the bytes that the CDK's command line adds. The
 // maximum number of clusters by resources also fits by bytes, with names of 22
 // characters.
 func TestTemplatesFitInBytes(t *testing.T) {

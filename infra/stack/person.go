@@ -15,7 +15,7 @@ func (p clusterStack) addPersonPolicies() {
 		write                    func() (rights.Document, error)
 	}{
 		{"operator", "Operator", "To inspect Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and dry runs of replay", p.rights.OperatorPolicy},
-		{"replayer", "Replayer", "To replay dead-letter messages of Joist in the cluster " + p.cluster.Name + ", in addition to the operator's policy: joist replay --yes", p.rights.ReplayerPolicy},
+		{"replayer", "Replayer", "To replay DLQ messages of Joist in the cluster " + p.cluster.Name + ", in addition to the operator's policy: joist replay --yes", p.rights.ReplayerPolicy},
 	} {
 		document, err := person.write()
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// WorkQueue is a service's queue with its dead-letter queue.
+// WorkQueue is a service's queue with its DLQ.
 type WorkQueue struct {
 	topology.Queue
 	// ARN, URL, DeadARN and DeadURL are derived from names, to avoid cyclic references between
@@ -34,7 +34,7 @@ type queueProps struct {
 // trace.
 const attributesMax = 4 << 10
 
-// newWorkQueue adds the queue, unless it exists, its dead-letter queue and their policies.
+// newWorkQueue adds the queue, unless it exists, its DLQ and their policies.
 func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	q := WorkQueue{
@@ -73,7 +73,7 @@ func newQueuePolicy(scope constructs.Construct, id string, url *string, document
 	return awssqs.NewCfnQueuePolicy(scope, jsii.String(id), &awssqs.CfnQueuePolicyProps{PolicyDocument: document, Queues: &[]*string{url}})
 }
 
-// newDeadQueue adds a dead-letter queue for EventBridge, without a work queue.
+// newDeadQueue adds a DLQ for EventBridge, without a work queue.
 func newDeadQueue(scope constructs.Construct, id, name string, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{

@@ -11,13 +11,13 @@ import (
 )
 
 // A failed delivery is retried for an hour, after which the event is outdated, and then sent
-// to the dead-letter queue.
+// to the DLQ.
 const (
 	deliverySeconds  = 3600
 	deliveryAttempts = 185
 )
 
-// newRule adds a rule with one target and its dead-letter queue.
+// newRule adds a rule with one target and its DLQ.
 func newRule(scope constructs.Construct, id string, rule topology.Rule, target, targetARN, deadARN string) awsevents.CfnRule {
 	var pattern map[string]any
 	// The patterns are constants, which have their own tests.

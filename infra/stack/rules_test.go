@@ -26,7 +26,7 @@ func forEachTemplate(t *testing.T, check func(t *testing.T, name string, in synt
 // resource is a resource of a template, with resolved references.
 type resource struct{ template.Resource }
 
-// ofType returns the resources of a type, by logical id; it fails if there are none.
+// ofType returns the resources of a type, by logical id; it fails if none exist.
 func (in synthesis) ofType(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -120,7 +120,7 @@ func TestEveryQueueIsProtected(t *testing.T) {
 				t.Errorf("%s allows access without TLS", name)
 			}
 			if len(name) > 80 || q.Properties["RedriveAllowPolicy"] == nil != (q.Properties["RedrivePolicy"] != nil) {
-				t.Errorf("%s is neither a work queue nor a dead-letter queue: %v", name, q.Properties)
+				t.Errorf("%s is neither a work queue nor a DLQ: %v", name, q.Properties)
 			}
 			if strings.HasSuffix(name, "-dead") {
 				if q.number("MessageRetentionPeriod") != 14*24*3600 {
@@ -131,7 +131,7 @@ func TestEveryQueueIsProtected(t *testing.T) {
 			dead := template.Name(fmt.Sprint(q.at("RedrivePolicy", "deadLetterTargetArn")))
 			back := fmt.Sprint(queues[dead].at("RedriveAllowPolicy", "sourceQueueArns"))
 			if !strings.HasSuffix(back, ":"+name+"]") {
-				t.Errorf("%s has the dead-letter queue %s, which accepts messages from %s", name, dead, back)
+				t.Errorf("%s has the DLQ %s, which accepts messages from %s", name, dead, back)
 			}
 		}
 	})
@@ -206,7 +206,7 @@ func TestVisibilityTimeouts(t *testing.T) {
 	})
 }
 
-// Each target has a dead-letter queue, so that undelivered events are not lost, and each
+// Each target has a DLQ, so that undelivered events are not lost, and each
 // queue's policy allows the rule.
 func TestEveryRuleHasDeadLetterQueue(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
@@ -231,7 +231,7 @@ func TestEveryRuleHasDeadLetterQueue(t *testing.T) {
 				}
 			}
 			if !senders[dead][arn] {
-				t.Errorf("%s may not send to the dead-letter queue %s", arn, dead)
+				t.Errorf("%s may not send to the DLQ %s", arn, dead)
 			}
 		}
 		want := map[string]int{"cloudformation": 3, "clusters": 10, "shared": 14}[name]
@@ -329,7 +329,7 @@ func TestEveryRoleIsLimited(t *testing.T) {
 	})
 }
 
-// Every dead-letter queue has an alarm that pages and names its runbook.
+// Every DLQ has an alarm that pages and names its runbook.
 func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 	forEachTemplate(t, func(t *testing.T, name string, in synthesis) {
 		watched := map[string]bool{}
@@ -422,7 +422,7 @@ func TestTopologyIsComplete(t *testing.T) {
 			for _, q := range k.Plan.Queues {
 				work, dead := made["AWS::SQS::Queue "+q.Name], made["AWS::SQS::Queue "+q.Dead]
 				if (work.Type == "") != q.Existing || dead.Type == "" {
-					t.Errorf("the queue %s and its dead-letter queue: %v, %v", q.Name, work.Type, dead.Type)
+					t.Errorf("the queue %s and its DLQ: %v, %v", q.Name, work.Type, dead.Type)
 				}
 				if !q.Existing && (work.number("VisibilityTimeout") != q.Visibility.Seconds() || work.number("MessageRetentionPeriod") != q.Retention.Seconds() ||
 					number(work.at("RedrivePolicy", "maxReceiveCount")) != float64(q.MaxReceives)) {

@@ -12,7 +12,7 @@ import (
 )
 
 // newTicker adds the cluster's schedules. A tick that cannot be sent for two minutes has
-// expired and goes to the dead-letter queue.
+// expired and goes to the DLQ.
 func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues map[string]WorkQueue, role awsiam.CfnRole) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Group"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(plan.ScheduleGroup)})

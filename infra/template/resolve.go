@@ -228,7 +228,7 @@ func (s *Stack) evaluateCondition(name string) (bool, error) {
 	return yes, nil
 }
 
-// enterResource records what is being resolved until leave is called, and rejects cycles.
+// enterResource records the resource as being resolved until leave is called, and rejects cycles.
 func (s *Stack) enterResource(what string) (leave func(), err error) {
 	if slices.Contains(s.resolving, what) {
 		return nil, fmt.Errorf("%s depends on itself", strings.Join(append(s.resolving, what), " → "))

@@ -112,7 +112,7 @@ func deadShowCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID --cluster NAME",
 		Short:   "Show one complete DLQ message, by its SQS message ID or event ID",
-		Example: "  joist dead show 5fea7756-0ea4-451a-a703-a558b933e274 --cluster prod --queue planner",
+		Example: "  joist dead show 5fea7756-0ea4-451a-8703-a558b933e274 --cluster prod --queue planner",
 		Args:    cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return showDeadMessage(cmd, env, flags, args) }

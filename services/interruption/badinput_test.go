@@ -152,7 +152,7 @@ func TestOversizedMessages(t *testing.T) {
 	}
 	// The attributes count towards the limit of a message, so the largest body is truncated.
 	if count := len(c.deadLetters); count != len(bodies) || got < want*99/100 {
-		t.Errorf("%d dead-letter messages with %d bytes, want %d with %d", count, got, len(bodies), want)
+		t.Errorf("%d DLQ messages with %d bytes, want %d with %d", count, got, len(bodies), want)
 	}
 	if at, ok := c.handled[string(good[0])]; !ok || at > time.Second {
 		t.Errorf("a valid message behind them was handled after %s (%t)", at, ok)

@@ -161,7 +161,7 @@ func TestCorpusThroughQueue(t *testing.T) {
 		t.Errorf("of %d messages: %+v", len(bodies)+len(good), stats)
 	}
 	if len(crowded.deadLetters) != wantDead {
-		t.Errorf("%d dead-letter messages, want %d", len(crowded.deadLetters), wantDead)
+		t.Errorf("%d DLQ messages, want %d", len(crowded.deadLetters), wantDead)
 	}
 	for _, m := range crowded.deadLetters {
 		body := string(m.Body)
@@ -182,10 +182,10 @@ func TestCorpusThroughQueue(t *testing.T) {
 			body = whole
 		}
 		if poison[body]--; poison[body] < 0 {
-			t.Errorf("%.200q is in the dead-letter queue, but is not poison or was changed", body)
+			t.Errorf("%.200q is in the DLQ, but is not poison or was changed", body)
 		}
 		if strings.TrimSpace(m.Attributes["reason"]) == "" || m.Attributes["kind"] != "poison" {
-			t.Errorf("%.80q is in the dead-letter queue without a reason: %v", body, m.Attributes)
+			t.Errorf("%.80q is in the DLQ without a reason: %v", body, m.Attributes)
 		}
 	}
 	checkDelay(t, alone, crowded, good, len(bodies))

@@ -278,7 +278,7 @@ func countLeaving(claims map[string]*karpenter.NodeClaim) int {
 	return going
 }
 
-// missingReplacement returns a missing replacement of a claim; "" if there is none, or the claim is
+// missingReplacement returns a missing replacement of a claim; "" if none exists, or the claim is
 // interrupted by AWS.
 func missingReplacement(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
 	p := disruption.ActingProposal(c)

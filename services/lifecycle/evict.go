@@ -93,7 +93,7 @@ func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, report effec
 const minRetryInterval = 100 * time.Millisecond
 
 // NextRetry returns when a pod whose removal was rejected may be retried without any change; zero
-// if there is none.
+// if none exists.
 func (s *Service) NextRetry() time.Time {
 	due := s.evictions.NextRetry(s.lastReconcile)
 	if rested := s.lastReconcile.Add(minRetryInterval); !due.IsZero() && due.Before(rested) {

@@ -22,7 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// fakeBus records what was sent, or fails.
+// fakeBus records the sent messages, or fails.
 type fakeBus struct {
 	sent []event.Envelope
 	err  error

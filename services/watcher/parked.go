@@ -71,7 +71,7 @@ func allBatchesFail(failure bisect.Failure) error {
 			WithHint("check lifecycle's errors, its rights, and the admission webhooks of the cluster; no pod is the cause")
 	}
 	return fault.F("waiting for plans", fault.Retry, "the planner does not answer, even for a batch without pods").
-		WithHint("check that the planner runs, and the errors in its dead-letter queue; no pod is the cause")
+		WithHint("check that the planner runs, and the errors in its DLQ; no pod is the cause")
 }
 
 // reportParked publishes an Event on each pod that is left out of batches for a while.

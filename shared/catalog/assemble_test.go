@@ -161,6 +161,6 @@ func TestOfflineParts(t *testing.T) {
 		t.Errorf("%s has %d types and %d prices", strange.Region, len(strange.Types), len(strange.OnDemand))
 	}
 	if len(strange.Offerings)+len(strange.Zones)+len(strange.Spot) > 0 {
-		t.Error("a region that nobody knows sells something")
+		t.Error("an unknown region has instance types")
 	}
 }

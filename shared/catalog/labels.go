@@ -104,7 +104,7 @@ type Name struct {
 	Flex bool
 }
 
-// nameScheme matches letters, optionally a size in terabytes, and the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
+// nameScheme matches the family, optionally a size in terabytes, and the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
 var nameScheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)`)
 
 // ParseName splits an instance type's name. A name without exactly one dot has neither family nor size.

@@ -13,7 +13,7 @@ type DryRunner interface {
 	TryRun(ctx context.Context, request RunRequest) error
 }
 
-// RunRequest is a RunInstances call for one instance, like those that a fleet makes for the caller. Template is the
+// RunRequest is a RunInstances call for one instance, like the calls that a fleet makes for the caller. Template is the
 // name of a launch template.
 type RunRequest struct {
 	Template, InstanceType, SubnetID string

@@ -8,7 +8,7 @@ import (
 // Placements reads capacity reservations and placement groups. An account has few, so all are read, and callers
 // select.
 type Placements interface {
-	// DescribeReservations returns the active capacity reservations, including those that other accounts share with
+	// DescribeReservations returns the active capacity reservations, including the reservations that other accounts share with
 	// this one.
 	DescribeReservations(ctx context.Context) ([]Reservation, error)
 	// DescribePlacementGroups returns the available placement groups.

@@ -135,14 +135,14 @@ func FuzzDecode(f *testing.F) {
 		}
 		once, err := e.Encode()
 		if err != nil {
-			t.Fatalf("what was decoded cannot be encoded: %v", err)
+			t.Fatalf("the decoded envelope cannot be encoded: %v", err)
 		}
 		if len(once) > event.MaxEnvelope {
 			t.Skip("escaping made it too large to be passed on")
 		}
 		again, err := event.Decode(once)
 		if err != nil {
-			t.Fatalf("what was encoded cannot be decoded: %v\n%s", err, once)
+			t.Fatalf("the encoded envelope cannot be decoded: %v\n%s", err, once)
 		}
 		if again.ID != e.ID || again.Type != e.Type || again.Cluster != e.Cluster || !again.Expires.Equal(e.Expires) {
 			t.Fatalf("the envelope changed on its way: %+v, then %+v", e, again)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-var update = flag.Bool("update", false, "write the goldens that are missing; those that exist are never edited")
+var update = flag.Bool("update", false, "write missing goldens; existing ones are never edited")
 
 // Every type has one golden file: old messages must be readable forever.
 func TestGoldens(t *testing.T) {

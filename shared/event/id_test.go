@@ -24,7 +24,7 @@ func (i input) equal(other input) bool {
 }
 
 func drawInput(t *rapid.T, name string) input {
-	// Few letters, so that fields are often prefixes of each other.
+	// Few characters, so that fields are often prefixes of each other.
 	text := rapid.StringMatching("[ab]{0,3}")
 	return input{
 		kind:    text.Draw(t, name+" kind"),

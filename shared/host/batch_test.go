@@ -69,7 +69,7 @@ func TestProcessMessages(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		bodies []string
-		// again are the messages left in the queue, alone those that the single-message handler received.
+		// again are the messages left in the queue, alone the messages that the single-message handler received.
 		again, alone []string
 		calls        []string
 		dead         int

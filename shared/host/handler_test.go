@@ -96,7 +96,7 @@ func TestEnvelopeLogFields(t *testing.T) {
 		}
 	})
 	t.Run("without log fields in the context", func(t *testing.T) {
-		host.AddLogFields(t.Context(), "nobody", "listens")
-		host.DescribeMessage(t.Context(), "nobody", "listens", "")
+		host.AddLogFields(t.Context(), "key", "value")
+		host.DescribeMessage(t.Context(), "key", "value", "")
 	})
 }

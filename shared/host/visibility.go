@@ -53,16 +53,16 @@ func (f *inFlightBatch) appendReceipts(into []string) []string {
 	return into
 }
 
-// collectDueReceipts returns the receipts whose visibility must be extended now, sets their next extension to anew,
+// collectDueReceipts returns the receipts whose visibility must be extended now, sets their next extension to renewed,
 // and returns when to check again.
-func (p *poller) collectDueReceipts(now, anew time.Time) (receipts []string, next time.Time) {
+func (p *poller) collectDueReceipts(now, renewed time.Time) (receipts []string, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next = anew
+	next = renewed
 	for f := range p.inFlight {
 		if !f.extendAt.After(now) {
 			receipts = f.appendReceipts(receipts)
-			f.extendAt = anew
+			f.extendAt = renewed
 		} else if f.extendAt.Before(next) {
 			next = f.extendAt
 		}

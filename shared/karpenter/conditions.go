@@ -68,7 +68,7 @@ func (c Conditions) Without(kind string) Conditions {
 
 // WithReady returns the list with Ready recomputed from the conditions in dependents. A condition that was not
 // observed at this generation is about an older spec and counts as Unknown. Ready is True if all are, False if any
-// is, and otherwise Unknown; the message lists those that are not True, in the order of dependents.
+// is, and otherwise Unknown; the message lists the dependents that are not True, in the order of dependents.
 func (c Conditions) WithReady(dependents []string, generation int64, at time.Time) Conditions {
 	ready := metav1.Condition{
 		Type: ConditionTypeReady, Status: metav1.ConditionTrue, Reason: ConditionTypeReady, ObservedGeneration: generation,

@@ -60,7 +60,7 @@ func defaultDevices(family string) []cloud.BlockDevice {
 }
 
 // metadata applies the defaults of the schema, for a class that is older than the field. Instance tags
-// in metadata are always disabled, whatever the account's default: the tag keys contain slashes, for
+// in metadata are always disabled, regardless of the account's default: the tag keys contain slashes, for
 // which EC2 would reject the launch. Isolated regions do not support the IPv6 setting.
 func metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {
 	out := cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}

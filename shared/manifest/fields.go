@@ -67,7 +67,7 @@ func dereference(t reflect.Type) reflect.Type {
 }
 
 // nestedStruct returns the struct type of a value or of its list items, and the path suffix
-// of the items; ok is false if there is none.
+// of the items; ok is false if none exists.
 func nestedStruct(t reflect.Type) (reflect.Type, string, bool) {
 	t = dereference(t)
 	switch {

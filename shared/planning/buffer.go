@@ -67,7 +67,7 @@ func (b *Buffer) maxPodsInLimits() (count int64, limited bool) {
 	return int64(min(least, maxBufferPods)), true
 }
 
-// NewBufferPods returns the pods of the buffers, in classes. Their names and UIDs are those that
+// NewBufferPods returns the pods of the buffers, in classes. Their names and UIDs are the ones that
 // Karpenter uses, so they are the same in each batch. They have no labels, so no selector counts them.
 func NewBufferPods(buffers []Buffer) []PodClass {
 	var out []PodClass

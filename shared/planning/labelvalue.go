@@ -12,7 +12,7 @@ func areLabelValues(values []string) bool {
 }
 
 // IsLabelValue reports whether Kubernetes accepts the value as a label's: empty, or at
-// most 63 ASCII letters, digits, "-", "_" and ".", with a letter or digit at both ends.
+// most 63 ASCII alphanumeric characters, "-", "_" and ".", alphanumeric at both ends.
 // It is validation.IsValidLabelValue without the regular expression, because planning
 // reads hundreds of thousands of values.
 func IsLabelValue(value string) bool {

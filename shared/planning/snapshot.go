@@ -31,7 +31,7 @@ type Snapshot struct {
 	NodeClasses []karpenter.EC2NodeClass `json:"nodeClasses"`
 	Nodes       []Node                   `json:"nodes"`
 	DaemonSets  []PodSpec                `json:"daemonSets,omitempty"`
-	// Namespaces are the labels of the pods' namespaces, but only those that a namespaceSelector uses.
+	// Namespaces are the labels of the pods' namespaces, but only labels that a namespaceSelector uses.
 	// A namespace that is missing has no such labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
 	// NodeOverlays are applied if their feature gate is on.

@@ -86,7 +86,7 @@ func TestLaunchFilters(t *testing.T) {
 		price        float64
 		types        int
 	}{
-		{"a GPU that nobody asked for is not bought, cheap as it is", []planning.PricedOffering{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, nil, 0.09, 1},
+		{"a cheap GPU that no pod requests is not launched", []planning.PricedOffering{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, nil, 0.09, 1},
 		{"a GPU is bought where only GPUs are left", []planning.PricedOffering{gpu}, nil, 0.01, 1},
 		{"where the pool asks for variety nothing is dropped", []planning.PricedOffering{gpu, option("m7g.large", "eu-west-1a", "on-demand", 0.09)}, varied, 0.01, 2},
 		{"spot goes before on-demand", []planning.PricedOffering{option("a.large", "z", "spot", 0.02), option("b.large", "z", "on-demand", 0.03)}, nil, 0.02, 1},

@@ -34,7 +34,7 @@ func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
 	notes := decode(name, data, &c.document, &problems)
 	c.typesFile, c.types = name, c.document.InstanceTypes
 	if len(problems.List) == 0 {
-		notes = append(notes, c.beside(folder)...)
+		notes = append(notes, c.readTypesFile(folder)...)
 	}
 	if len(problems.List) == 0 {
 		c.all()
@@ -50,8 +50,8 @@ func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
 	return out, nil
 }
 
-// beside reads the separate file of instance types, if the scenario names one.
-func (c *check) beside(folder fs.FS) (notes []string) {
+// readTypesFile reads the separate file of instance types, if the scenario names one.
+func (c *check) readTypesFile(folder fs.FS) (notes []string) {
 	name := c.document.InstanceTypesFile
 	const field = "instanceTypesFile"
 	switch {

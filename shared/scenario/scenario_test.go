@@ -120,7 +120,7 @@ func TestProblemHoldsPodsAndNodes(t *testing.T) {
 		t.Error(diff)
 	}
 	if stranger.Claim != "" || stranger.NodePool != "" || stranger.Labels["karpenter.sh/nodepool"] != "" || len(stranger.Taints) != 0 {
-		t.Errorf("a node of nobody: %+v", stranger)
+		t.Errorf("a node without NodePool: %+v", stranger)
 	}
 }
 

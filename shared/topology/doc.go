@@ -1,5 +1,5 @@
-// Package topology defines the names of a cluster's AWS resources for events: its queues with their dead-letter
-// queues, its bus, the rules on both buses, and the ticks. The CDK app creates them, the fake AWS of the tests is
+// Package topology defines the names of a cluster's AWS resources for events: its queues with their DLQs,
+// its bus, the rules on both buses, and the ticks. The CDK app creates them, the fake AWS of the tests is
 // wired by them, `joist doctor` compares an account with them, and `joist queues` lists them.
 //
 // The invariants: every resource belongs to one cluster and has its name, so that two clusters of an account never

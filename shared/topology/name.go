@@ -45,7 +45,7 @@ func (c Cluster) validate() error {
 		return invalid("give the name of the EKS cluster, as in clusterName=prod", "the cluster has no name")
 	case !clusterName.MatchString(c.Name):
 		return invalid("give the name as `aws eks list-clusters` prints it",
-			"%q is not the name of an EKS cluster (1 to 100 letters, digits, hyphens and underscores, beginning with a letter or digit)", c.Name)
+			"%q is not the name of an EKS cluster (1 to 100 alphanumeric characters, hyphens and underscores, beginning with an alphanumeric one)", c.Name)
 	case !clusterName.MatchString(c.namePrefix()):
 		return invalid("use letters, digits, hyphens and underscores", "invalid prefix %q of queue and function names", c.namePrefix())
 	case len(c.namePrefix()) > maxPrefixLength:

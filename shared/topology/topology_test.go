@@ -151,7 +151,7 @@ func TestInvalidNames(t *testing.T) {
 	}{
 		"none":         {topology.Cluster{}, "clusterName=prod"},
 		"a space":      {topology.Cluster{Name: "my cluster"}, "list-clusters"},
-		"a hyphen":     {topology.Cluster{Name: "-prod"}, "beginning with a letter or digit"},
+		"a hyphen":     {topology.Cluster{Name: "-prod"}, "beginning with an alphanumeric one"},
 		"quotes":       {topology.Cluster{Name: `a"b`}, "not the name of an EKS cluster"},
 		"long":         {topology.Cluster{Name: long}, "at most 42"},
 		"long prefix":  {topology.Cluster{Name: "prod", Prefix: long}, "at most 42"},

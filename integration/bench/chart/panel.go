@@ -40,7 +40,7 @@ func panels(rows []contest.Row) []panel {
 	return out
 }
 
-// lines returns a figure of each measurement; 0 is none.
+// lines returns a figure of each measurement; 0 means no figure.
 func lines(rows []contest.Row, figure func(contest.Row, contest.Measurement) float64) []line {
 	var out []line
 	for i, first := range rows[0].Results {

@@ -23,7 +23,7 @@ func sizesRange(sizes []float64) (low, high float64) {
 	return slices.Min(sizes), slices.Max(sizes)
 }
 
-// sizesOf marks the measured sizes, and labels those that are not too close to the last
+// sizesOf marks the measured sizes, and labels the sizes that are not too close to the last
 // label.
 type sizesOf []float64
 

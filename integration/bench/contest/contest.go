@@ -46,7 +46,7 @@ type Row struct {
 	Kind     string `json:"kind"`
 	Pods     int    `json:"pods"`
 	// Bound is a lower bound on the price of any plan that places all pods, in US dollars
-	// per hour; 0 if there is none, for the reason in BoundFailure.
+	// per hour; 0 if none exists, for the reason in BoundFailure.
 	Bound        float64       `json:"boundDollarsPerHour,omitempty"`
 	BoundFailure string        `json:"boundFailure,omitempty"`
 	Results      []Measurement `json:"results"`

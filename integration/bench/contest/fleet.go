@@ -16,7 +16,7 @@ type FleetRow struct {
 	Kind     string `json:"kind"`
 	Nodes    int    `json:"nodes"`
 	// Bound is a lower bound on the price of any nodes that hold all pods, in US dollars
-	// per hour; 0 if there is none, for the reason in BoundFailure.
+	// per hour; 0 if none exists, for the reason in BoundFailure.
 	Bound        float64         `json:"boundDollarsPerHour,omitempty"`
 	BoundFailure string          `json:"boundFailure,omitempty"`
 	Results      []Consolidation `json:"results"`

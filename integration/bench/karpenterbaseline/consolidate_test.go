@@ -49,7 +49,7 @@ func TestKnownConsolidations(t *testing.T) {
 	}
 }
 
-// A consolidation that times out is incomplete, and its result says so.
+// A consolidation that times out is incomplete, and its result records that.
 func TestConsolidationTimesOut(t *testing.T) {
 	const disrupts = `"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]},`
 	if r := consolidated(t, pool("a", disrupts), running("one", "small", ""), time.Nanosecond); r.Complete || r.NodesAfter != 1 {

@@ -5,7 +5,7 @@
 // The scheduler is the released module, unmodified and called as its provisioner calls
 // it: the same validation of pods, topology, scheduler, solve and truncation, and for a
 // node's price the same filters that the AWS provider applies before a launch. Instead of
-// informers there is an in-memory client, which has only what is bound to nodes (pending
+// informers there is an in-memory client, which has only pods that are bound to nodes (pending
 // pods would be listed and ignored); there are no events and no logs.
 //
 // Only solving is measured. Building the topology and the scheduler is excluded as setup,

@@ -129,7 +129,7 @@ func check(t *testing.T, text string, r *karpenterbaseline.Result) {
 	}
 }
 
-// Pods that are not placed before the timeout have no node, and the plan says so.
+// Pods that are not placed before the timeout have no node, and the plan records that.
 func TestPlanTimesOut(t *testing.T) {
 	text := fmt.Sprintf(`{"name": "s", "instanceTypes": %s, "nodePools": [%s], "podGroups": [{"count": 9, "template": %s}]}`, machines, pool("a", ""), pod("p", "1", ""))
 	r := plan(t, text, karpenterbaseline.Options{Concurrency: 1, Timeout: time.Nanosecond})

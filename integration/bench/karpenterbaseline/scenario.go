@@ -66,7 +66,7 @@ func Read(path string) (*Scenario, error) {
 	return Parse(text, func(name string) ([]byte, error) { return readFile(filepath.Join(filepath.Dir(path), name)) })
 }
 
-// Parse decodes a scenario. beside reads the file that it names; it may be nil for a
+// Parse decodes a scenario. sibling reads the file that it names; it may be nil for a
 // scenario with inline instance types.
 func Parse(text []byte, beside func(name string) ([]byte, error)) (*Scenario, error) {
 	s := &Scenario{}

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
-// Markdown returns the record as a section of a README: what was run and where, the
-// table, its explanation, and what was not run.
+// Markdown returns the record as a section of a README: the commands and the machine, the
+// table, its explanation, and the cases that were not run.
 func (r Record) Markdown(drawing, data string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, alternately, each run in its own process: %s, %d cores, %s, %s, on %s, from commit %s. "+

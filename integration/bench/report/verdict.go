@@ -31,7 +31,7 @@ func fleetVerdict(c *contest.Consolidation) string {
 	return verdict(c.Failure, c.Violations, !c.Complete, c.Judged)
 }
 
-// Problems lists all failures and violations, one per line; empty if there are none.
+// Problems lists all failures and violations, one per line; empty if none exist.
 func Problems(plans []contest.Row, fleets []contest.FleetRow) string {
 	var out strings.Builder
 	addBound := func(scenario, failure string) {

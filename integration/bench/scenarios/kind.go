@@ -13,7 +13,7 @@ import (
 type Kind struct {
 	// Name is the first part of the scenario's name, Word the second.
 	Name, Word string
-	// About describes briefly what is hard about it.
+	// About describes briefly the difficulty.
 	About string
 	// Fleet kinds are clusters to consolidate: their size is the number of nodes, and no
 	// pod is pending.

@@ -24,7 +24,7 @@ func (w *TestBed) Stop() {
 	w.requireNoDenials()
 }
 
-// requireEmptyQueues requires that no message is lost or in a dead-letter queue.
+// requireEmptyQueues requires that no message is lost or in a DLQ.
 func (w *TestBed) requireEmptyQueues() {
 	w.Helper()
 	if err := w.Broker.CheckConservation(); err != nil {

@@ -1,4 +1,4 @@
-// Package readme finds the commands on documentation pages, and reports those that cannot
+// Package readme finds the commands on documentation pages, and reports the commands that cannot
 // work.
 //
 // Pages become outdated when a make target, a flag of joist, a value of the chart or a

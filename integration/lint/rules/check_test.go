@@ -235,7 +235,7 @@ func TestAbsences(t *testing.T) {
 		{"the module", client, "k8s.io/client-go", true},
 		{"a neighbour", client, "k8s.io/api", false},
 		{"below a prefix", cdk, "github.com/aws/aws-cdk-go/awscdk/v2", true},
-		{"beside a prefix", cdk, "github.com/aws/aws-sdk-go-v2", false},
+		{"next to a prefix", cdk, "github.com/aws/aws-sdk-go-v2", false},
 	} {
 		if _, got := tt.absence.Judge([]string{tt.require}); got != tt.want {
 			t.Errorf("%s: broken = %t, want %t", tt.name, got, tt.want)

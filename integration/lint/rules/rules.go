@@ -5,7 +5,7 @@
 // decisions use no clock, no random numbers and no network. [Table] has each of these as
 // a rule with its reason, and the test checks the rules with the go command's output.
 //
-// Invariants: a rule applies to what is shipped (each service alone, outside the
+// Invariants: a rule applies to the shipped code (each service alone, outside the
 // workspace); a rule that matches nothing although its directory exists is a failure; and
 // every folder of shared is a layer.
 package rules

@@ -140,7 +140,7 @@ func (s *site) besideKarpenter(r helm.Release) {
 	s.check(err)
 	_, err = helm.Install(s.Context(), s.plane.Kubeconfig, r)
 	if err == nil || !strings.Contains(err.Error(), "Try: --set settings.leaderElection.namespace=karpenter") {
-		s.Fatalf("beside Karpenter: %v", err)
+		s.Fatalf("next to Karpenter: %v", err)
 	}
 	s.check(leases.Delete(s.Context(), "karpenter-leader-election", metav1.DeleteOptions{}))
 }

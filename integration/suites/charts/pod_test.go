@@ -264,7 +264,7 @@ func TestQueuesMatchTopology(t *testing.T) {
 		}
 	}
 	if q, _ := plan.Queue("lifecycle"); path.Base(lifecycle[settings.DeadLetterURL]) != q.Dead {
-		t.Errorf("got dead-letter queue %s, want %s", lifecycle[settings.DeadLetterURL], q.Dead)
+		t.Errorf("got DLQ %s, want %s", lifecycle[settings.DeadLetterURL], q.Dead)
 	}
 }
 

@@ -151,7 +151,7 @@ func TestPredictedDispositions(t *testing.T) {
 	}
 	q, dead := w.own(t, "launcher")
 	if n := dead.Stats().Visible; n != 0 {
-		t.Errorf("%d dead-letter messages remain", n)
+		t.Errorf("%d DLQ messages remain", n)
 	}
 	messages, err := q.Receive(t.Context(), queue.MaxBatch, 0, time.Minute)
 	if err != nil {

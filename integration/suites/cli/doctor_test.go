@@ -111,11 +111,11 @@ func TestDoctorFinds(t *testing.T) {
 		{"an instance profile with another role", func(_ *testing.T, c *doctorAccount) {
 			c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other"
 		}, "instance-profile-role"},
-		{"dead-letter messages", func(t *testing.T, c *doctorAccount) {
+		{"DLQ messages", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			c.moveToDLQ(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
 		}, "dlq-messages"},
-		{"dead-letter queue of the audit log missing", func(t *testing.T, c *doctorAccount) {
+		{"DLQ of the audit log missing", func(t *testing.T, c *doctorAccount) {
 			t.Helper()
 			bus, _ := c.broker.FindBus(c.plan.Bus)
 			for _, r := range bus.Rules() {
@@ -282,7 +282,7 @@ func TestDoctorSimulatesAllActions(t *testing.T) {
 		got := asked["prod-joist-"+service]
 		slices.Sort(got)
 		if diff := cmp.Diff(may.Actions(), slices.Compact(got)); diff != "" {
-			t.Errorf("the actions of %s and those that are asked about (-role +asked):\n%s", service, diff)
+			t.Errorf("the actions of %s and the actions that are requested (-role +asked):\n%s", service, diff)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func deployed(t *testing.T, golden string) stack.Stack {
 	return s
 }
 
-// TestQueuesShowsEveryDeadLetterQueue checks that `joist queues` shows every dead-letter
-// queue of the template's queues, rules and schedules.
+// TestQueuesShowsEveryDeadLetterQueue checks that `joist queues` shows every DLQ of
+// the template's queues, rules and schedules.
 func TestQueuesShowsEveryDeadLetterQueue(t *testing.T) {
 	wanted := map[string]bool{}
 	s := deployed(t, "fresh")
@@ -60,6 +60,6 @@ func TestQueuesShowsEveryDeadLetterQueue(t *testing.T) {
 		shown[row.DeadLetterQueue] = true
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(shown))); diff != "" {
-		t.Errorf("the template's DLQs and those that are shown (-template +shown):\n%s", diff)
+		t.Errorf("the template's DLQs and the DLQs that are shown (-template +shown):\n%s", diff)
 	}
 }

@@ -76,7 +76,7 @@ func (m *model) up() {
 	}
 }
 
-// apart removes two of three pods in a ReplicaSet's order: first those that share a node
+// apart removes two of three pods in a ReplicaSet's order: first the pods that share a node
 // with most pods of the same set.
 func (m *model) apart() {
 	for _, d := range m.apps {

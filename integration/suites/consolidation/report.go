@@ -43,7 +43,7 @@ type Report struct {
 	NodesAfter  int `json:"nodesAfter"`
 }
 
-// last returns the last sample, or a zero one if there is none.
+// last returns the last sample, or a zero one if none exists.
 func (r Report) last() Sample {
 	if len(r.Samples) == 0 {
 		return Sample{}
@@ -61,9 +61,9 @@ func (r Report) Summary() string {
 	for _, s := range r.Samples {
 		most = max(most, s.Going)
 	}
-	fmt.Fprintf(&out, "%d pods on %d nodes for $%.2f/h became %d nodes for $%.2f/h; bought anew they would cost $%.2f/h\n",
+	fmt.Fprintf(&out, "%d pods on %d nodes for $%.2f/h became %d nodes for $%.2f/h; a fresh plan would cost $%.2f/h\n",
 		r.Pods, r.NodesBefore, r.Before, r.NodesAfter, r.After, r.Fresh)
-	fmt.Fprintf(&out, "%d pods were moved, %.2f of those that run; at most %d nodes went at a time\n",
+	fmt.Fprintf(&out, "%d pods were moved, %.2f of the running pods; at most %d nodes went at a time\n",
 		r.last().Evicted, float64(r.last().Evicted)/float64(max(1, r.Pods)), most)
 	return out.String()
 }
@@ -80,7 +80,7 @@ func SVG(r Report) ([]byte, error) {
 	end := r.last().At
 	err := errors.Join(
 		timeline.Line(cost, "the fleet", 0, points(func(s Sample) float64 { return s.PerHour })),
-		timeline.Level(cost, "the same pods bought anew", 1, r.Fresh, end),
+		timeline.Level(cost, "a fresh plan for the same pods", 1, r.Fresh, end),
 		timeline.Line(nodes, "going", 0, points(func(s Sample) float64 { return float64(s.Going) })),
 		timeline.Line(nodes, "allowed", 1, points(func(s Sample) float64 { return float64(s.Allowed) })),
 		timeline.Line(pods, "", 0, points(func(s Sample) float64 { return float64(s.Evicted) })),

@@ -32,7 +32,7 @@ func TestDrawReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"apart", "together", "US dollars an hour", "the same pods bought anew", "allowed", "pods moved"} {
+	for _, want := range []string{"apart", "together", "US dollars an hour", "a fresh plan for the same pods", "allowed", "pods moved"} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("the drawing does not contain %q", want)
 		}
@@ -46,8 +46,8 @@ func TestDrawReport(t *testing.T) {
 func TestSummarizeReport(t *testing.T) {
 	want := []string{
 		"apart                          10.0 s", "together                       50.0 s",
-		"100 pods on 40 nodes for $8.00/h became 12 nodes for $2.40/h; bought anew they would cost $2.20/h",
-		"84 pods were moved, 0.84 of those that run; at most 2 nodes went at a time", "",
+		"100 pods on 40 nodes for $8.00/h became 12 nodes for $2.40/h; a fresh plan would cost $2.20/h",
+		"84 pods were moved, 0.84 of the running pods; at most 2 nodes went at a time", "",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n"), canned().Summary()); diff != "" {
 		t.Error(diff)

@@ -71,7 +71,7 @@ type fataler interface {
 // compare plans a scenario with both and checks the plans.
 func compare(t fataler, text []byte, competing bool, seen *tally) {
 	t.Helper()
-	s, err := planvalidator.ParseScenario(text, beside)
+	s, err := planvalidator.ParseScenario(text, readSibling)
 	if err != nil {
 		t.Fatalf("reading the scenario for the plan validator: %v", err)
 	}

@@ -105,7 +105,7 @@ var expressions = []corev1.NodeSelectorRequirement{
 	{Key: labelTeam, Operator: "Exists"},
 	{Key: labelTeam, Operator: "DoesNotExist"},
 	{Key: labelTier, Operator: "In", Values: []string{"front"}},
-	{Key: "nobody", Operator: "In", Values: []string{"has"}},
+	{Key: "absent", Operator: "In", Values: []string{"has"}},
 	{Key: corev1.LabelTopologyZone, Operator: "In", Values: []string{"elsewhere"}},
 }
 

@@ -27,7 +27,7 @@ func TestRepeat(t *testing.T) {
 					slices.Reverse(pods)
 				})
 				if !bytes.Equal(first, shuffled) {
-					t.Fatalf("another plan when the pods are told in another order:\n%s\n%s\nscenario: %s", first, shuffled, text)
+					t.Fatalf("another plan when the pods arrive in another order:\n%s\n%s\nscenario: %s", first, shuffled, text)
 				}
 			})
 		})

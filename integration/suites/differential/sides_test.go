@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// beside reads the instance types that a scenario names.
-func beside(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
+// readSibling reads the instance types that a scenario names.
+func readSibling(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
 
 // ours plans a scenario file with Joist. shuffle may reorder the pods.
 func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
@@ -47,7 +47,7 @@ func hurry(text []byte) (stop func()) {
 // theirs plans a scenario file with upstream Karpenter, with one worker, because several
 // break ties nondeterministically.
 func theirs(text []byte) ([]byte, error) {
-	s, err := karpenterbaseline.Parse(text, beside)
+	s, err := karpenterbaseline.Parse(text, readSibling)
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario for Karpenter: %w", err)
 	}

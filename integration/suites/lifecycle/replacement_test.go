@@ -145,7 +145,7 @@ func (s *site) deliverMessage(body event.Body) {
 	e, err := event.Maker{Service: "test", Cluster: s.id}.New(time.Now(), body, nil)
 	s.check(err)
 	var last error
-	s.waitUntil(30*time.Second, "told", func() bool {
+	s.waitUntil(30*time.Second, "the condition", func() bool {
 		if last = s.service.ConcurrentHandler(s.gate)(s.Context(), e); last != nil {
 			s.Logf("repeated message: %v", last)
 		}

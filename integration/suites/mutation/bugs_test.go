@@ -187,7 +187,7 @@ var bugs = []bug{{
 	from: `		case c == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):`,
 	to:   `		case c == nil:`,
 }, {
-	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone
+	// Disruption counts the nodes of a snapshot, and lifecycle the live nodes: neither alone
 	// overdraws a budget that the other heeds.
 	name: "budget-of-another-time", promise: "no disruption budget is exceeded",
 	file: "shared/karpenter/budget/budget.go",

@@ -54,7 +54,7 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// findBug returns the line that reports the bug, and fails the test if there is none.
+// findBug returns the line that reports the bug, and fails the test if none exists.
 func findBug(t *testing.T, root string, b bug) string {
 	t.Helper()
 	overlay := b.writeOverlay(t, root)

@@ -16,7 +16,7 @@ var corners = []struct{ name, pattern, event string }{
 	{"an empty wildcard", `{"a": [{"wildcard": ""}]}`, `{"a": ""}`},
 	{"only a star", `{"a": [{"wildcard": "*"}]}`, `{"a": ""}`},
 	{"anything but the empty string", `{"a": [{"anything-but": ""}]}`, `{"a": "x"}`},
-	{"accented letters in both cases", `{"a": [{"equals-ignore-case": "é"}]}`, `{"a": "É"}`},
+	{"accented characters in both cases", `{"a": [{"equals-ignore-case": "é"}]}`, `{"a": "É"}`},
 	{"a letter that folds to two", `{"a": [{"equals-ignore-case": "straße"}]}`, `{"a": "STRASSE"}`},
 	{"a CIDR block with host bits", `{"a": [{"cidr": "10.0.0.5/8"}]}`, `{"a": "10.1.1.1"}`},
 	{"a CIDR block of mapped addresses", `{"a": [{"cidr": "::ffff:10.0.0.0/104"}]}`, `{"a": "10.1.1.1"}`},

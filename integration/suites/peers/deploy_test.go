@@ -116,7 +116,7 @@ func deployTo(t *testing.T, start func(*testing.T, installed) (url string), pati
 	})
 }
 
-// summarize describes what was removed: the parts, and the resources by type.
+// summarize describes the removal: the parts, and the resources by type.
 func summarize(full []byte, parts []part, removed []string) string {
 	d, err := parseTemplate(full)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // The random language is small, so that patterns often match events: three fields, and
-// words of two letters.
+// words of two characters.
 var (
 	names   = []string{"a", "b", "c"}
 	words   = rapid.StringOfN(rapid.RuneFrom([]rune("aAb")), 1, 3, -1)

@@ -22,7 +22,7 @@ import (
 )
 
 // maxReceives is the number of receives after which SQS moves a message to the
-// dead-letter queue.
+// DLQ.
 const maxReceives = 3
 
 // TestElasticMQ runs the queue suite against ElasticMQ.
@@ -106,7 +106,7 @@ type site struct {
 	url string
 }
 
-// queues creates a queue with a dead-letter queue in the peer. Its clock is the real one.
+// queues creates a queue with a DLQ in the peer. Its clock is the real one.
 func queues(t *testing.T, server aws.Config) site {
 	t.Helper()
 	name := fmt.Sprintf("q-%d", time.Now().UnixNano())

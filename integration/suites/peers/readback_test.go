@@ -100,7 +100,7 @@ func prune(value any) any {
 	return value
 }
 
-// tagged adds tags to what was read.
+// tagged adds tags to the objects that were read.
 func tagged[K ~string](o object, tags map[K]string, err error) (object, error) {
 	var list []any
 	for key, value := range tags {

@@ -148,7 +148,7 @@ func (c *chaos) delayWatch() {
 	actor.DelayWatch(kinds[c.random.IntN(len(kinds))], time.Duration(c.random.IntN(20))*time.Second)
 }
 
-// redriveMessages moves the messages of dead-letter queues back, with new message ids.
+// redriveMessages moves the messages of DLQs back, with new message ids.
 func (c *chaos) redriveMessages() {
 	for _, name := range c.world.Broker.Queues() {
 		if source, ok := c.world.SourceQueue(name); ok {

@@ -41,7 +41,7 @@ type proposal struct {
 	Replacements []string  `json:"replacements"`
 }
 
-// confirmedProposal returns the confirmed proposal of the NodeClaim, and false if there is none.
+// confirmedProposal returns the confirmed proposal of the NodeClaim, and false if none exists.
 func confirmedProposal(claim *karpenter.NodeClaim) (proposal, bool) {
 	var p proposal
 	if claim == nil || json.Unmarshal([]byte(claim.Annotations["joist.sh/proposal"]), &p) != nil {

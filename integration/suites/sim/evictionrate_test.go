@@ -24,7 +24,7 @@ func TestEvictionRateForgivesUnwantedPods(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		// there are the ages of the pods when a Deployment is scaled from six replicas to
-		// wants, and gone the ages of those that are removed for it.
+		// wants, and gone the ages of the nodes that are removed for it.
 		there, gone []time.Duration
 		wants       int32
 		now, later  int

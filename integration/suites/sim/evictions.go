@@ -112,7 +112,7 @@ func (g *evictionChecker) claimOfPod(pod *corev1.Pod) *karpenter.NodeClaim {
 }
 
 // isOnEndedInstance reports whether the pod's node is deleted and its instance terminated. Such a pod does not
-// run, even if its status says so.
+// run, even if its status is Running.
 func (g *evictionChecker) isOnEndedInstance(c *checker, pod *corev1.Pod) bool {
 	if g.nodes[cluster.Key{Name: pod.Spec.NodeName}] != nil {
 		return false

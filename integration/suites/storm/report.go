@@ -72,7 +72,7 @@ func (r Report) times(end func(Notice) time.Duration) []time.Duration {
 }
 
 // Percentile returns the smallest of the sorted times that at least p percent do not
-// exceed; zero if there are none.
+// exceed; zero if none exist.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -73,7 +73,7 @@ func TestSameConstants(t *testing.T) {
 	}
 }
 
-// The reasons of Events are equal. Upstream has no constants for those that are literals
+// The reasons of Events are equal. Upstream has no constants for the reasons that are literals
 // here.
 func TestEventReasonsMatchKarpenter(t *testing.T) {
 	pod := &corev1.Pod{}

@@ -38,7 +38,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// createQueues creates a queue with its dead-letter queue through the API.
+// createQueues creates a queue with its DLQ through the API.
 func createQueues(t *testing.T, c *sqs.Client) (url, dead string) {
 	t.Helper()
 	create := must[*sqs.CreateQueueOutput](t)
@@ -86,7 +86,7 @@ func TestQueueAdministration(t *testing.T) {
 	}
 }
 
-// TestMessageMoveTask lets SQS move a message to the dead-letter queue, and moves it back with a
+// TestMessageMoveTask lets SQS move a message to the DLQ, and moves it back with a
 // task.
 func TestMessageMoveTask(t *testing.T) {
 	w := start(t)
@@ -116,7 +116,7 @@ func TestMessageMoveTask(t *testing.T) {
 	must[*sqs.DeleteMessageOutput](t)(c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: back[0].ReceiptHandle}))
 	_, err := c.StartMessageMoveTask(t.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String("arn:aws:sqs:eu-west-1:123456789012:a-planner")})
 	if code(err) != "ResourceNotFoundException" {
-		t.Errorf("moving from a queue that is not a dead-letter queue returned %v", err)
+		t.Errorf("moving from a queue that is not a DLQ returned %v", err)
 	}
 	if err := w.broker.CheckConservation(); err != nil {
 		t.Error(err)

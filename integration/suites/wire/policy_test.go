@@ -289,7 +289,7 @@ func (l *launcherRun) ensured(b event.NodeClassEnsure) {
 }
 
 // Each policy allows the launcher's calls in the whole life of a class and of a node.
-// None of them allows listing profiles, and nothing depends on it.
+// No action allows listing profiles, and nothing depends on it.
 func TestPoliciesAllowTheLauncher(t *testing.T) {
 	for name, p := range policies() {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (w *recordedCluster) traceIDs(typ event.Type, subject string) []string {
 }
 
 // From pending pods to tagged instances, and from a notice to the end of its instance,
-// all messages have the same trace id, including those that a reconcile sends without an
+// all messages have the same trace id, including the messages that a reconcile sends without an
 // incoming message.
 func TestMessagesHaveTraceOfTheirCause(t *testing.T) {
 	w := startRecordedCluster(t, embedded.Options{})

@@ -292,7 +292,7 @@ func (s *sharedAccount) rejectForeignRequests() {
 		s.t.Errorf("the role of %s called %v for a queue of %s, before %v", theirs, after, ours, before[roleOf(theirs)])
 	}
 	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.countMessages(theirs+"-joist-launcher-dead") != 0 {
-		s.t.Errorf("%s has launched %v, and has %d dead-letter messages", theirs, got, s.countMessages(theirs+"-joist-launcher-dead"))
+		s.t.Errorf("%s has launched %v, and has %d DLQ messages", theirs, got, s.countMessages(theirs+"-joist-launcher-dead"))
 	}
 }
 

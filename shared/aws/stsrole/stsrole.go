@@ -1,7 +1,7 @@
 // Package stsrole assumes IAM roles, so that a process can work for a cluster with exactly that role's permissions.
 //
 // The invariants: a role is assumed at its first use, and again before its credentials expire; valid credentials are
-// cached; and a role that cannot be assumed is fault.Retry, whatever STS returned, because the call itself was not
+// cached; and a role that cannot be assumed is fault.Retry, regardless of the error of STS, because the call itself was not
 // made.
 package stsrole
 

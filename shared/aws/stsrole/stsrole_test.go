@@ -80,7 +80,7 @@ func TestTakeAgain(t *testing.T) {
 	}
 }
 
-// Whatever STS returns, the call was not made, and the error names the role whose permission is missing.
+// Regardless of the error of STS, the call was not made, and the error names the role whose permission is missing.
 func TestRefused(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "ExpiredToken", "ValidationError"} {
 		config, _ := desk(t, time.Hour, code)

@@ -75,7 +75,7 @@ func toConfig(config cloud.FleetConfig) types.FleetLaunchTemplateConfigRequest {
 	for _, o := range config.Overrides {
 		out.Overrides = append(out.Overrides, types.FleetLaunchTemplateOverridesRequest{
 			InstanceType: types.InstanceType(o.InstanceType), SubnetId: optional(o.SubnetID),
-			// The subnet implies the zone, but the response repeats only what was sent, and errors are recorded by
+			// The subnet implies the zone, but the response repeats only the request, and errors are recorded by
 			// zone.
 			AvailabilityZone: optional(o.Zone), ImageId: optional(o.ImageID), Priority: o.Priority,
 		})

@@ -20,7 +20,7 @@ type Cloud struct {
 	types   map[string]catalog.InstanceType
 	blocked []blockade
 
-	// all are all instances ever, existing those that EC2 still returns, and leaving the terminated ones among them,
+	// all are all instances ever, existing the instances that EC2 still returns, and leaving the terminated ones among them,
 	// in the order of termination.
 	all, existing, leaving []*instance
 	instances              map[string]*instance

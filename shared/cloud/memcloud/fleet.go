@@ -16,7 +16,7 @@ import (
 const maxFleet = 1000
 
 // CreateFleet creates a fleet of type instant. A repeated token with the same request gets the first answer again,
-// whatever it was.
+// also if it was an error.
 func (c *Cloud) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
 	var out cloud.FleetResult
 	err := c.call(ctx, CreateFleet, func(now time.Time) error {

@@ -160,7 +160,7 @@ type Boot struct {
 	At       time.Time
 }
 
-// Booted returns the instances that started since the last call, in order, including those that have since ended.
+// Booted returns the instances that started since the last call, in order, including the instances that have since ended.
 func (c *Cloud) Booted() []Boot {
 	var out []Boot
 	c.do(func(time.Time) {

@@ -47,7 +47,7 @@ func rank(c candidate) float64 {
 	return *c.Priority
 }
 
-// onDemandStrategies are those that EC2 accepts for capacity that is not spot.
+// onDemandStrategies are the strategies that EC2 accepts for capacity that is not spot.
 var onDemandStrategies = []string{"", "lowest-price", "prioritized"}
 
 // knows reports whether EC2 accepts the strategy for the capacity type.

@@ -30,8 +30,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
-// told is one watch event of a pod, with its version.
-type told struct {
+// watched is one watch event of a pod, with its version.
+type watched struct {
 	version int
 	what    watchEvent
 }
@@ -50,7 +50,7 @@ type apiServer struct {
 	version int
 	expired int
 	pods    map[string]*corev1.Pod
-	log     []told
+	log     []watched
 	news    chan struct{}
 	// broken responds instead if it returns true. cut is closed to end watches, after the
 	// event last.
@@ -95,7 +95,7 @@ func (s *apiServer) drop(name string) {
 func (s *apiServer) notifyWatches(what string, p *corev1.Pod) {
 	s.version++
 	p.ResourceVersion = strconv.Itoa(s.version)
-	s.log = append(s.log, told{s.version, watchEvent{what, p.DeepCopy()}})
+	s.log = append(s.log, watched{s.version, watchEvent{what, p.DeepCopy()}})
 	close(s.news)
 	s.news = make(chan struct{})
 }

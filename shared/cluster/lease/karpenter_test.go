@@ -95,7 +95,7 @@ func TestNeverLeadsWithKarpenter(t *testing.T) {
 		}
 		ours := &lease.Lease{Key: key, Holder: lease.KarpenterHolder}
 		// pass advances the clock, runs Joist's election twice a second if runs is set, and
-		// returns who leads at the end.
+		// returns the leader at the end.
 		pass := func(d time.Duration, runs bool) (us, them bool) {
 			t.Helper()
 			for end := time.Now().Add(d); time.Now().Before(end); {

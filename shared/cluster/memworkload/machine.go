@@ -28,7 +28,7 @@ type Boot struct {
 	InstanceID, ProviderID string
 	Type                   string
 	Zone                   string
-	Region                 string // empty: the zone without its letter
+	Region                 string // empty: the zone without its last character
 	PrivateDNS             string // the node's name
 	UserData               string // not in base64
 }

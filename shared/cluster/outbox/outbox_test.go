@@ -230,7 +230,7 @@ func TestRecreated(t *testing.T) {
 
 func TestConcurrentCreate(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
-	// The read returns that there is none, and another writer creates it first.
+	// The read returns that none exists, and another writer creates it first.
 	server.InjectFaults(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
 	read(t, server)
 	if _, err := outbox.Read(t.Context(), server.ClientFor("late"), namespace); !fault.Is(err, fault.Conflict) {

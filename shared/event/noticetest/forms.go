@@ -104,7 +104,7 @@ func (c *corpus) wrapped(b base) {
 		{"in UTF-16, the small end first", wide(str, binary.LittleEndian)},
 		{"in UTF-16, the big end first", wide(str, binary.BigEndian)},
 		{"before a NUL", append(slices.Clone(text), 0)},
-		{"before a letter", append(slices.Clone(text), 'x')},
+		{"before a character", append(slices.Clone(text), 'x')},
 		{"before a brace", append(slices.Clone(text), '}')},
 		{"behind a guard against scripts", append([]byte(")]}',\n"), text...)},
 		{"behind a comment", append([]byte("// an event\n"), text...)},
@@ -126,7 +126,7 @@ func (c *corpus) wrapped(b base) {
 	c.raw(b, "behind a byte order mark", append([]byte("\ufeff"), text...), Act)
 	// A well-formed EventBridge event of another application.
 	relayed := c.event("com.example.relay", "Forwarded", "[]", nil).with("detail", str)
-	c.as(Foreign, b, "as the detail of somebody's event", relayed)
+	c.as(Foreign, b, "as the detail of another event", relayed)
 }
 
 func snsOf(message string) object {

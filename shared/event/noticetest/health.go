@@ -50,7 +50,7 @@ func (c *corpus) entities(b base) {
 	strangers := slices.Repeat([]string{entity("vol-0123456789abcdef0")}, 200)
 	alone(one, Act, "of one among two hundred volumes", affects(append(strangers, entity(Ours[0]))...))
 	c.as(Act, one, "of one, with the resources of another page", b.inside(affects(entity(Ours[0]))).with("resources", quoted(Ours[1], OtherAccount)))
-	alone(b, Foreign, "of nobody", affects())
+	alone(b, Foreign, "without an entity", affects())
 	alone(b, Foreign, "of a stranger", affects(entity(OtherAccount)))
 	alone(b, Foreign, "of volumes", affects(entity("vol-0123456789abcdef0"), entity("vol-0123456789abcdef1")))
 	alone(b, Foreign, "of rubbish", affects("null", "7", "{}"))

@@ -1,5 +1,5 @@
-// Package lambda is the host for AWS Lambda: it handles the records of an SQS event source and returns those that SQS
-// must deliver again.
+// Package lambda is the host for AWS Lambda: it handles the records of an SQS event source and returns the records that
+// SQS must deliver again.
 //
 // It is separate from package host so that the services inside the cluster do not link Lambda's runtime. The
 // invariants:
@@ -85,7 +85,7 @@ type queueRecords struct {
 	indexes  []int
 }
 
-// handleRecords handles the records of one queue, and sets again for those that must be retried.
+// handleRecords handles the records of one queue, and sets again for the records that must be retried.
 func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 	for _, at := range s.indexes {
 		again[at] = true

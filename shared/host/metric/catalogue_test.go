@@ -58,7 +58,7 @@ func TestCloudWatchIsBounded(t *testing.T) {
 			continue
 		}
 		if m.CloudWatch[0] != ByCluster {
-			t.Errorf("%s: what is sent is of a cluster", m.Name)
+			t.Errorf("%s: a metric for CloudWatch has no cluster", m.Name)
 		}
 		product := 1
 		for _, d := range m.CloudWatch[1:] {

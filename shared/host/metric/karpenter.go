@@ -6,7 +6,7 @@ type KarpenterMetric struct {
 	Name string
 	// Like is a similar metric of Joist, or "".
 	Like string
-	// Why explains the difference, or why there is none.
+	// Why explains the difference, or why none exists.
 	Why string
 }
 

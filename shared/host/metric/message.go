@@ -37,7 +37,7 @@ var (
 		Name: "joist_dlq_messages_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages that a service moved to its DLQ, by error kind.",
 		Labels: []Label{labelService, labelKind}, Services: consumers,
-		Panel: "Dead-letter messages", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
+		Panel: "DLQ messages", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
 	}
 	HandlingErrors = Metric{
 		Name: "joist_events_refused_total", Kind: Counter, Unit: "{message}",

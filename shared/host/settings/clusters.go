@@ -31,7 +31,7 @@ func (e clusterEntry) lookupIn(lookup func(name string) (string, bool)) func(nam
 	}
 }
 
-// ReadClusters reads the settings of each cluster that the process serves: those that Clusters lists, or the one that
+// ReadClusters reads the settings of each cluster that the process serves: the clusters that Clusters lists, or the one that
 // the environment describes. For each listed cluster, the required variables, the cluster's name and the queue URL
 // must be set.
 func ReadClusters(lookup func(name string) (string, bool), required ...string) ([]Settings, error) {

@@ -99,9 +99,9 @@ var Variables = []Variable{
 	{Name: Bus, Purpose: "the name or ARN of the EventBridge bus to which facts are published", Example: "joist",
 		set: parseText(func(s *Settings) *string { return &s.Bus })},
 	queueVariable(QueueURL, "the SQS queue that this service reads", "planner", func(s *Settings) *string { return &s.QueueURL }),
-	queueVariable(DeadLetterURL, "the dead-letter queue of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
+	queueVariable(DeadLetterURL, "the DLQ of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
 	{Name: Interruptions, Purpose: "the name of the SQS queue of interruption events, in this account and region, if " + QueueURL + " is not set; " +
-		"interruptions are handled wherever this service runs, and nowhere else", Example: "prod",
+		"only this service handles interruptions", Example: "prod",
 		set: parseMatch(queueNames, "is not the name of a standard queue", func(s *Settings) *string { return &s.InterruptionQueue })},
 	queueVariable(PlannerURL, "the planner's SQS queue", "planner", func(s *Settings) *string { return &s.PlannerURL }),
 	queueVariable(DisruptionURL, "the disruption service's SQS queue", "disruption", func(s *Settings) *string { return &s.DisruptionURL }),

@@ -129,16 +129,16 @@ func TestIdentify(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		api  api
-		told string
+		uid  string
 		want string
 	}{
 		{"without JOIST_CLUSTER_UID", api{uid: "u1"}, "", ""},
-		{"told", api{uid: "u1"}, "u1", ""},
+		{"from the API", api{uid: "u1"}, "u1", ""},
 		{"another JOIST_CLUSTER_UID", api{uid: "u1"}, "u2", "JOIST_CLUSTER_UID is u2, but the cluster's UID is u1"},
 		{"without permission", api{uid: "u1", refused: denied}, "", "grant it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.told})
+			got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.uid})
 			switch {
 			case c.want == "" && (err != nil || got.UID != "u1"):
 				t.Errorf("%v: %v", got, err)
@@ -167,8 +167,8 @@ func TestLoopReportsUnsyncedCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
-	p.ErrorLog.Write = func(err error, _ int) { told = append(told, err.Error()) }
+	var reported []string
+	p.ErrorLog.Write = func(err error, _ int) { reported = append(reported, err.Error()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	steps, asked := 0, 0
 	loop, feed := p.NewLoop(host.Loop{Interval: time.Millisecond, Reconcile: func(context.Context) error {
@@ -183,7 +183,7 @@ func TestLoopReportsUnsyncedCache(t *testing.T) {
 	if asked == 0 {
 		t.Error("the loop did not check whether it reconciled")
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "watch nodepools: forbidden") {
-		t.Errorf("reported errors %q", told)
+	if len(reported) != 1 || !strings.Contains(reported[0], "watch nodepools: forbidden") {
+		t.Errorf("reported errors %q", reported)
 	}
 }

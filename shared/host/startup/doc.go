@@ -1,4 +1,4 @@
-// Package startup creates the components that every service needs besides its own ports: settings, telemetry,
+// Package startup creates the components that every service needs in addition to its own ports: settings, telemetry,
 // documents, queues and the bus. Each main wires its service from them. Only mains import this package.
 //
 // A process may serve several clusters. Each then has its own role, telemetry and worker, and a message is handled by

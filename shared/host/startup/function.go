@@ -21,7 +21,7 @@ type WireFunc func(p *Bootstrap) (host.Handler, host.Options)
 type LambdaHost func(ctx context.Context, o host.LambdaOptions) error
 
 // RunFunction runs a service that works on a queue from the command line: as a Lambda function or by polling, for one
-// cluster or for those that settings.Clusters lists.
+// cluster or for the clusters that settings.Clusters lists.
 func RunFunction(s Service, wire WireFunc, lambda LambdaHost) {
 	s.Optional = append(slices.Clone(s.Optional), settings.Clusters, settings.RoleARN)
 	host.Main(host.Command{Name: "joist-" + s.Name, Help: s.helpText(), Run: func(ctx context.Context) error {

@@ -46,7 +46,7 @@ func TestCountersBeginAtNothing(t *testing.T) {
 			told.Flush(t.Context())
 		}
 		if out.Len() > 0 {
-			t.Errorf("CloudWatch is told: %s", out.String())
+			t.Errorf("sent to CloudWatch: %s", out.String())
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (t *Telemetry) RefuseRecord(l host.LogLine, why host.RefusalReason) {
 // logMessage is the msg of each line.
 const logMessage = "handled"
 
-// logLevel is Error for messages that need attention, Warn for those that are retried, and Info for the rest,
+// logLevel is Error for messages that need attention, Warn for messages that are retried, and Info for the rest,
 // including foreign and stale messages.
 func logLevel(l *host.LogLine) slog.Level {
 	switch {

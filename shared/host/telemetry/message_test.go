@@ -138,7 +138,7 @@ func grep(text, prefix string) string {
 	return strings.Join(out, "\n")
 }
 
-// OnMessage receives each line, also those that are not logged.
+// OnMessage receives each line, also lines that are not logged.
 func TestAlso(t *testing.T) {
 	told, out := quiet(t, slog.LevelError)
 	var heard []string

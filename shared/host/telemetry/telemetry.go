@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
-// Options configure what is reported, and where.
+// Options configure the telemetry and its destinations.
 type Options struct {
 	Service, Version string
 	// Cluster is the cluster that is served, or "" if there are several. Then ForCluster makes a Telemetry for each.
@@ -45,7 +45,7 @@ type Telemetry struct {
 	plain     fastLogger
 	meters    meters
 	traces    *tracing.TracerProvider
-	// clusters are those that ForCluster made. Their metrics are served together with these.
+	// clusters are the results of ForCluster. Their metrics are served together with these.
 	clusters []*Telemetry
 }
 

@@ -43,8 +43,8 @@ const (
 	DriftResume = "joist.sh/drift-resume"
 	// PriceLimit is the maximum total price of the pool's nodes, in US dollars per hour: "25".
 	PriceLimit = "joist.sh/price-limit"
-	// Limits defines which nodes count against spec.limits: "karpenter" counts those that stay, and "strict" also
-	// those that are being removed or replaced.
+	// Limits defines which nodes count against spec.limits: "karpenter" counts nodes that stay, and "strict" also
+	// nodes that are being removed or replaced.
 	Limits = "joist.sh/limits"
 )
 

@@ -65,14 +65,14 @@ func TestExpected(t *testing.T) {
 	of := func(instanceType string) map[string]string {
 		return map[string]string{karpenter.LabelEC2NodeClass: planningtest.NewNodeClass().Name, corev1.LabelInstanceTypeStable: instanceType}
 	}
-	told := corev1.ResourceList{limit: resource.MustParse("3")}
+	reported := corev1.ResourceList{limit: resource.MustParse("3")}
 	for _, tt := range []struct {
 		name string
 		node planning.Node
 		want int64
 	}{
 		{"young", planning.Node{Labels: of("t4g.medium")}, 25},
-		{"told", planning.Node{Labels: of("t4g.medium"), Allocatable: told}, 3},
+		{"reported", planning.Node{Labels: of("t4g.medium"), Allocatable: reported}, 3},
 		{"initialized, without a driver", planning.Node{Labels: of("t4g.medium"), Initialized: true}, 0},
 		{"of an unknown type", planning.Node{Labels: of("t9.huge")}, 0},
 		{"not launched", planning.Node{}, 0},

@@ -185,7 +185,7 @@ func (c *CandidateType) CountOfferings(zoneCapacityTypes uint64) int {
 	return n
 }
 
-// priceIn returns the lowest price in some zone-capacity types; infinite if there is none.
+// priceIn returns the lowest price in some zone-capacity types; infinite if none exists.
 func (c *CandidateType) priceIn(zoneCapacityTypes uint64) float64 {
 	if c.zoneCapacityTypes&^zoneCapacityTypes == 0 && c.zoneCapacityTypes != 0 {
 		return c.lowestPrice

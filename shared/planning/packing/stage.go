@@ -59,7 +59,7 @@ type stageSegment struct {
 	hostPrice float64
 }
 
-// newStage collects the pod groups that any candidate of the stage can hold; nil if there is none.
+// newStage collects the pod groups that any candidate of the stage can hold; nil if none exists.
 func (p *Packer) newStage(number int, groups []int) *stage {
 	s := &stage{p: p, scratch: &p.scratch}
 	s.scratch.flags.reset()

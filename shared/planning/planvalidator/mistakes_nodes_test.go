@@ -38,7 +38,7 @@ func annotated(name, value string, changes ...func(*planvalidator.Scenario)) fun
 	}
 }
 
-// nodeMistakes are plans that contradict what is known of existing nodes.
+// nodeMistakes are plans that contradict the data of existing nodes.
 func nodeMistakes() []mistake {
 	toOld := changed(func(r *planvalidator.Result) { join(r, "old", "a") })
 	elsewhere := plans(launch("large", "z1", "a"))

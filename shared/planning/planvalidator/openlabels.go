@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// chooseLabels sets open labels to the values of the plan, or to those that satisfy most pods.
+// chooseLabels sets open labels to the values of the plan, or to values that satisfy most pods.
 func (n *node) chooseLabels() labels.Set {
 	if n.plan == nil {
 		return n.withStatedLabels(n.fixed, nil)

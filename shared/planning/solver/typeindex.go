@@ -9,7 +9,7 @@ import (
 
 // typeIndex answers what pools ask of one list of instance types. Several pools
 // mostly share a list and ask for the same labels, so a label is read from a type
-// once, when somebody first wants to know, and what a type has is counted once.
+// once, on first use, and the resources of a type are counted once.
 type typeIndex struct {
 	types  []instancetypes.Type
 	labels map[string]*labelIndex

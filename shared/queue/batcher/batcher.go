@@ -171,7 +171,7 @@ func (c *CallBatcher[T]) runCall(ctx context.Context, items []T, behind []*reque
 	return outcome[T]{err: err}
 }
 
-// passSlot passes the slot to the first waiting request, together with those that fit into the same call, or frees
+// passSlot passes the slot to the first waiting request, together with the requests that fit into the same call, or frees
 // it.
 func (c *CallBatcher[T]) passSlot() {
 	c.mu.Lock()

@@ -210,7 +210,7 @@ func TestAPanicFreesTheLane(t *testing.T) {
 			}
 		}
 		if panicked != 2 || bugs != 2 {
-			t.Errorf("%d panicked and %d heard of a bug", panicked, bugs)
+			t.Errorf("%d calls panicked and %d requests got fault.Bug", panicked, bugs)
 		}
 		r.panics = nil
 		if err := shared.Do(t.Context(), 9); err != nil {

@@ -87,7 +87,7 @@ func (b *Broker) Queues() []string {
 func (b *Broker) Now() time.Time { return b.now() }
 
 // NextVisible returns when the next message of any queue can be received: now or earlier if one can be already, the
-// zero time if there is none.
+// zero time if none exists.
 func (b *Broker) NextVisible() time.Time {
 	var next time.Time
 	for _, name := range b.Queues() {

@@ -99,8 +99,8 @@ func (s *Bus) routeEvent(event []byte, only []string) {
 	}
 }
 
-// deliverEvent delivers an event to one target. If the input path selects nothing, the event goes to the dead-letter
-// queue: EventBridge calls this a failed invocation.
+// deliverEvent delivers an event to one target. If the input path selects nothing, the event goes to the
+// DLQ: EventBridge calls this a failed invocation.
 func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 	b := s.broker
 	q, body := b.queues[target.Queue], selectInput(event, target.InputPath)

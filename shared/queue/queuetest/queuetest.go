@@ -69,7 +69,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 func behaviours() []behaviour {
 	return []behaviour{
 		{"delivers until deleted", nil, deliversUntilDeleted},
-		{"hides what was received", nil, hidesReceived},
+		{"hides received messages", nil, hidesReceived},
 		{"delivers again when visibility ends", nil, deliversAgain},
 		{"hide extends", nil, hideExtends},
 		{"hide with zero makes visible", nil, hideZeroReturns},

@@ -20,7 +20,7 @@ const (
 )
 
 // quiet lists the panels that are normally zero.
-var quiet = []string{"Dead-letter messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions"}
+var quiet = []string{"DLQ messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions"}
 
 // standing lists the panels whose lines keep their level after a change.
 var standing = []string{"Cost by NodePool", "NodePool usage and limits", "Eligible nodes"}

@@ -131,7 +131,7 @@ func Write(w http.ResponseWriter, status int, answer any) {
 }
 
 // Refusal returns AWS's code, message and status for an error of the model. For a lost
-// response there is none: the connection is closed.
+// response it closes the connection.
 func Refusal(err error) (code, message string, status int) {
 	code, message = memcloud.Code(err)
 	if code == "" {

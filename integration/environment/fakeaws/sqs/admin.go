@@ -138,7 +138,7 @@ func (s *Service) listQueues(r *http.Request, in struct{ QueueNamePrefix string 
 	return map[string][]string{"QueueUrls": urls}, nil
 }
 
-// listSources returns the queues whose dead-letter queue is the given queue.
+// listSources returns the queues whose DLQ is the given queue.
 func (s *Service) listSources(r *http.Request, in struct {
 	QueueURL string `json:"QueueUrl"`
 }) (any, error) {

@@ -49,7 +49,7 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 		target := memqueue.Target{ID: t.ID, Queue: template.Name(t.Arn), InputPath: t.InputPath}
 		if dead := t.DeadLetterConfig.Arn; dead != "" {
 			if _, ok := b.FindQueue(template.Name(dead)); !ok {
-				return fmt.Errorf("the dead-letter queue of its target, %s, is not a queue of the stack", dead)
+				return fmt.Errorf("the DLQ of its target, %s, is not a queue of the stack", dead)
 			}
 			target.DeadLetter = template.Name(dead)
 		}

@@ -82,9 +82,9 @@ func TestMakeBroker(t *testing.T) {
 
 func TestUnresolvableReferences(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, says string }{
-		"a resource":          {`"Arn": {"Fn::GetAtt": "Work.Arn"}`, `"Arn": {"Fn::GetAtt": "Gone.Arn"}`, `no resource "Gone"`},
-		"a bus":               {`{"Ref": "Bus"}`, `"elsewhere"`, "no bus elsewhere in the stack"},
-		"a dead-letter queue": {`"DeadLetterConfig": {"Arn": {"Fn::GetAtt": ["Dead", "Arn"]}}`, `"DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-1:1:gone"}`, "not a queue of the stack"},
+		"a resource": {`"Arn": {"Fn::GetAtt": "Work.Arn"}`, `"Arn": {"Fn::GetAtt": "Gone.Arn"}`, `no resource "Gone"`},
+		"a bus":      {`{"Ref": "Bus"}`, `"elsewhere"`, "no bus elsewhere in the stack"},
+		"a DLQ":      {`"DeadLetterConfig": {"Arn": {"Fn::GetAtt": ["Dead", "Arn"]}}`, `"DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-1:1:gone"}`, "not a queue of the stack"},
 	} {
 		text := strings.Replace(small, test.from, test.to, 1)
 		if text == small {

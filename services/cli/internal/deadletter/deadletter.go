@@ -1,4 +1,4 @@
-// Package deadletter reads the messages of dead-letter queues (DLQs) and predicts the result of
+// Package deadletter reads the messages of DLQs and predicts the result of
 // sending each one again.
 //
 // A prediction uses the code that decides in the services: host.OpenEnvelope, the validation of

@@ -38,7 +38,7 @@ type Finding struct {
 
 // Skipped is a check that could not run.
 type Skipped struct {
-	// Subject is what was not read, such as Karpenter's Lease.
+	// Subject names the object that was not read, such as Karpenter's Lease.
 	Subject string `json:"subject"`
 	Reason  string `json:"reason"`
 	Fix     string `json:"fix,omitempty"`

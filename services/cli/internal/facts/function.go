@@ -22,7 +22,7 @@ import (
 
 // readFunction reads the function that consumes a service's queue: the one in the queue's
 // event source mapping, which may be shared. Without a mapping it reads the function that
-// should exist; if there is none either, the service polls.
+// should exist; if neither exists, the service polls.
 func (g *collector) readFunction(ctx context.Context, client *lambda.Client, q topology.Queue, arn string) {
 	g.tryCall("the function of the queue "+q.Name, "lambda:GetFunctionConfiguration and lambda:ListEventSourceMappings", func() error {
 		out, err := findMappedFunction(ctx, client, arn)

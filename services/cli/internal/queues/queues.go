@@ -25,7 +25,7 @@ import (
 // Row is one queue, as `joist queues -o json` prints it.
 type Row struct {
 	Service string `json:"service"`
-	// Queue is the name in SQS; empty for the audit log, which has only a dead-letter queue (DLQ).
+	// Queue is the name in SQS; empty for the audit log, which has only a DLQ.
 	Queue string `json:"queue"`
 	// Waiting, InFlight and Delayed are approximate numbers of messages.
 	Waiting  int `json:"waiting"`

@@ -85,7 +85,7 @@ func TestFormatError(t *testing.T) {
 		want string
 	}{
 		{errors.New("a\n  b"), "a b"},
-		{fault.F("looking", fault.Missing, "there is none").WithHint("look elsewhere"), "looking: there is none; try: look elsewhere"},
+		{fault.F("looking", fault.Missing, "it does not exist").WithHint("look elsewhere"), "looking: it does not exist; try: look elsewhere"},
 	} {
 		if got := queues.FormatError(test.err); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

@@ -1,4 +1,4 @@
-// Package replay resends messages of dead-letter queues (DLQs), and replays the archive of a bus.
+// Package replay resends messages of DLQs, and replays the archive of a bus.
 //   - Messages are resent one at a time, and each is sent before it is deleted. An interrupt between
 //     two messages loses and duplicates none. If the process is killed between sending and deleting,
 //     the message is in both queues, and handlers drop the duplicate because IDs are derived.

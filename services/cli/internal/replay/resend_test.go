@@ -76,7 +76,7 @@ func (d *resendTest) countVisible() (inDeadLetterQueue, inQueue int) {
 	return d.dead.Stats().Visible, d.to.Stats().Visible
 }
 
-// TestRate: the interval between two messages follows from the rate, and there is none before
+// TestRate: the interval between two messages follows from the rate, and no interval precedes
 // the first.
 func TestRate(t *testing.T) {
 	d := newResendTest(t, 25)

@@ -25,7 +25,7 @@ func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 	if len(a.Rounds) > 0 {
 		out.WriteString("\n" + formatRounds(a.Rounds))
 	}
-	fmt.Fprintf(&out, "\n%s: %s at %s per hour would become %s at %s (%+.4f), with %s moved by %s\n", a.Scenario,
+	fmt.Fprintf(&out, "\n%s: %s at %s per hour change to %s at %s (%+.4f), with %s moved by %s\n", a.Scenario,
 		formatCount(a.Nodes, "node"), formatDollars(a.CostBefore), formatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore,
 		formatCount(a.PodsMoved, "pod"), formatCount(len(a.Rounds), "command"))
 	fmt.Fprintf(&out, "without the change: %s at %s, with %s moved\n", formatCount(a.Without.NodesAfter, "node"), formatDollars(a.Without.CostAfter), formatCount(a.Without.PodsMoved, "pod"))

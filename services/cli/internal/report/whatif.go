@@ -18,7 +18,7 @@ func PrintRemoval(w io.Writer, a *simulate.RemovalResult) error {
 	for _, pods := range a.Moved {
 		existing += len(pods)
 	}
-	fmt.Fprintf(&out, "%s: without %s, %s at %s per hour would become %s at %s (%+.4f)\n", a.Scenario, formatNames(a.Removed),
+	fmt.Fprintf(&out, "%s: without %s, %s at %s per hour change to %s at %s (%+.4f)\n", a.Scenario, formatNames(a.Removed),
 		formatCount(a.Nodes, "node"), formatDollars(a.CostBefore), formatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore)
 	fmt.Fprintf(&out, "%s would move: %d to existing nodes, %d to %s\n", formatCount(a.PodsMoved, "pod"), existing, a.PodsMoved-existing, formatCount(len(a.Replacements), "new node"))
 	for _, reason := range groupByReason(a.Unscheduled) {

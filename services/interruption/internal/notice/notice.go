@@ -150,7 +150,7 @@ func (r *eventReader) readKind(n *Notice) error {
 
 // maxAge is the maximum time between an event and the time at which the queue received it.
 // EventBridge retries for 24 hours, and SQS keeps a message for 14 days in the queue and 14 days in
-// the dead-letter queue (DLQ), from which it may be redriven.
+// the DLQ, from which it may be redriven.
 const maxAge = 31 * 24 * time.Hour
 
 // noticedAt returns the event's own time, or sent if the event's time cannot be decoded, is

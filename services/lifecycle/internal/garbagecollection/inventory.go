@@ -214,7 +214,7 @@ func expectedSince(c *karpenter.NodeClaim) (time.Time, bool) {
 // LimitRemovals returns the findings that may be executed, and why the others may not.
 //
 // If orphans and lost instances together are more than three and more than a tenth of the cluster,
-// none of them is removed. Instances that EC2 reports as terminated, and claims that never had an
+// no instance is removed. Instances that EC2 reports as terminated, and claims that never had an
 // instance, do not count, because removing them does not reduce capacity. They are executed, like
 // annotations, so that the breaker does not delay many interruptions at once.
 func (f Findings) LimitRemovals() (Findings, error) {

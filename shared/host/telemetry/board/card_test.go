@@ -50,7 +50,7 @@ func TestCardsNameAlarms(t *testing.T) {
 			continue
 		}
 		if alarms["dlq-messages"] == "" {
-			t.Errorf("the card of %s has no alarm for dead-letter messages", service)
+			t.Errorf("the card of %s has no alarm for DLQ messages", service)
 		}
 		if age := fmt.Sprintf(" %.0f s", budget.Seconds()); !strings.Contains(alarms["oldest-message"], age) {
 			t.Errorf("the card of %s does not say that messages may be%s old", service, age)

@@ -62,7 +62,7 @@ var Rows = []Row{
 		Panels: []Panel{
 			{Title: "Age of the oldest message", Help: "Age of the oldest message in each queue, in seconds.", aws: oldest},
 			{Title: "Queue depth", Help: "Messages that are visible in each queue.", aws: waiting},
-			{Title: "Dead-letter messages", Help: "Normally zero. `joist dead list` shows the reason of each.", aws: dead},
+			{Title: "DLQ messages", Help: "Normally zero. `joist dead list` shows the reason of each.", aws: dead},
 			{Title: "Errors by kind", Help: "foreign and stale are normal. bug, denied and poison need action."},
 			{Title: "Message outcomes", Help: "delete: processed. retry: retried later. dlq: moved to the DLQ. keep: not processed, delivered again by SQS."},
 			{Title: "Throttling", Help: "Time that EC2 calls waited in the rate limiter, and throttled Lambda invocations.", aws: throttled},

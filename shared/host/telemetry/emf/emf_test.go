@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 			b.AddValue(in("n", emf.Sum, prod, emf.Dimension{Name: "kind", Value: "bug"}), 2)
 		}, `{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster"]],"Metrics":[{"Name":"n","Unit":"Count"}],"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"prod","n":1}` + "\n" +
 			`{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["cluster","kind"]],"Metrics":[{"Name":"n","Unit":"Count"}],"Namespace":"Joist"}],"Timestamp":1795348800000},"cluster":"prod","kind":"bug","n":2}` + "\n"},
-		{"what is no number is dropped", func(b *emf.Buffer) {
+		{"NaN is dropped", func(b *emf.Buffer) {
 			b.AddValue(in("n", emf.Sum), math.NaN())
 			b.AddValue(in("n", emf.Each), math.Inf(-1))
 			b.AddValue(in("n", emf.Sum), -1)

@@ -22,7 +22,7 @@ var noon = metav1.NewTime(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.U
 var on = deletionapproval.Threshold{On: true, Nodes: 5, Percent: 20}
 
 func pool(finalized, going bool, answer string) *karpenter.NodePool {
-	p := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "pool", Finalizers: []string{"somebody/else"}}}
+	p := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "pool", Finalizers: []string{"another/finalizer"}}}
 	if finalized {
 		p.Finalizers = append(p.Finalizers, deletionapproval.Finalizer)
 	}
@@ -71,7 +71,7 @@ func formatDecision(d deletionapproval.Decision) string {
 			switch object := e.Object.(type) {
 			case *karpenter.NodePool:
 				parts = append(parts, map[bool]string{true: "hold", false: "remove finalizer"}[slices.Contains(object.Finalizers, deletionapproval.Finalizer)])
-				if !slices.Contains(object.Finalizers, "somebody/else") {
+				if !slices.Contains(object.Finalizers, "another/finalizer") {
 					parts = append(parts, "changed another finalizer")
 				}
 			case *karpenter.NodeClaim:
