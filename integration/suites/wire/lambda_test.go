@@ -69,7 +69,7 @@ func TestLambda(t *testing.T) {
 		{name: "no failure", bodies: []string{"a", "b", "żółć"}},
 		{name: "some messages fail", bodies: []string{"a", "bad 1", "b", "bad 2"}, stay: []string{"bad 1", "bad 2"}},
 		{name: "the function fails", bodies: []string{"a", "all"}, stay: []string{"a", "all"}, fails: "all messages failed"},
-		{name: "an unknown message id fails the batch", bodies: []string{"a", "stranger"}, stay: []string{"a", "stranger"}, fails: "no message of the batch"},
+		{name: "an unknown message id fails the batch", bodies: []string{"a", "stranger"}, stay: []string{"a", "stranger"}, fails: "do not name a message of the batch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := w.broker.Queue(test.name, memqueue.QueueOptions{Visibility: time.Minute})
