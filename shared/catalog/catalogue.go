@@ -1,6 +1,29 @@
 package catalog
 
-import "time"
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Kind is the folder of catalogue documents.
+const Kind = event.CatalogueKind
+
+// Capacity types.
+const (
+	OnDemand = karpenter.CapacityTypeOnDemand
+	Spot     = karpenter.CapacityTypeSpot
+	Reserved = karpenter.CapacityTypeReserved
+)
+
+// Architectures and operating systems in Kubernetes' spelling.
+const (
+	AMD64   = karpenter.ArchitectureAMD64
+	ARM64   = karpenter.ArchitectureARM64
+	Linux   = "linux"
+	Windows = "windows"
+)
 
 // Catalogue is everything that is known about one region at one time.
 type Catalogue struct {

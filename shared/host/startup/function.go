@@ -7,10 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joist-autoscaler/joist/shared/aws/stsrole"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // WireFunc creates the handler of one cluster's messages, and the options for its queue. It is called once for each
@@ -166,4 +170,13 @@ func (m clusterWorker) pollWithRetries(poll func(ctx context.Context) error, bea
 			}
 		}
 	}
+}
+
+// assumeRole returns the AWS configuration with which a service works for a cluster: with the cluster's role if there
+// is one.
+func assumeRole(config aws.Config, role, service, cluster string) aws.Config {
+	if role == "" {
+		return config
+	}
+	return stsrole.AssumeRole(config, role, topology.RoleSessionName(service, cluster))
 }

@@ -122,3 +122,27 @@ func (r *reader) readPolicy() Policy {
 	r.reportUnknown(prefixes...)
 	return p
 }
+
+const limitsPrefix = "joist.sh/limit"
+
+// StrictLimits reports whether nodes that are being removed or replaced count against spec.limits until they are
+// gone. An invalid annotation counts as strict, because strict limits launch fewer nodes.
+func StrictLimits(annotations map[string]string) bool {
+	r := reader{annotations: annotations}
+	strict := r.readLimits()
+	r.reportUnknown(limitsPrefix)
+	return strict || len(r.problems) > 0
+}
+
+func (r *reader) readLimits() bool { return r.readWord(Limits, "karpenter", "strict") == "strict" }
+
+// ReadPriceLimit reads only PriceLimit, in US dollars per hour; nil is no limit. Errors in other annotations must
+// neither raise the limit nor block launches.
+func ReadPriceLimit(annotations map[string]string) (*float64, error) {
+	text, limited := annotations[PriceLimit]
+	if !limited {
+		return nil, nil
+	}
+	p, err := Read(map[string]string{PriceLimit: text})
+	return p.PriceLimit, err
+}
