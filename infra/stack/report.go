@@ -36,8 +36,8 @@ func CheckNagReports(dir string) error {
 			return fmt.Errorf("reading cdk-nag's report %s: %w", file, err)
 		}
 		for _, row := range rows {
-			if rule, at, verdict := row[0], row[1], row[2]; !slices.Contains(acceptedResults, verdict) {
-				found = append(found, rule+" of "+at+" is "+verdict)
+			if rule, at, result := row[0], row[1], row[2]; !slices.Contains(acceptedResults, result) {
+				found = append(found, rule+" of "+at+" is "+result)
 			}
 		}
 	}

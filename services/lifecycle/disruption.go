@@ -73,11 +73,11 @@ func (s *Service) clearDisruption(ctx context.Context, c *karpenter.NodeClaim) e
 
 // continueProposal executes the next step for one claim of a confirmed proposal.
 func (s *Service) continueProposal(ctx context.Context, w clusterState, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
-	verdict, why, err := s.assessReplacements(ctx, p, acting, w.findClaim)
+	progress, why, err := s.assessReplacements(ctx, p, acting, w.findClaim)
 	if err != nil {
 		return err
 	}
-	switch verdict {
+	switch progress {
 	case disruption.Ready:
 		return s.finishReplacement(ctx, w, c, p, acting)
 	case disruption.Failed:
@@ -113,12 +113,12 @@ func (s *Service) assessReplacements(ctx context.Context, p planning.Proposal, a
 			return "", "", err
 		}
 	}
-	verdict, why := disruption.AssessProgress(disruption.ProposalView{
+	progress, why := disruption.AssessProgress(disruption.ProposalView{
 		Proposal: p, Acting: acting, Now: s.Now(),
 		Replacement:  func(name string) *karpenter.NodeClaim { return seen[name] },
 		MayBeCreated: func(name string) bool { return coming[name] },
 	})
-	return verdict, why, nil
+	return progress, why, nil
 }
 
 // mayBeCreated reports whether a missing replacement may still be created: its plan is admitted
@@ -147,8 +147,8 @@ func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karp
 	if still := disruption.ActingProposal(now); still == nil || still.ID != p.ID || now.UID != c.UID {
 		return nil
 	}
-	verdict, _, err := s.assessReplacements(ctx, p, acting, func(string) *karpenter.NodeClaim { return nil })
-	if err != nil || verdict != disruption.Ready {
+	progress, _, err := s.assessReplacements(ctx, p, acting, func(string) *karpenter.NodeClaim { return nil })
+	if err != nil || progress != disruption.Ready {
 		return err
 	}
 	return s.deleteCandidates(ctx, []disruption.Candidate{{Claim: now, Node: w.findNode(now)}})

@@ -18,21 +18,21 @@ import (
 // next plan repeats it.
 func (s *Service) updateOverlayStatuses(ctx context.Context, plan planning.Plan) error {
 	var failures []error
-	for _, verdict := range plan.OverlayStatuses {
-		err := s.updateOverlayStatus(ctx, verdict)
+	for _, planned := range plan.OverlayStatuses {
+		err := s.updateOverlayStatus(ctx, planned)
 		if err != nil && !fault.Is(err, fault.Missing) {
-			failures = append(failures, fmt.Errorf("writing the result of a plan on NodeOverlay %s: %w", verdict.Name, err))
+			failures = append(failures, fmt.Errorf("writing the result of a plan on NodeOverlay %s: %w", planned.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (s *Service) updateOverlayStatus(ctx context.Context, verdict planning.OverlayStatus) error {
-	o, err := cluster.Get[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays, cluster.Key{Name: verdict.Name})
+func (s *Service) updateOverlayStatus(ctx context.Context, planned planning.OverlayStatus) error {
+	o, err := cluster.Get[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays, cluster.Key{Name: planned.Name})
 	if err != nil {
 		return err
 	}
-	status, known := nodeoverlay.ComputeStatus(o, verdict, s.Now())
+	status, known := nodeoverlay.ComputeStatus(o, planned, s.Now())
 	if !known || equalJSON(o.Status, status) {
 		return nil
 	}

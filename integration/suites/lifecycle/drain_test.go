@@ -169,7 +169,7 @@ func attachedVolumes(s *site) {
 // The claim is removed by hand, and Kubernetes's garbage collector deletes the Node that
 // it owned.
 func nodeWithoutClaim(s *site) {
-	m := s.machine("widow")
+	m := s.machine("orphan")
 	m.pod("orphan")
 	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
 	m.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object { o.SetFinalizers(nil); return o }, s.admin.Update)

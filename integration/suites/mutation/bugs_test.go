@@ -229,11 +229,11 @@ var bugs = []bug{{
 }, {
 	name: "end-by-the-cache", promise: "TestDeletedReplacementKeepsOldNode", in: "./services/lifecycle",
 	file: "services/lifecycle/disruption.go",
-	from: `	if err != nil || verdict != disruption.Ready {
+	from: `	if err != nil || progress != disruption.Ready {
 		return err
 	}
 	return s.deleteCandidates(`,
-	to: `	_, _ = verdict, err
+	to: `	_, _ = progress, err
 	return s.deleteCandidates(`,
 }, {
 	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",

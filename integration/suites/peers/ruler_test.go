@@ -75,8 +75,8 @@ func ours(pattern, event string) string {
 	return "no match"
 }
 
-// verdict removes the reason why a pattern is rejected, because the texts differ.
-func verdict(answer string) string {
+// stripReason removes the reason why a pattern is rejected, because the texts differ.
+func stripReason(answer string) string {
 	word, _, _ := strings.Cut(answer, ":")
 	return word
 }
@@ -92,7 +92,7 @@ func TestRuler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if verdict(got) != want {
+			if stripReason(got) != want {
 				t.Errorf("%s: %s; Joist gives %s", pattern, got, want)
 			}
 		})
@@ -109,7 +109,7 @@ func TestRuler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if mine := ours(corner.pattern, corner.event); verdict(mine) != verdict(theirs) {
+			if mine := ours(corner.pattern, corner.event); stripReason(mine) != stripReason(theirs) {
 				t.Errorf("Joist gives %q, event-ruler gives %q", mine, theirs)
 			}
 		})
@@ -124,8 +124,8 @@ func TestRuler(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts[verdict(theirs)]++
-				if mine := ours(pattern, event); verdict(mine) != verdict(theirs) {
+				counts[stripReason(theirs)]++
+				if mine := ours(pattern, event); stripReason(mine) != stripReason(theirs) {
 					t.Fatalf("%s on %s: Joist gives %q, event-ruler gives %q", pattern, event, mine, theirs)
 				}
 			}

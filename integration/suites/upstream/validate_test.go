@@ -91,7 +91,7 @@ func (d drawer) pool() *karpv1.NodePool {
 // autoscaler does not change a pool's readiness.
 func TestSameValidation(t *testing.T) {
 	const pools = 20000
-	verdicts := map[bool]int{}
+	counts := map[bool]int{}
 	for seed := range uint64(pools) {
 		theirs := drawer{rand.New(rand.NewPCG(seed, 17))}.pool()
 		var ours karpenter.NodePool
@@ -100,10 +100,10 @@ func TestSameValidation(t *testing.T) {
 		if (len(errs) == 0) != (want == nil) {
 			t.Fatalf("seed %d: Joist %v, upstream %v, for %s", seed, errs, want, encode(t, theirs))
 		}
-		verdicts[want == nil]++
+		counts[want == nil]++
 	}
-	if verdicts[true] < pools/10 || verdicts[false] < pools/10 {
-		t.Errorf("the pools are too similar: %s", fmt.Sprint(verdicts))
+	if counts[true] < pools/10 || counts[false] < pools/10 {
+		t.Errorf("the pools are too similar: %s", fmt.Sprint(counts))
 	}
-	t.Logf("%d pools are valid and %d are invalid", verdicts[true], verdicts[false])
+	t.Logf("%d pools are valid and %d are invalid", counts[true], counts[false])
 }

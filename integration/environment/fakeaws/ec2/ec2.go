@@ -71,7 +71,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A cancelled request does not undo what EC2 has started.
 	out, err := do(s, context.WithoutCancel(r.Context()), form)
 	switch {
-	case errors.Is(err, errRehearsed):
+	case errors.Is(err, errWouldSucceed):
 		refuse(w, http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 	case errors.Is(err, query.ErrUnserved):
 		refuse(w, http.StatusBadRequest, "InvalidParameterValue", err.Error())

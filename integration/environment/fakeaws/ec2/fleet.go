@@ -45,8 +45,8 @@ func (s *Service) createFleet(ctx context.Context, form query.Form) (any, error)
 	if s.reserved(request) {
 		request.CapacityType = cloud.Reserved
 	}
-	if isRehearsal(form) {
-		return nil, rehearsed(s.cloud.TryFleet(ctx, request))
+	if isDryRun(form) {
+		return nil, dryRunError(s.cloud.TryFleet(ctx, request))
 	}
 	result, err := s.cloud.CreateFleet(ctx, request)
 	if err != nil {

@@ -26,8 +26,8 @@ func (s *Service) createTemplate(ctx context.Context, form query.Form) (any, err
 	if err != nil {
 		return nil, err
 	}
-	if isRehearsal(form) {
-		return nil, rehearsed(s.cloud.TryTemplate(ctx, t))
+	if isDryRun(form) {
+		return nil, dryRunError(s.cloud.TryTemplate(ctx, t))
 	}
 	if err := s.cloud.CreateTemplate(ctx, t); err != nil {
 		return nil, err

@@ -15,16 +15,16 @@ import (
 
 // ComputeStatus returns the overlay's status after a plan; false if the plan used another
 // generation.
-func ComputeStatus(o *karpenter.NodeOverlay, verdict planning.OverlayStatus, now time.Time) (karpenter.NodeOverlayStatus, bool) {
-	if verdict.Generation != o.Generation {
+func ComputeStatus(o *karpenter.NodeOverlay, status planning.OverlayStatus, now time.Time) (karpenter.NodeOverlayStatus, bool) {
+	if status.Generation != o.Generation {
 		return o.Status, false
 	}
 	valid := metav1.Condition{
 		Type: karpenter.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue,
 		Reason: karpenter.ConditionTypeValidationSucceeded, ObservedGeneration: o.Generation,
 	}
-	if verdict.Reason != "" {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, verdict.Reason, verdict.Message
+	if status.Reason != "" {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, status.Reason, status.Message
 	}
 	s := *o.Status.DeepCopy()
 	s.Conditions = s.Conditions.With(valid, now).WithReady(karpenter.NodeOverlayReady(), o.Generation, now)

@@ -19,16 +19,16 @@ func TestOverlayConditions(t *testing.T) {
 	fine := planning.OverlayStatus{Name: "o", Generation: 2}
 	o := &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 2}}
 	for _, c := range []struct {
-		name    string
-		verdict planning.OverlayStatus
-		known   bool
-		want    []string
+		name   string
+		status planning.OverlayStatus
+		known  bool
+		want   []string
 	}{
 		{"of an older generation", planning.OverlayStatus{Name: "o", Generation: 1}, false, nil},
 		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another overlay has the same weight", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
 		{"no longer in conflict", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
 	} {
-		got, known := nodeoverlay.ComputeStatus(o, c.verdict, noon)
+		got, known := nodeoverlay.ComputeStatus(o, c.status, noon)
 		var reported []string
 		for _, condition := range got.Conditions {
 			reported = append(reported, condition.Type+"="+string(condition.Status)+" "+condition.Reason+": "+condition.Message)

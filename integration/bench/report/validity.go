@@ -7,8 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 )
 
-// verdict returns one word for the validity of a result.
-func verdict(failure string, violations []string, late, checked bool) string {
+// describeValidity returns one word for the validity of a result.
+func describeValidity(failure string, violations []string, late, checked bool) string {
 	switch {
 	case failure != "":
 		return "FAILED"
@@ -24,11 +24,11 @@ func verdict(failure string, violations []string, late, checked bool) string {
 }
 
 func planVerdict(m contest.Measurement) string {
-	return verdict(m.Failure, m.Violations, m.TimedOut, m.Judged)
+	return describeValidity(m.Failure, m.Violations, m.TimedOut, m.Judged)
 }
 
 func fleetVerdict(c *contest.Consolidation) string {
-	return verdict(c.Failure, c.Violations, !c.Complete, c.Judged)
+	return describeValidity(c.Failure, c.Violations, !c.Complete, c.Judged)
 }
 
 // Problems lists all failures and violations, one per line; empty if none exist.
