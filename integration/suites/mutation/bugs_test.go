@@ -167,7 +167,7 @@ var bugs = []bug{{
 	from: `cause == nil && fault.Is(err, fault.Conflict)`,
 	to:   `fault.Is(err, fault.Conflict)`,
 }, {
-	name: "429-is-done", promise: "a handled notice deletes the NodeClaim",
+	name: "429-is-done", promise: "a handled notice deletes the NodeClaim", seed: 146,
 	file: "services/lifecycle/internal/effect/executor.go",
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Throttled) || cause`,
