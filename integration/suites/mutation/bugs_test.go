@@ -208,7 +208,7 @@ var bugs = []bug{{
 	s.starts.trackPod(old, pod)`,
 }, {
 	// A trimmed object has no version, so two of them always have the same.
-	name: "relist-by-version", promise: "a batch contains no running pod", seed: 64,
+	name: "relist-by-version", promise: "a batch contains no running pod", seed: 20,
 	file: "shared/cluster/store.go",
 	from: `	for _, object := range list {
 		s.putLocked(object)
