@@ -6,8 +6,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# How many seeds `make sim` walks through, and the one seed to play instead.
-SEEDS ?= 500
+# How many seeds `make sim` runs instead of 500, and the one seed to run instead.
+SEEDS ?=
 SEED ?=
 # What `make synth` is told: the CDK's context.
 CONTEXT ?= {"clusterName":"prod"}
@@ -40,8 +40,16 @@ synth: ## Write the CloudFormation template of a cluster to cdk.out (needs Node;
 	@$(STAGES) synth
 
 .PHONY: test
-test: ## Run every stage that a pull request must pass: preflight, lint, unit, rules, upstream, differential, infra, simulator, crash points, planted bugs, wire, charts, e2e
-	@$(STAGES) preflight lint unit rules upstream differential infra sim crash planted wire charts e2e
+test: ## Run every stage of tests, with a few seeds and crash points (about 10 minutes on two cores)
+	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e
+
+.PHONY: prove
+prove: ## Run the tests that take longer: 500 seeds, every crash point, every planted bug, pollers (about 40 minutes on two cores)
+	@$(STAGES) sim crash planted pollers
+
+.PHONY: prove-long
+prove-long: ## Run what a nightly build runs: 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
+	@SEEDS=$(or $(SEEDS),2000) $(STAGES) sim race storm consolidation scale peers
 
 ##@ Single test stages
 
@@ -78,7 +86,7 @@ differential: ## Plan random scenarios with Joist and upstream Karpenter, and ch
 	@$(STAGES) differential
 
 .PHONY: sim
-sim: ## Run the simulator: complete clusters with seeded faults (SEEDS=500, or SEED=7 alone)
+sim: ## Run the simulator: complete clusters with seeded faults (500 seeds; SEEDS=50, or SEED=7 alone)
 	@$(STAGES) sim
 
 .PHONY: crash
@@ -102,8 +110,12 @@ charts: ## Render the Helm charts with the values of every version, and install 
 	@$(STAGES) charts
 
 .PHONY: e2e
-e2e: ## Run the services against a real Kubernetes control plane on loopback
+e2e: ## Run the functions and the lifecycle service on a real Kubernetes control plane on loopback
 	@$(STAGES) e2e
+
+.PHONY: pollers
+pollers: ## Run all services as pollers on a real control plane: 0→5→0, a spot storm, a consolidation
+	@$(STAGES) pollers
 
 .PHONY: storm
 storm: ## Measure and plot a spot storm with 500 nodes and 5,000 pods (10 to 20 minutes on an idle machine)

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	target  = regexp.MustCompile(`(?m)^([a-z0-9]+):`)
+	target  = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 	setting = regexp.MustCompile(`(?m)^([A-Z]+) \?=`)
 	test    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)\(`)
 )

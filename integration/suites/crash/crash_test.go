@@ -1,10 +1,13 @@
-// Package crash crashes each service before and after every write of a scenario, one crash per run. The point
+// Package crash crashes each service before and after the writes of a scenario, one crash per run. The point
 // after the write that deletes a message is after the acknowledgement. No work may be lost, repeated or orphaned.
+// With JOIST_CRASH_POINTS=all it crashes at every write, otherwise at the first and the last write of each kind
+// of each service.
 package crash_test
 
 import (
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,13 +16,46 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
-func TestEveryCrashPoint(t *testing.T) {
+func TestCrashPoints(t *testing.T) {
+	choosePoints := chooseTypicalPoints
+	switch wanted := os.Getenv("JOIST_CRASH_POINTS"); wanted {
+	case "":
+	case "all":
+		choosePoints = chooseAllPoints
+	default:
+		t.Fatalf("JOIST_CRASH_POINTS=%q is unknown: set it to all, or unset it for the first and the last write of each kind", wanted)
+	}
 	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift} {
-		t.Run(scenario.Name, func(t *testing.T) { runAllPoints(t, scenario) })
+		t.Run(scenario.Name, func(t *testing.T) { runPoints(t, scenario, choosePoints) })
 	}
 }
 
-func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
+// chooseAllPoints returns two points per write: before and after it.
+func chooseAllPoints(writes []string) []sim.CrashPoint {
+	var out []sim.CrashPoint
+	for i := range writes {
+		out = append(out, sim.CrashPoint{Write: i + 1}, sim.CrashPoint{Write: i + 1, After: true})
+	}
+	return out
+}
+
+// chooseTypicalPoints returns the points of the first and of the last write of each service and kind.
+func chooseTypicalPoints(writes []string) []sim.CrashPoint {
+	first, last := map[string]int{}, map[string]int{}
+	for i, kind := range writes {
+		if _, seen := first[kind]; !seen {
+			first[kind] = i
+		}
+		last[kind] = i
+	}
+	all := chooseAllPoints(writes)
+	return slices.DeleteFunc(all, func(p sim.CrashPoint) bool {
+		kind := writes[p.Write-1]
+		return p.Write-1 != first[kind] && p.Write-1 != last[kind]
+	})
+}
+
+func runPoints(t *testing.T, scenario sim.CrashScenario, choosePoints func(writes []string) []sim.CrashPoint) {
 	baseline, err := sim.PlayScenario(scenario, sim.CrashPoint{})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +63,8 @@ func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
 	if len(baseline.Violations) > 0 {
 		t.Fatalf("violations without a crash: %s", baseline.FailureText())
 	}
-	fmt.Printf("crash: %s: %d writes, %d crash points\n", scenario.Name, baseline.Writes, 2*baseline.Writes)
+	chosen := choosePoints(baseline.Writes)
+	fmt.Printf("crash: %s: %d writes, %d crash points\n", scenario.Name, len(baseline.Writes), len(chosen))
 	var mu sync.Mutex
 	crashes := map[string]int{}
 	failed := 0
@@ -55,16 +92,15 @@ func runAllPoints(t *testing.T, scenario sim.CrashScenario) {
 			}
 		})
 	}
-	for write := 1; write <= baseline.Writes; write++ {
-		points <- sim.CrashPoint{Write: write}
-		points <- sim.CrashPoint{Write: write, After: true}
-		if write%200 == 0 {
-			fmt.Printf("crash: %s: %d of %d writes\n", scenario.Name, write, baseline.Writes)
+	for i, point := range chosen {
+		points <- point
+		if (i+1)%200 == 0 {
+			fmt.Printf("crash: %s: %d of %d points\n", scenario.Name, i+1, len(chosen))
 		}
 	}
 	close(points)
 	workers.Wait()
-	fmt.Printf("crash: %s: %d points, %d failed; crashes by service and write:\n", scenario.Name, 2*baseline.Writes, failed)
+	fmt.Printf("crash: %s: %d points, %d failed; crashes by service and write:\n", scenario.Name, len(chosen), failed)
 	for _, at := range slices.Sorted(maps.Keys(crashes)) {
 		fmt.Printf("  %-40s %d\n", at, crashes[at])
 	}

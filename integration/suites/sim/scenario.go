@@ -29,8 +29,9 @@ type CrashResult struct {
 	// Actor and Verb are the service and the write at which it crashed.
 	Actor, Verb string
 	Crashed     bool
-	// Writes is the number of writes of the whole scenario.
-	Writes int
+	// Writes are all writes of the scenario in their order, as "lifecycle-0 cluster.update NodeClaim". The last word
+	// is the kind of the object or the name of the queue.
+	Writes []string
 }
 
 // CrashScenario is a sequence of events without any fault but one crash.
@@ -91,8 +92,8 @@ func (s *sim) crashAt(point CrashPoint, death *CrashResult) func(embedded.Call, 
 	leases, number := map[string]int{}, map[int]int{}
 	return func(call embedded.Call, serial int, m callPhase) callFault {
 		if m == beforeCall && call.Writes && s.countsWrites && (!isLeaseRenewal(call) || leases[call.Actor] < maxLeaseWrites) {
-			death.Writes++
-			number[serial] = death.Writes
+			death.Writes = append(death.Writes, nameWrite(call))
+			number[serial] = len(death.Writes)
 			if isLeaseRenewal(call) {
 				leases[call.Actor]++
 			}
@@ -103,6 +104,16 @@ func (s *sim) crashAt(point CrashPoint, death *CrashResult) func(embedded.Call, 
 		death.Crashed, death.Actor, death.Verb = true, call.Actor, call.Port+"."+call.Verb
 		return callFault{crash: true}
 	}
+}
+
+// nameWrite names a write by its service, its call, and the kind of object or the queue.
+func nameWrite(call embedded.Call) string {
+	name := call.Actor + " " + call.Port + "." + call.Verb
+	if call.Port != "cluster" && call.Port != "queue" {
+		return name
+	}
+	about, _, _ := strings.Cut(call.About, " ")
+	return name + " " + about
 }
 
 // maxLeaseWrites is how many Lease renewals of each actor count as crash points, because all of them are alike.
