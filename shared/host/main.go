@@ -1,21 +1,17 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
-)
 
-// version is set by the linker (-X …/shared/host.version=v1.2.3) in release builds; otherwise the build information
-// has it.
-var version string
+	"github.com/joist-autoscaler/joist/shared/host/build"
+)
 
 // Command is the command line of one service.
 type Command struct {
@@ -40,7 +36,7 @@ func (c Command) runCommand(ctx context.Context, args []string, out, problems io
 	for _, arg := range args {
 		switch arg {
 		case "--version", "-version":
-			fmt.Fprintln(out, c.Name, Version())
+			fmt.Fprintln(out, c.Name, build.Read())
 			return 0
 		case "--help", "-help", "-h":
 			fmt.Fprintln(out, c.Help)
@@ -62,28 +58,4 @@ func (c Command) runCommand(ctx context.Context, args []string, out, problems io
 // joinLines joins lines with "; ", so that a log collector keeps the error in one record.
 func joinLines(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
-// Version returns the release, the commit and the Go version.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cmp.Or(version, "unknown")
-	}
-	commit, modified := "", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				modified = "+changes"
-			}
-		}
-	}
-	text := cmp.Or(version, info.Main.Version, "unknown")
-	if commit != "" {
-		text += " commit " + commit + modified
-	}
-	return text + " " + info.GoVersion
 }

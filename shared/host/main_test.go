@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 func TestRunChooses(t *testing.T) {
@@ -55,7 +56,7 @@ func TestCommand(t *testing.T) {
 		{name: "stopped", ctx: stopped, err: context.Canceled, code: 0},
 		{name: "cancelled without a shutdown", err: context.Canceled, code: 1, problems: "joist-x: context canceled\n"},
 		{name: "failed while stopping", ctx: stopped, err: errors.New("lost"), code: 1, problems: "joist-x: lost\n"},
-		{name: "version", args: []string{"--version"}, err: errors.New("must not run"), out: "joist-x " + Version() + "\n"},
+		{name: "version", args: []string{"--version"}, err: errors.New("must not run"), out: "joist-x " + build.Read().String() + "\n"},
 		{name: "help", args: []string{"--help"}, err: errors.New("must not run"), out: "help text\n"},
 		{name: "unknown", args: []string{"--verbose"}, code: 2, problems: "joist-x: unknown argument \"--verbose\" (use environment variables, see joist-x --help)\n"},
 	} {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -17,9 +16,8 @@ import (
 // sourceFromRoot is the nested module's path in the repository.
 const sourceFromRoot = "integration/environment/controlplane/binary"
 
-// findSource returns the nested module's folder. A test's working folder is its package,
-// so walking up finds its repository; programs that are started elsewhere use the path
-// where this file was compiled.
+// findSource returns the nested module's folder. It walks up from workDir: a test's working
+// folder is its package. Binaries built with -trimpath do not know where their sources are.
 func findSource(workDir string) (string, error) {
 	for dir := workDir; ; dir = filepath.Dir(dir) {
 		candidate := filepath.Join(dir, filepath.FromSlash(sourceFromRoot))
@@ -27,15 +25,10 @@ func findSource(workDir string) (string, error) {
 			return candidate, nil
 		}
 		if dir == filepath.Dir(dir) {
-			break
+			return "", fmt.Errorf("finding the control plane's sources: no %s above %s: run inside a checkout of the repository, or set KUBEBUILDER_ASSETS to a folder with the binaries",
+				sourceFromRoot, workDir)
 		}
 	}
-	_, here, _, known := runtime.Caller(0)
-	if candidate := filepath.Join(filepath.Dir(here), "binary"); known && isFile(filepath.Join(candidate, "go.mod")) {
-		return candidate, nil
-	}
-	return "", fmt.Errorf("finding the control plane's sources: no %s above %s: run inside a checkout of the repository, or set KUBEBUILDER_ASSETS to a folder with the binaries",
-		sourceFromRoot, workDir)
 }
 
 func isFile(path string) bool {

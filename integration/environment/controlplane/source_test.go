@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -63,13 +62,15 @@ func TestCacheKeyWithoutSums(t *testing.T) {
 }
 
 func TestFindSource(t *testing.T) {
-	_, here, _, _ := runtime.Caller(0)
-	want := filepath.Join(filepath.Dir(here), "binary")
-	for _, from := range []string{filepath.Dir(here), filepath.Join(filepath.Dir(here), "..", ".."), t.TempDir()} {
-		got, err := findSource(from)
-		if err != nil || got != want {
-			t.Errorf("from %s: got %s, %v, want %s", from, got, err, want)
+	here, err := os.Getwd()
+	check(t, err)
+	for _, from := range []string{here, filepath.Join(here, "..", "..")} {
+		if got, err := findSource(from); err != nil || got != filepath.Join(here, "binary") {
+			t.Errorf("from %s: got %s, %v", from, got, err)
 		}
+	}
+	if got, err := findSource(t.TempDir()); err == nil || !strings.Contains(err.Error(), "KUBEBUILDER_ASSETS") {
+		t.Errorf("outside of the repository: got %s, %v", got, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -97,7 +98,7 @@ func Open(ctx context.Context, s Service) (*Bootstrap, error) {
 func openClusters(ctx context.Context, s Service, clusters []settings.Settings) ([]*Bootstrap, error) {
 	first := clusters[0]
 	o := telemetry.Options{
-		Service: s.Name, Version: host.Version(), Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Export: first.Traces,
+		Service: s.Name, Version: build.Read().Version, Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Export: first.Traces,
 		CloudWatch: cloudWatchTarget(first),
 	}
 	if len(clusters) > 1 {
