@@ -49,6 +49,7 @@ func (c *doctorAccount) adopt(t *testing.T) {
 // TestDoctorReadsAdoptedRules checks that the operator's permissions cover rules with any
 // name, so that doctor finds the missing one.
 func TestDoctorReadsAdoptedRules(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.adopt(t)
 	if out, text, code := c.doctor(t, "-o", "json"); code != 0 || len(out.Skipped) > 0 || len(out.Findings) > 0 {

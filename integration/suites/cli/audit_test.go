@@ -90,6 +90,7 @@ func (w *world) logged(t *testing.T) []string {
 
 // TestAuditGolden checks the output for facts that are missing from the audit log.
 func TestAuditGolden(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.unlogged(t, 30)
 	w.golden(t, "audit-queues", "queues")
@@ -103,6 +104,7 @@ func TestAuditGolden(t *testing.T) {
 // the log and not to the inbox, and removes from the DLQ only messages whose facts are
 // certainly in the archive.
 func TestAuditReplaysFromArchive(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	ids := w.unlogged(t, 30)
 	w.clock.tick()
@@ -126,6 +128,7 @@ func TestAuditReplaysFromArchive(t *testing.T) {
 // TestAuditOlderThanTheArchive checks that a message is not removed if the archive no
 // longer has its fact, because no other copy exists.
 func TestAuditOlderThanTheArchive(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	ids := w.unlogged(t, 1)
 	w.clock.Advance(24*time.Hour - 12*time.Minute)
@@ -143,6 +146,7 @@ func TestAuditOlderThanTheArchive(t *testing.T) {
 
 // TestAuditInterrupted checks that messages stay until the archive's replay is complete.
 func TestAuditInterrupted(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.unlogged(t, 30)
 	// The clock does not advance, so the replay does not end.

@@ -69,6 +69,7 @@ func (w *world) undeliver(t *testing.T) {
 
 // TestGolden checks the output of the commands. Their JSON output is a stable contract.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.fillDeadLetterQueues(t)
 	w.metrics.Ages = map[string]float64{"prod-joist-launcher": 75, "prod": 8000}
@@ -101,6 +102,7 @@ func TestGolden(t *testing.T) {
 // TestReadingQueuesChangesNothing checks that read messages are visible again at once, with
 // unchanged bodies and attributes.
 func TestReadingQueuesChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.fillDeadLetterQueues(t)
 	_, dead := w.own(t, "launcher")
@@ -131,6 +133,7 @@ func TestReadingQueuesChangesNothing(t *testing.T) {
 
 // TestDeniedCallsAreReported checks that a command reports a denied call and still prints the rest.
 func TestDeniedCallsAreReported(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.metrics.Denied = true
 	stdout, stderr, code := w.joist(t, "queues")
@@ -142,6 +145,7 @@ func TestDeniedCallsAreReported(t *testing.T) {
 // TestPredictedDispositions replays every message and processes it with a host, and checks
 // that the host's disposition is the predicted one.
 func TestPredictedDispositions(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.fillDeadLetterQueues(t)
 	w.clock.tick()
@@ -173,6 +177,7 @@ func TestPredictedDispositions(t *testing.T) {
 // TestHostileText checks that text from a message cannot send control characters to the
 // terminal or add rows to tables. JSON output has the original text.
 func TestHostileText(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	const hostile = "x\\u001b]52;c;cm0gLXJm\\u0007\\u009b2J\\u202e\\r\\nREPLAY: handle"
 	body := `{"version":"0","id":"e-1","detail-type":"` + hostile + `","source":"` + hostile + `","detail":{"type":"` + hostile + `","subject":"` + hostile + `"}}`

@@ -27,6 +27,7 @@ import (
 // TestDoctorFindsNothing checks that doctor reports no problem in a healthy installation,
 // within its time limit.
 func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	begun := time.Now()
 	_, text, code := c.doctor(t)
@@ -41,6 +42,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 // TestDoctorFinds breaks one thing in the account, in the cluster or on the machine, and
 // checks that doctor reports it.
 func TestDoctorFinds(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		spoil func(t *testing.T, c *doctorAccount)
@@ -162,6 +164,7 @@ func TestDoctorFinds(t *testing.T) {
 // TestDoctorNamesMissingPermissions checks that doctor names each missing permission and
 // still runs the other checks.
 func TestDoctorNamesMissingPermissions(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.account.Denied = map[string]bool{"GetRole": true, "GetFunctionConfiguration": true}
 	c.denied = "/apis/apps"
@@ -183,6 +186,7 @@ func TestDoctorNamesMissingPermissions(t *testing.T) {
 // TestDoctorChecksNothing checks that doctor fails, with a one-line reason, if it could
 // read nothing of AWS or of Kubernetes.
 func TestDoctorChecksNothing(t *testing.T) {
+	t.Parallel()
 	const kubeless = "no kubeconfig"
 	unopened := func(string, string) (func(context.Context, string) ([]byte, error), error) {
 		return nil, fault.F("reading the kubeconfig", fault.Invalid, kubeless).WithHint("aws eks update-kubeconfig")
@@ -226,6 +230,7 @@ func TestDoctorChecksNothing(t *testing.T) {
 
 // TestDoctorGolden checks the output formats of findings.
 func TestDoctorGolden(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.policy(t, "prod", "")
 	delete(c.tools, "helm")
@@ -248,6 +253,7 @@ func TestDoctorGolden(t *testing.T) {
 // TestDoctorWithoutSimulatorPermission checks that doctor prints one note for all roles if it
 // may not call IAM's simulator.
 func TestDoctorWithoutSimulatorPermission(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.account.Denied["SimulatePrincipalPolicy"] = true
 	out, text, code := c.doctor(t, "-o", "json")
@@ -260,6 +266,7 @@ func TestDoctorWithoutSimulatorPermission(t *testing.T) {
 // role. Each action is simulated on a resource for which the role has it; a healthy
 // installation shows that each pair of action and resource is allowed.
 func TestDoctorSimulatesAllActions(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.kube[classes] = nodeClass("default", "") // so that the launcher manages instance profiles
 	asked, judge := map[string][]string{}, c.account.Judge

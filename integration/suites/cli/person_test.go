@@ -81,6 +81,7 @@ func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.P
 // TestCommandsUseAllPermissions runs every command and checks that each permission is
 // used. All tests of this package run with exactly the permissions of people.
 func TestCommandsUseAllPermissions(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
 	c.fillDeadLetterQueues(t)
@@ -125,6 +126,7 @@ func TestCommandsUseAllPermissions(t *testing.T) {
 // TestOperatorsCannotReplay checks that an operator without the replayer's policy
 // cannot replay by any method, and that the error names the missing permission.
 func TestOperatorsCannotReplay(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		fill  func(t *testing.T, w *world)

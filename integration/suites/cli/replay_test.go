@@ -59,6 +59,7 @@ func (w *world) many(t *testing.T, n int) {
 // TestReplayMovesWholeQueue moves all messages with an SQS task to an explicit
 // destination, because messages that a host moved have no source queue.
 func TestReplayMovesWholeQueue(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.many(t, 30)
 	w.redrive(t, "launcher", tag(t, noon, instance(30)))
@@ -77,6 +78,7 @@ func TestReplayMovesWholeQueue(t *testing.T) {
 // TestReplayFilters checks that a replay sends only matching messages and leaves the rest
 // unchanged.
 func TestReplayFilters(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name           string
 		match          []string
@@ -115,6 +117,7 @@ func TestReplayFilters(t *testing.T) {
 // TestUndeliveredEventsAreUnwrapped checks that lifecycle receives the fact, as the rule
 // would have delivered it, without EventBridge's envelope.
 func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.undeliver(t)
 	stdout, stderr, code := w.joist(t, "replay", "--queue", "lifecycle", "--yes", "-o", "json")
@@ -135,6 +138,7 @@ func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 // TestReplayCanary checks that the replay stops if the first messages fail again, and continues
 // if they succeed.
 func TestReplayCanary(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name           string
 		mended         bool
@@ -181,6 +185,7 @@ func TestReplayCanary(t *testing.T) {
 // TestReplayProcess runs the command in a separate process, as cmd/joist does. It is not
 // a test by itself.
 func TestReplayProcess(t *testing.T) {
+	t.Parallel()
 	args := os.Getenv("JOIST_TEST_ARGS")
 	if args == "" {
 		t.Skip("started only by other tests")
@@ -250,6 +255,7 @@ func (w *world) countByBody(t *testing.T) (here, there map[string]int) {
 // command complete. Each time every message is in exactly one queue, and in the end each
 // is in the work queue once.
 func TestInterruptedReplayContinues(t *testing.T) {
+	t.Parallel()
 	const all = 45
 	for _, test := range []struct{ name, args, method string }{
 		{"one by one", "replay --queue launcher --match type=tag.* --match disposition=handle --rate 20 --yes -o json", "resend"},
@@ -307,6 +313,7 @@ func once(t *testing.T, all int, places ...map[string]int) {
 // TestKilledReplayLosesNothing checks that a killed process loses no message; at most one
 // message is in both queues.
 func TestKilledReplayLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	w.many(t, 40)
 	w.moveToDLQ(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
@@ -323,6 +330,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 // TestReplayWithFailedCalls checks that failed calls and lost responses lose no message, and
 // duplicate one only where the command reports it.
 func TestReplayWithFailedCalls(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		faults memqueue.Faults
@@ -370,6 +378,7 @@ func TestReplayWithFailedCalls(t *testing.T) {
 // TestReplayFromArchive replays archived events of the bus to one rule: other rules get nothing,
 // and the service drops the events as expired.
 func TestReplayFromArchive(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	bus, _ := w.broker.FindBus(w.plan.Bus)
 	var reported []string
@@ -427,6 +436,7 @@ func TestReplayFromArchive(t *testing.T) {
 
 // TestInterruptCancelsArchiveReplay checks that an interrupt cancels the replay.
 func TestInterruptCancelsArchiveReplay(t *testing.T) {
+	t.Parallel()
 	w := start(t)
 	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
 		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus),

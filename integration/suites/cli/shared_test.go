@@ -22,6 +22,7 @@ func (c *doctorAccount) reconfigure(name string, change func(f *account.Function
 // TestDoctorChecksSharedFunctions checks that doctor finds shared functions by their event
 // source mappings, and their roles and the bucket by their environment variables.
 func TestDoctorChecksSharedFunctions(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.share(t)
 	if _, text, code := c.doctor(t); code != 0 || text != "No problems found in cluster prod.\n" {
@@ -32,6 +33,7 @@ func TestDoctorChecksSharedFunctions(t *testing.T) {
 // TestDoctorNamesPermissionToReadRoles checks that doctor names iam:GetRole if it may not
 // read the role by which it looks for a shared function, and no Lambda permission.
 func TestDoctorNamesPermissionToReadRoles(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	c.share(t)
 	delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
@@ -43,6 +45,7 @@ func TestDoctorNamesPermissionToReadRoles(t *testing.T) {
 
 // TestDoctorFindsProblemsOfSharedFunctions breaks one thing about a shared function.
 func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name           string
 		spoil          func(t *testing.T, c *doctorAccount)
@@ -96,6 +99,7 @@ func TestDoctorFindsProblemsOfSharedFunctions(t *testing.T) {
 // TestDoctorChecksPollers checks that doctor reports no problem if processes poll the queues
 // instead of functions.
 func TestDoctorChecksPollers(t *testing.T) {
+	t.Parallel()
 	c := open(t)
 	clear(c.account.Functions)
 	if _, text, code := c.doctor(t); code != 0 {

@@ -33,6 +33,7 @@ func deployed(t *testing.T, golden string) stack.Stack {
 // TestQueuesShowsEveryDeadLetterQueue checks that `joist queues` shows every DLQ of
 // the template's queues, rules and schedules.
 func TestQueuesShowsEveryDeadLetterQueue(t *testing.T) {
+	t.Parallel()
 	wanted := map[string]bool{}
 	s := deployed(t, "fresh")
 	for _, q := range s.Queues {

@@ -29,6 +29,8 @@ const (
 	manifests = testbed.Root + "/services/cli/internal/demo/manifests/"
 	// consolidateAfter replaces the manifest's ten minutes.
 	consolidateAfter = "5s"
+	// budget replaces the default budget of 10 %, which is one of five nodes.
+	budget = 2
 )
 
 // e2eCluster is a testbed with a log of its changes.
@@ -87,11 +89,11 @@ func (w *e2eCluster) applied() {
 	w.Apply("testdata/gated.yaml", nil)
 	client, err := dynamic.NewForConfig(w.Plane.Config)
 	w.RequireNoError(err)
-	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
+	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q,"budgets":[{"nodes":"%d"}]}}}`, consolidateAfter, budget)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	w.RequireNoError(err)
-	w.Logf("the pool's consolidateAfter is %s instead of 10m, to shorten the test", consolidateAfter)
+	w.Logf("the pool's consolidateAfter is %s instead of 10m, and its budget %d nodes instead of 10%%, to shorten the test", consolidateAfter, budget)
 	w.WaitUntil(time.Minute, "the NodePool to be ready", func() bool {
 		for _, pool := range cluster.ListCached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
 			return pool.Status.Conditions.IsTrue(karpenter.ConditionTypeReady)
@@ -172,8 +174,8 @@ func (w *e2eCluster) interrupt() {
 
 func (w *e2eCluster) deflate() {
 	w.scale(0)
-	// The pool's budget permits one of five nodes at a time. Each is proposed, confirmed
-	// after 15 s, and drained: half a minute per replica.
+	// The pool's budget permits two of five nodes at a time. They are proposed, confirmed
+	// after 15 s, and drained: half a minute per command.
 	w.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to be removed", func() bool {
 		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.AllTerminated()
 	})
