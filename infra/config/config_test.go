@@ -182,6 +182,7 @@ func TestInvalidConfig(t *testing.T) {
 		"charts of two clusters":                          {contextValues{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
 		"an unknown variable":                             {with(contextValues{"environment": "LOGLEVEL=debug"}), "which no service reads"},
 		"a value":                                         {with(contextValues{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
+		"a value that a function ignores":                 {with(contextValues{"environment": "OTEL_TRACES_SAMPLER=xray"}), "OTEL_TRACES_SAMPLER"},
 		"a variable that the stack sets":                  {with(contextValues{"environment": map[string]any{"JOIST_BUS": "x"}}), "sets itself"},
 		"an address of metrics without tcp":               {with(contextValues{"cloudWatchMetrics": "agent:25888"}), "stdout"},
 		"a variable without a value":                      {with(contextValues{"environment": "LOG_LEVEL"}), "NAME=value"},

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
@@ -24,10 +26,14 @@ func (c *Cluster) checkEnvironment() error {
 			return newError("run joist-launcher --help and the others to list their variables", "%s: environment has %s, which no service reads", c.Name, name)
 		}
 	}
-	_, err := settings.Read(func(name string) (string, bool) {
+	read, err := settings.Read(func(name string) (string, bool) {
 		value, ok := c.Environment[name]
 		return value, ok
 	})
+	if err == nil && len(read.Warnings) > 0 {
+		// A function only warns and continues; here the value can still be corrected.
+		err = errors.New(strings.Join(read.Warnings, "; "))
+	}
 	if err != nil {
 		return newError("run joist-launcher --help and the others to list their variables", "%s: environment: %v", c.Name, err)
 	}

@@ -43,6 +43,8 @@ type Service struct {
 	Limit time.Duration
 	// Span receives the first span of an interruption's trace; nil disables traces.
 	Span func(host.Span)
+	// Samples is that of event.Maker.
+	Samples func(traceID string) bool
 
 	once   sync.Once
 	finder *owner.Finder
@@ -85,7 +87,7 @@ func (s *Service) Handle(ctx context.Context, m queue.Message) error {
 const source = "joist/interruption"
 
 func (s *Service) eventMaker() event.Maker {
-	return event.Maker{Service: "interruption", Cluster: s.Cluster}
+	return event.Maker{Service: "interruption", Cluster: s.Cluster, Samples: s.Samples}
 }
 
 // typeLabels are the types of AWS events in logs and metrics. A message cannot add a type.

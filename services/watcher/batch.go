@@ -161,7 +161,7 @@ func (s *Service) sendBatch(ctx context.Context, held outbox.Stored) error {
 	if err != nil {
 		return err
 	}
-	batch.Traceparent = batch.RootTraceparent()
+	batch.Traceparent = s.maker.RootTraceparent(batch)
 	if err := s.publishMessage(ctx, s.Planner, batch); err != nil {
 		return fmt.Errorf("sending batch %d: %w", held.Seq, err)
 	}

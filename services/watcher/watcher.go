@@ -67,8 +67,9 @@ type Config struct {
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
 	Metrics             metric.Recorder
-	// Span records a trace span; nil disables traces.
-	Span func(host.Span)
+	// Span records a trace span; nil disables traces. Samples is that of event.Maker.
+	Span    func(host.Span)
+	Samples func(traceID string) bool
 }
 
 // Service is the watcher. It is not safe for concurrent use.
@@ -133,7 +134,7 @@ func New(config Config) *Service {
 	}
 	return &Service{
 		Config: config,
-		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster},
+		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster, Samples: config.Samples},
 		election: lease.NewElection(lease.Candidate{
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},

@@ -41,7 +41,7 @@ func (m Maker) AppendNew(out []byte, now time.Time, body InstanceBody) (appended
 	w.addNonEmpty("clusteruid", m.Cluster.UID)
 	w.addText("correlation", correlation)
 	w.addTime("expires", now.Add(max(spec.TTL, MinTTL)).UTC())
-	w.addText("traceparent", newTraceparent(correlation, id))
+	w.addText("traceparent", m.newTraceparent(correlation, id))
 	w.beginMember("data")
 	if w.err != nil {
 		return nil, "", fault.E("encoding "+string(spec.Type), fault.Bug, w.err)

@@ -75,6 +75,9 @@ type Maker struct {
 	// Service is the producer's name; the source becomes "joist/<service>".
 	Service string
 	Cluster Cluster
+	// Samples reports whether the trace with an id is sampled. It decides for messages that begin a trace; others
+	// inherit the decision. Nil samples every trace.
+	Samples func(traceID string) bool
 }
 
 // New wraps body in an envelope that expires after its type's TTL. cause is the message that led to this one, or nil
@@ -128,7 +131,7 @@ func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
 	e.Correlation = e.ID
 	if i, ok := body.(InstanceBody); ok {
 		e.Correlation = DeriveID(instanceTraceKind, m.Cluster, i.instanceID())
-		e.Traceparent = e.RootTraceparent()
+		e.Traceparent = m.RootTraceparent(e)
 	}
 	if r, ok := body.(documentBody); ok {
 		e.Dataref = r.Reference().Key()
@@ -151,18 +154,23 @@ func (e *Envelope) inheritTrace(cause Envelope, body Body) {
 // RootTraceparent returns the W3C trace context of a message that begins a trace, or that has another trace than its
 // cause. The trace id is the correlation id and the span id is derived from the message id, so a repeated fact gives
 // the same span.
-func (e Envelope) RootTraceparent() string {
-	return newTraceparent(e.Correlation, e.ID)
-}
+func (e Envelope) RootTraceparent() string { return Maker{}.RootTraceparent(e) }
 
-func newTraceparent(trace, id string) string {
-	return tracePrefix + trace + "-" + id[:spanDigits] + traceSuffix
+// RootTraceparent is that of the envelope, with the maker's decision whether the trace is sampled.
+func (m Maker) RootTraceparent(e Envelope) string { return m.newTraceparent(e.Correlation, e.ID) }
+
+func (m Maker) newTraceparent(trace, id string) string {
+	flags := sampledFlags
+	if m.Samples != nil && !m.Samples(trace) {
+		flags = unsampledFlags
+	}
+	return tracePrefix + trace + "-" + id[:spanDigits] + flags
 }
 
 // TraceIDOf returns the trace id of a W3C trace context that Joist created; false if the format differs.
 func TraceIDOf(traceparent string) (story string, ours bool) {
 	trace, ok := strings.CutPrefix(traceparent, tracePrefix)
-	if !ok || len(trace) != 2*idBytes+len("-")+spanDigits+len(traceSuffix) || trace[2*idBytes] != '-' {
+	if !ok || len(trace) != 2*idBytes+len("-")+spanDigits+len(sampledFlags) || trace[2*idBytes] != '-' {
 		return "", false
 	}
 	story = trace[:2*idBytes]
@@ -173,9 +181,10 @@ func TraceIDOf(traceparent string) (story string, ours bool) {
 // A traceparent is version 00, the trace id, the span id and the sampled flag
 // (https://www.w3.org/TR/trace-context/#traceparent-header).
 const (
-	tracePrefix = "00-"
-	spanDigits  = 16
-	traceSuffix = "-01"
+	tracePrefix    = "00-"
+	spanDigits     = 16
+	sampledFlags   = "-01"
+	unsampledFlags = "-00"
 )
 
 // Encode encodes the envelope as structured JSON, with unknown attributes after the known ones.

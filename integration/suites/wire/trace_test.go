@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -25,7 +26,7 @@ func startTracedCluster(t *testing.T) *tracedCluster {
 	t.Helper()
 	w := &tracedCluster{collector: collect(t)}
 	w.recordedCluster = startRecordedCluster(t, embedded.Options{Telemetry: func(_, service string) embedded.ActorTelemetry {
-		voice, err := telemetry.New(t.Context(), telemetry.Options{Service: service, Cluster: "demo", Out: t.Output(), Level: 12, Export: true})
+		voice, err := telemetry.New(t.Context(), telemetry.Options{Service: service, Cluster: "demo", Out: t.Output(), Level: 12, Tracing: settings.Tracing{HasEndpoint: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

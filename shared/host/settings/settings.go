@@ -65,13 +65,14 @@ type Settings struct {
 
 	LogLevel                slog.Level
 	MetricsPort, HealthPort int
-	// Traces enables the export of spans.
-	Traces bool
+	Tracing                 Tracing
 	// CloudWatch is where metrics for CloudWatch are written: "stdout", which functions always use, or
 	// tcp://host:port. Empty disables them.
 	CloudWatch string
 	// Lambda is set if the process runs under Lambda.
 	Lambda string
+	// Warnings are the wrong values that were ignored, each with its variable.
+	Warnings []string
 }
 
 // Read parses every variable of one cluster. Those in required must be set. It ignores Clusters, which ReadClusters
@@ -91,11 +92,19 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 			continue
 		}
 		if err := v.set(&s, text); err != nil {
-			problems = append(problems, fmt.Errorf("%s=%q %w: it is %s, for example %s=%s", by, text, err, v.Purpose, by, v.Example))
+			problem := fmt.Errorf("%s=%q %w: it is %s, for example %s=%s", by, text, err, v.Purpose, by, v.Example)
+			if v.IgnoresWrong {
+				s.Warnings = append(s.Warnings, problem.Error())
+			} else {
+				problems = append(problems, problem)
+			}
 		}
 	}
 	if s.BatchIdle > s.BatchMax {
 		problems = append(problems, fmt.Errorf("%s is %s, longer than %s, which is %s", BatchIdle, s.BatchIdle, BatchMax, s.BatchMax))
+	}
+	if err := s.Tracing.check(); err != nil {
+		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
 		return s, fault.E("reading the environment", fault.Invalid, errors.Join(problems...))

@@ -28,7 +28,7 @@ var defaults = settings.Settings{
 	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
 	Repair:     settings.NodeRepairSettings{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
 	Rebalance:   "ignore",
-	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
+	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081, Tracing: settings.Tracing{Protocol: "http/protobuf"},
 }
 
 func karpentersRules() []karpenter.RepairPolicy {
@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 			"JOIST_CLOUDWATCH_METRICS": "stdout", "JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
 		}, func(s *settings.Settings) {
 			s.Scheduling = planning.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: planning.Gates{ReservedCapacity: true}}
-			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
+			s.LogLevel, s.MetricsPort, s.HealthPort, s.Tracing.HasEndpoint, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
 			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
 		}},
 		{"gates in addition to the defaults", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {

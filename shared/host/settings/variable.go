@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,6 +16,8 @@ type Variable struct {
 	Aliases []string
 	// Purpose completes the sentence "it is …": "the name of the EKS cluster".
 	Purpose, Example, Default string
+	// IgnoresWrong makes a wrong value a warning, after which the variable counts as not set.
+	IgnoresWrong bool
 
 	set func(s *Settings, text string) error
 }
@@ -74,13 +77,14 @@ const (
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
 	HealthPort     = "HEALTH_PROBE_PORT"
-	Traces         = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	CloudWatch     = "JOIST_CLOUDWATCH_METRICS"
 	Lambda         = "AWS_LAMBDA_RUNTIME_API"
 )
 
 // Variables lists all variables.
-var Variables = []Variable{
+var Variables = slices.Concat(joistVariables, openTelemetryVariables)
+
+var joistVariables = []Variable{
 	{Name: ClusterName, Aliases: []string{"CLUSTER_NAME"}, Purpose: "the name of the EKS cluster", Example: "prod",
 		set: parseText(func(s *Settings) *string { return &s.Cluster.Name })},
 	{Name: ClusterUID, Purpose: "the UID of the cluster's kube-system namespace, which distinguishes clusters of the same name", Example: "0b5e1d0a-6f0c-4c55-9d0e-3f1f6f1c2a77",
@@ -184,8 +188,6 @@ var Variables = []Variable{
 		set: parseNumber(65535, func(s *Settings) *int { return &s.MetricsPort })},
 	{Name: HealthPort, Purpose: "the port of /healthz and /readyz, or 0 for none", Example: "8081", Default: "8081",
 		set: parseNumber(65535, func(s *Settings) *int { return &s.HealthPort })},
-	{Name: Traces, Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, Purpose: "the OpenTelemetry collector that gets the spans", Example: "http://collector:4318",
-		set: func(s *Settings, _ string) error { s.Traces = true; return nil }},
 	{Name: CloudWatch, Aliases: []string{"AWS_EMF_AGENT_ENDPOINT"}, Purpose: "the target of the metrics for CloudWatch, written each minute: a CloudWatch agent, or stdout", Example: "tcp://cloudwatch-agent.amazon-cloudwatch:25888",
 		set: parseCloudWatch},
 	{Name: Lambda, Purpose: "set by Lambda, and makes the process run as a Lambda function", Example: "127.0.0.1:9001",

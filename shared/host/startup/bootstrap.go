@@ -35,7 +35,7 @@ type Service struct {
 
 var (
 	requiredByAll = []string{settings.ClusterName, settings.Region}
-	readByAll     = []string{settings.ClusterUID, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces, settings.CloudWatch}
+	readByAll     = append([]string{settings.ClusterUID, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.CloudWatch}, settings.OpenTelemetry...)
 )
 
 func (s Service) helpText() string {
@@ -98,7 +98,7 @@ func Open(ctx context.Context, s Service) (*Bootstrap, error) {
 func openClusters(ctx context.Context, s Service, clusters []settings.Settings) ([]*Bootstrap, error) {
 	first := clusters[0]
 	o := telemetry.Options{
-		Service: s.Name, Version: build.Read().Version, Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Export: first.Traces,
+		Service: s.Name, Version: build.Read().Version, Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Tracing: first.Tracing,
 		CloudWatch: cloudWatchTarget(first),
 	}
 	if len(clusters) > 1 {
@@ -107,6 +107,10 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	told, err := telemetry.New(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	told.ReportSDKErrors()
+	for _, warning := range first.Warnings {
+		told.Log.Warn("setting ignored", "error", warning)
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(first.Region))
 	if err != nil {

@@ -58,8 +58,6 @@ func (t *Telemetry) TraceBatch(batch host.BatchHandler) host.BatchHandler {
 	}
 }
 
-func (t *Telemetry) tracer() trace.Tracer { return t.traces.Tracer("joist") }
-
 // parseTraceparent parses a W3C trace context. The result is invalid if it cannot be parsed.
 func parseTraceparent(traceparent string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparentKey: traceparent})

@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
 	tracing "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // Options configure the telemetry and its destinations.
@@ -27,9 +24,8 @@ type Options struct {
 	// Out receives the log lines.
 	Out   io.Writer
 	Level slog.Level
-	// Export sends spans over OTLP, as configured by OTEL_EXPORTER_OTLP_ENDPOINT and related variables. Spans are
-	// created in any case, because messages carry their ids.
-	Export bool
+	// Tracing is the destination of spans. Spans are created without one, too, because messages carry their ids.
+	Tracing settings.Tracing
 	// CloudWatch is where metrics are also written for CloudWatch, at each Flush and each minute of Serve: ToLog for
 	// Out, which functions use because they cannot be scraped, or the URL of an agent, tcp://host:port. Empty
 	// disables it.
@@ -44,7 +40,8 @@ type Telemetry struct {
 	OnMessage func(l host.LogLine)
 	plain     fastLogger
 	meters    meters
-	traces    *tracing.TracerProvider
+	// traces is nil if the OpenTelemetry SDK is turned off.
+	traces *tracing.TracerProvider
 	// clusters are the results of ForCluster. Their metrics are served together with these.
 	clusters []*Telemetry
 }
@@ -61,28 +58,16 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.CloudWatch != "" {
 		meters.cloudWatch, meters.cluster = o.cloudWatch(), o.Cluster
 	}
-	is := []attribute.KeyValue{semconv.ServiceName("joist-" + o.Service), semconv.ServiceVersion(o.Version)}
-	if o.Cluster != "" {
-		is = append(is, semconv.K8SClusterName(o.Cluster))
-	}
-	about := resource.NewSchemaless(is...)
-	traces := []tracing.TracerProviderOption{
-		tracing.WithResource(about), tracing.WithIDGenerator(idGenerator{}), tracing.WithSampler(tracing.ParentBased(tracing.AlwaysSample())),
-	}
-	if o.Export {
-		exporter, err := otlptracehttp.New(ctx)
-		if err != nil {
-			return nil, fault.E("preparing the export of traces", fault.Invalid, err).
-				WithHint("set OTEL_EXPORTER_OTLP_ENDPOINT to the URL of a collector, such as http://collector:4318, or to nothing")
-		}
-		traces = append(traces, tracing.WithBatcher(exporter))
-	}
-	// slog and fastLogger both write lines, which must not be interleaved.
+	// slog, fastLogger and the console exporter all write lines, which must not be interleaved.
 	o.Out = &lockedWriter{out: o.Out}
+	traces, err := newTracerProvider(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
 		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
 	return &Telemetry{
-		Options: o, Log: slog.New(handler), plain: newFastLogger(o), meters: meters, traces: tracing.NewTracerProvider(traces...),
+		Options: o, Log: slog.New(handler), plain: newFastLogger(o), meters: meters, traces: traces,
 	}, nil
 }
 
@@ -105,14 +90,20 @@ func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 func (t *Telemetry) Flush(ctx context.Context) {
 	// Errors are ignored: there is no other place to report them.
 	_ = t.writeCloudWatch(ctx)
-	_ = t.traces.ForceFlush(ctx)
+	if t.traces != nil {
+		_ = t.traces.ForceFlush(ctx)
+	}
 }
 
 // Close sends buffered metrics and spans, and stops the exporters.
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(t.writeCloudWatch(ctx), t.traces.Shutdown(ctx))
+	err := t.writeCloudWatch(ctx)
+	if t.traces != nil {
+		err = errors.Join(err, t.traces.Shutdown(ctx))
+	}
+	return err
 }
 
 // ErrorLog returns a rate-limited log of failures that concern no message. Failures that a

@@ -33,7 +33,9 @@ func (t *Telemetry) TraceHandler(handle func(ctx context.Context, e event.Envelo
 		defer span.End()
 		carrier := propagation.MapCarrier{}
 		w3c.Inject(ctx, carrier)
-		e.Traceparent = carrier[traceparentKey]
+		if t.traces != nil {
+			e.Traceparent = carrier[traceparentKey]
+		}
 		err := handle(ctx, e)
 		if err != nil {
 			span.SetAttributes(attribute.String("error.type", string(fault.KindOf(err))))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // The parent of a second hop is the first hop's span, and both are in the trace that the correlation id names.
@@ -78,7 +79,7 @@ func TestTraceOf(t *testing.T) {
 func TestExportWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-	told, err := New(t.Context(), Options{Service: "planner", Out: t.Output(), Export: true})
+	told, err := New(t.Context(), Options{Service: "planner", Out: t.Output(), Tracing: settings.Tracing{HasEndpoint: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestFlushExports(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: t.Output(), Export: true, CloudWatch: ToLog})
+	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: t.Output(), Tracing: settings.Tracing{HasEndpoint: true}, CloudWatch: ToLog})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,9 @@ func (w *wiring) newHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 		EC2: limitedEC2{ec2, w.limiter}, Statuses: ec2,
 		Bus:     queue.BatchSends(p.EventBus(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.AccountID(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
+		Samples: p.Telemetry.SamplesTrace,
 	}
-	if p.Traces {
+	if p.Tracing.Exports() {
 		service.Span = p.Telemetry.RecordSpan
 	}
 	p.Telemetry.OnMessage = interruption.CountLines(p.Telemetry.RecordMetric)

@@ -76,7 +76,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric,
-		Span:    spanReporter(p),
+		Span:    spanReporter(p), Samples: p.Telemetry.SamplesTrace,
 	})
 	loop, feed := p.NewLoop(host.Loop{Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause}, service.Reconciled, cache)
 	if err := p.Serve(ctx, cache); err != nil {
@@ -89,7 +89,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 // spanReporter returns the function that reports spans, or nil without a collector, because
 // collecting their data costs time.
 func spanReporter(p *startup.Bootstrap) func(host.Span) {
-	if !p.Traces {
+	if !p.Tracing.Exports() {
 		return nil
 	}
 	return p.Telemetry.RecordSpan
