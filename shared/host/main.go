@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -33,6 +34,9 @@ func Main(c Command) {
 }
 
 func (c Command) runCommand(ctx context.Context, args []string, out, problems io.Writer) int {
+	if len(args) > 0 && args[0] == "--check" {
+		return checkURLs(ctx, http.DefaultClient, args[1:], out, problems)
+	}
 	for _, arg := range args {
 		switch arg {
 		case "--version", "-version":
