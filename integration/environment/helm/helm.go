@@ -60,6 +60,18 @@ func Install(ctx context.Context, kubeconfig string, r Release) (string, error) 
 	return helm(ctx, append([]string{"upgrade"}, r.args("--install", "--kubeconfig", kubeconfig)...)...)
 }
 
+// Test runs the test hooks of a release, and returns helm's output.
+func Test(ctx context.Context, kubeconfig string, r Release) (string, error) {
+	return helm(ctx, "test", r.Name, "--namespace", r.Namespace, "--kubeconfig", kubeconfig)
+}
+
+// Lint checks a chart. Warnings are errors.
+func Lint(ctx context.Context, r Release) (string, error) {
+	args := r.args("lint", "--strict", kubeVersion)
+	// Unlike other commands, lint takes no name.
+	return helm(ctx, append(args[:1], args[2:]...)...)
+}
+
 // Uninstall uninstalls a release, and returns helm's output.
 func Uninstall(ctx context.Context, kubeconfig string, r Release) (string, error) {
 	return helm(ctx, "uninstall", r.Name, "--namespace", r.Namespace, "--kubeconfig", kubeconfig)

@@ -125,6 +125,8 @@ func TestChecksBite(t *testing.T) {
 		{"helm upgrade --install joist deploy/charts/joist --set settings.clusterName=x", ""}, {`helm template joist deploy/charts/joist --set watcher.serviceAccount.annotations."eks\.amazonaws\.com/role-arn"=x`, ""},
 		{"helm upgrade --install joist deploy/charts/joist --set settings.cluster=x", "no value settings.cluster"}, {"helm upgrade joist deploy/chart", "no chart deploy/chart"},
 		{"helm upgrade joist deploy/charts/joist --atomics", "unknown flag"}, {"helm rollback joist 1", "not known here"},
+		{"helm upgrade --install joist oci://ghcr.io/joist-autoscaler/charts/joist --version 0.1.0 --set settings.cluster=x", "no value settings.cluster"}, {"helm test joist --namespace joist", ""},
+		{"helm upgrade --install joist oci://ghcr.io/joist-autoscaler/charts/joists", "no chart oci://ghcr.io"},
 		{"kubectl apply -f deploy/quickstart", ""}, {"kubectl get nodeclaims -w", ""}, {"kubectl apply -f deploy/quickstart/none.yaml", "no deploy/quickstart/none.yaml"},
 		{"kubectl apply -f deploy/charts/joist/values.yaml", "no manifest"}, {"kubectl get nodeclaimes", "no kind nodeclaimes"}, {"kubectl explode pod", "not known here"}, {"kubectl delete pod --kindly", "unknown flag"},
 		{"go test ./integration/lint/readme -run TestChecksBite", ""}, {"go test ./integration/... -run '^TestChecksBite$'", ""}, {"go test ./integration/lint/readme -run TestNobody", "is called TestNobody"},

@@ -135,11 +135,28 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// The chart has the alerts that the metric catalogue generates.
-func TestAlerts(t *testing.T) {
-	generated, err := os.ReadFile(root + "/deploy/grafana/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
+// The chart has the alerts and dashboards that the metric catalogue generates. A chart can read
+// only files of its own folder, so these are copies.
+func TestCopies(t *testing.T) {
+	copies := map[string]string{"alerts.yaml": "files/alerts.yaml"}
+	dashboards, err := filepath.Glob(grafana + "*.json")
+	if err != nil || len(dashboards) == 0 {
+		t.Fatalf("%d dashboards, %v", len(dashboards), err)
 	}
-	golden.Compare(t, helm.Joist+"/files/alerts.yaml", string(generated))
+	for _, path := range dashboards {
+		copies[filepath.Base(path)] = "files/dashboards/" + filepath.Base(path)
+	}
+	for from, to := range copies {
+		generated, err := os.ReadFile(grafana + from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, helm.Joist+"/"+to, string(generated))
+	}
+	copied, err := filepath.Glob(helm.Joist + "/files/dashboards/*")
+	if err != nil || len(copied) != len(dashboards) {
+		t.Errorf("the chart has the dashboards %q, want copies of %q (%v)", copied, dashboards, err)
+	}
 }
+
+const grafana = root + "/deploy/grafana/"

@@ -91,8 +91,8 @@ func (s *site) available(service string, replicas int32) {
 	}
 }
 
-// TestInstall installs the charts into a namespace that enforces the restricted standard,
-// upgrades to a seed's values, and uninstalls.
+// TestInstall installs the charts into a namespace that enforces the restricted standard, runs helm test, upgrades to a
+// seed's values, and uninstalls.
 func TestInstall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
@@ -116,6 +116,7 @@ func TestInstall(t *testing.T) {
 	s.judgePlaces()
 	s.judgeEnforced()
 	s.quickstart()
+	s.judgeHelmTest(joist)
 
 	seeds := joist
 	seeds.Files, seeds.Set = []string{"testdata/values/seed-001.yaml"}, []string{"settings.region=ap-northeast-2", image, "affinity.nodeAffinity=null"}

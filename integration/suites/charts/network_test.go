@@ -1,12 +1,17 @@
 package charts
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // policies returns the rendered NetworkPolicies by service.
@@ -27,8 +32,8 @@ func (g given) policies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 }
 
 // By default there are no NetworkPolicies. With them, each service's pods accept the
-// kubelet's probes from everywhere, /metrics from the named peers, and nothing else.
-func TestNetworkPolicy(t *testing.T) {
+// kubelet's probes from everywhere, and /metrics from the test pod and the named peers.
+func TestNetworkPolicyIngress(t *testing.T) {
 	t.Parallel()
 	off := given{namespace: "joist", set: needed}
 	if found := off.policies(t); len(found) > 0 {
@@ -36,9 +41,10 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 	on := given{namespace: "joist", set: append([]string{"networkPolicy.enabled=true"}, needed...)}
 	closed, open := on.policies(t), given{namespace: "joist", files: []string{"testdata/values/everything.yaml"}}.policies(t)
+	tester := on.testPod(t)
 	for service, deployment := range on.deployments(t) {
 		for name, policy := range map[string]*networkingv1.NetworkPolicy{"closed": closed[service], "open": open[service]} {
-			if policy == nil || len(policy.Spec.PolicyTypes) != 1 || policy.Spec.PolicyTypes[0] != networkingv1.PolicyTypeIngress {
+			if policy == nil || !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) {
 				t.Fatalf("%s has for %s the policy %+v", name, service, policy)
 			}
 		}
@@ -47,10 +53,14 @@ func TestNetworkPolicy(t *testing.T) {
 				t.Errorf("%s selects pods with %s=%s", service, key, value)
 			}
 		}
-		if rules := closed[service].Spec.Ingress; len(rules) != 1 || len(rules[0].From) > 0 || portOf(rules[0]) != 8081 {
-			t.Errorf("%s allows ingress %+v", service, rules)
+		rules := closed[service].Spec.Ingress
+		if len(rules) != 2 || len(rules[0].From) > 0 || portOf(rules[0]) != 8081 || portOf(rules[1]) != 8080 || len(rules[1].From) != 1 {
+			t.Fatalf("%s allows ingress %+v", service, rules)
 		}
-		if rules := open[service].Spec.Ingress; len(rules) != 2 || portOf(rules[0]) != 9091 || portOf(rules[1]) != 9090 || len(rules[1].From) != 1 {
+		if from := labels.SelectorFromSet(rules[1].From[0].PodSelector.MatchLabels); !from.Matches(labels.Set(tester.Labels)) || from.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+			t.Errorf("%s allows /metrics from %s; the test pod has the labels %v", service, from, tester.Labels)
+		}
+		if rules := open[service].Spec.Ingress; len(rules) != 2 || portOf(rules[0]) != 9091 || portOf(rules[1]) != 9090 || len(rules[1].From) != 2 {
 			t.Errorf("with peers %s allows ingress %+v", service, rules)
 		}
 	}
@@ -60,6 +70,54 @@ func TestNetworkPolicy(t *testing.T) {
 			t.Errorf("without ports %s allows ingress %+v", service, policy.Spec.Ingress)
 		}
 	}
+}
+
+// Pods reach everything that their settings name, and nothing else.
+func TestNetworkPolicyEgress(t *testing.T) {
+	t.Parallel()
+	const dns, everywhere, identity = "[53 53] to pods in kube-system 169.254.20.10/32", "[443] to 0.0.0.0/0 ::/0", "[80] to 169.254.170.23/32 fd00:ec2::23/128"
+	defaults := []string{dns, everywhere, everywhere, identity}
+	for _, c := range []struct {
+		set  []string
+		want []string
+	}{
+		{nil, defaults},
+		{[]string{"networkPolicy.podIdentity=false", "networkPolicy.imds=true"}, []string{dns, everywhere, everywhere, "[80] to 169.254.169.254/32 fd00:ec2::254/128"}},
+		{[]string{"networkPolicy.apiServerCIDRs={10.0.0.0/24,10.100.0.1/32}", "networkPolicy.apiServerPort=6443", "networkPolicy.awsCIDRs={10.0.1.0/24}"},
+			[]string{dns, "[6443] to 10.0.0.0/24 10.100.0.1/32", "[443] to 10.0.1.0/24", identity}},
+		{[]string{"settings.tracesEndpoint=http://collector:4318", "settings.cloudWatchMetrics=tcp://cloudwatch-agent:25888"}, append(slices.Clone(defaults), "[4318] to", "[25888] to")},
+		{[]string{"settings.tracesEndpoint=https://collector/v1", "settings.cloudWatchMetrics=stdout"}, append(slices.Clone(defaults), "[443] to")},
+		{[]string{"settings.tracesEndpoint=http://[fd00::1]:4318/"}, append(slices.Clone(defaults), "[4318] to")},
+		{[]string{"networkPolicy.extraEgress[0].ports[0].port=3128", "networkPolicy.extraEgress[0].to[0].ipBlock.cidr=10.0.9.9/32"}, append(slices.Clone(defaults), "[3128] to 10.0.9.9/32")},
+	} {
+		g := given{namespace: "joist", set: slices.Concat([]string{"networkPolicy.enabled=true"}, needed, c.set)}
+		for service, policy := range g.policies(t) {
+			var got []string
+			for _, rule := range policy.Spec.Egress {
+				got = append(got, egressText(rule))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s with %v (-want +got):\n%s", service, c.set, diff)
+			}
+		}
+	}
+}
+
+// egressText returns a rule as its ports and destinations.
+func egressText(rule networkingv1.NetworkPolicyEgressRule) string {
+	var ports []string
+	for _, port := range rule.Ports {
+		ports = append(ports, port.Port.String())
+	}
+	to := []string{fmt.Sprint(ports, " to")}
+	for _, peer := range rule.To {
+		if peer.IPBlock != nil {
+			to = append(to, peer.IPBlock.CIDR)
+			continue
+		}
+		to = append(to, "pods in "+peer.NamespaceSelector.MatchLabels[corev1.LabelMetadataName])
+	}
+	return strings.Join(to, " ")
 }
 
 // portOf returns the only port of a rule, or 0 if it has several.

@@ -131,9 +131,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		want []string
 	}{
 		{"nothing", nil, []string{
-			"settings.clusterName is empty. Try: --set settings.clusterName=", "settings.region is empty", "settings.accountID is empty", "controller.image.repository is empty",
+			"settings.clusterName is empty. Try: --set settings.clusterName=", "settings.region is empty", "settings.accountID is empty",
 		}},
-		{"Karpenter's image", []string{"controller.image.repository=public.ecr.aws/karpenter/controller"}, []string{"controller.image.repository is empty"}},
 		{"an account id that is too short", append(slices.Clone(needed), "settings.accountID=42"), []string{`settings.accountID is "42"`, "12 digits"}},
 		{"a variable that was not replaced", append(slices.Clone(needed), "settings.clusterName=${CLUSTER_NAME}"), []string{"clusterName"}},
 		{"a policy", append(slices.Clone(needed), "settings.preferencePolicy=Maybe"), []string{"preferencePolicy", "Respect"}},
@@ -144,6 +143,16 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		{"replicas", append(slices.Clone(needed), "replicas=-1"), []string{"replicas"}},
 		{"a share", append(slices.Clone(needed), "settings.maxNodeShare=2"), []string{"maxNodeShare"}},
 		{"Pod Identity on Fargate", append(slices.Clone(needed), `nodeSelector.eks\.amazonaws\.com/compute-type=fargate`), []string{"watcher would run on Fargate without credentials", "oidcProvider", "lifecycle would"}},
+		{"an image with a tag", append(slices.Clone(needed), "controller.image.repository=registry.example.com/joist:v1"), []string{"/controller/image/repository"}},
+		{"a mirror with a scheme", append(slices.Clone(needed), "global.imageRegistry=https://registry.example.com"), []string{"/global/imageRegistry"}},
+		{"a pull secret without its key", append(slices.Clone(needed), "imagePullSecrets[0]=registry"), []string{"/imagePullSecrets/0"}},
+		{"a CIDR without its length", append(slices.Clone(needed), "networkPolicy.awsCIDRs[0]=10.0.0.0"), []string{"/networkPolicy/awsCIDRs/0"}},
+		{"no CIDR", append(slices.Clone(needed), "networkPolicy.apiServerCIDRs=null", "networkPolicy.awsCIDRs={}"), []string{"awsCIDRs"}},
+		{"a peer that a NetworkPolicy does not have", append(slices.Clone(needed), "networkPolicy.metricsFrom[0].matchLabels.app=prometheus"), []string{"/networkPolicy/metricsFrom/0"}},
+		{"an egress rule that a NetworkPolicy does not have", append(slices.Clone(needed), "networkPolicy.extraEgress[0].from[0].cidr=x"), []string{"/networkPolicy/extraEgress/0"}},
+		{"a label that Kubernetes rejects", append(slices.Clone(needed), "dashboards.label=grafana dashboard"), []string{"/dashboards/label"}},
+		{"a label's value that is not text", append(slices.Clone(needed), "dashboards.labelValue=1"), []string{"/dashboards/labelValue"}},
+		{"an object without its kind", append(slices.Clone(needed), "extraObjects[0].apiVersion=v1"), []string{"/extraObjects/0", "kind"}},
 		{"a digest", append(slices.Clone(needed), "watcher.image.digest=latest"), []string{"digest"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -43,7 +43,7 @@
 {{- end }}
 {{- end }}
 {{- if contains "karpenter/controller" (.Values.controller.image.repository | default "") }}
-{{- $said = append $said "controller.image: it names Karpenter's own image, and is not used" }}
+{{- $said = append $said "controller.image: it names Karpenter's own image, and is not used: Joist's own are" }}
 {{- end }}
 {{- toJson $said }}
 {{- end }}
@@ -54,9 +54,10 @@
 {{- range $key, $value := .values }}
 {{- $path := ternary (printf "%s.%s" $in.path $key) $key (ne $in.path "") }}
 {{- $known := get $in.keys $path }}
-{{- if eq $known "inner" }}
+{{- if eq $path "global" }}{{/* A parent chart's own values may be in it. */}}
+{{- else if eq $known "inner" }}
 {{- if kindIs "map" $value }}{{ include "joist.unknown" (dict "values" $value "path" $path "keys" $in.keys "found" $in.found) }}{{ end }}
-{{- else if and (ne $known "leaf") (ne $path "global") }}
+{{- else if ne $known "leaf" }}
 {{- $_ := set $in.found "paths" (append $in.found.paths $path) }}
 {{- end }}
 {{- end }}

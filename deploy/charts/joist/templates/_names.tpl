@@ -52,17 +52,31 @@ name: {{ include "joist.account" . }}
 namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
-{{- /* Empty for Karpenter's own image, which values from Karpenter's chart may name. */}}
+{{- /* Registry and folder of the images. Values from Karpenter's chart may name Karpenter's own image. */}}
 {{- define "joist.repository" -}}
+{{- $named := .Values.controller.image.repository | default "" | trimSuffix "/" }}
+{{- if or (not $named) (contains "karpenter/controller" $named) }}{{ $named = "ghcr.io/joist-autoscaler" }}{{ end }}
+{{- $parts := splitList "/" $named }}
+{{- $registry := (.Values.global | default dict).imageRegistry | default "" | trimSuffix "/" }}
+{{- if not $registry }}
+{{- $named }}
+{{- else if or (regexMatch "[.:]" (first $parts)) (eq (first $parts) "localhost") }}
+{{- join "/" (prepend (rest $parts) $registry) }}
+{{- else }}
+{{- printf "%s/%s" $registry $named }}
+{{- end }}
+{{- end }}
+
+{{- /* Images are tagged v1.2.3, charts have the version 1.2.3. */}}
+{{- define "joist.tag" -}}
 {{- $image := .Values.controller.image }}
-{{- if not (contains "karpenter/controller" ($image.repository | default "")) }}{{ $image.repository | trimSuffix "/" }}{{ end }}
+{{- $tag := $image.tag }}
+{{- if or $image.digest (contains "karpenter/controller" ($image.repository | default "")) }}{{ $tag = "" }}{{ end }}
+{{- $tag | default (printf "v%s" (trimPrefix "v" .Chart.AppVersion)) }}
 {{- end }}
 
 {{- define "joist.image" -}}
-{{- $image := .root.Values.controller.image }}
-{{- $tag := $image.tag }}
-{{- if or $image.digest (contains "karpenter/controller" ($image.repository | default "")) }}{{ $tag = "" }}{{ end }}
 {{- $digest := (index .root.Values .service).image.digest }}
-{{- printf "%s/joist-%s:%s" (include "joist.repository" .root) .service (toString (default .root.Chart.AppVersion $tag)) }}
+{{- printf "%s/joist-%s:%s" (include "joist.repository" .root) .service (include "joist.tag" .root) }}
 {{- with $digest }}@{{ . }}{{ end }}
 {{- end }}

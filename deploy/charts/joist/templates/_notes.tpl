@@ -48,6 +48,11 @@ WARNING: unknown values; check for typing errors:
 {{- $advice = append $advice (printf "%s has one replica: while it restarts, no standby takes over, and interruptions wait" .) }}
 {{- end }}
 {{- end }}
+{{- range list "watcher" "lifecycle" }}
+{{- if and $.Values.controller.image.tag (index $.Values .).image.digest (not (contains "karpenter/controller" ($.Values.controller.image.repository | default ""))) }}
+{{- $advice = append $advice (printf "controller.image.tag is not used for %s, because %s.image.digest names the image. Try: --set %s.image.digest=" . . .) }}
+{{- end }}
+{{- end }}
 {{- $key := "eks.amazonaws.com/role-arn" }}
 {{- if and (hasKey .Values.serviceAccount.annotations $key) (not (hasKey .Values.watcher.serviceAccount.annotations $key)) (not (hasKey .Values.lifecycle.serviceAccount.annotations $key)) }}
 {{- $advice = append $advice (printf "serviceAccount.annotations: one role for both services has more rights than either needs. Try: set %s in watcher.serviceAccount.annotations and in lifecycle.serviceAccount.annotations" $key) }}
@@ -65,6 +70,13 @@ WARNING: unknown values; check for typing errors:
 {{- end }}
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- $advice = append $advice "networkPolicy: it does not apply to pods with hostNetwork" }}
+{{- end }}
+{{- $proxied := false }}
+{{- range concat .Values.controller.env .Values.watcher.env .Values.lifecycle.env }}
+{{- if eq (upper .name) "HTTPS_PROXY" }}{{ $proxied = true }}{{ end }}
+{{- end }}
+{{- if and .Values.networkPolicy.enabled $proxied (not .Values.networkPolicy.extraEgress) }}
+{{- $advice = append $advice "networkPolicy: the pods cannot reach the proxy in HTTPS_PROXY. Try: networkPolicy.extraEgress with its address and port" }}
 {{- end }}
 {{- if and .Values.networkPolicy.enabled .Values.serviceMonitor.enabled (not .Values.networkPolicy.metricsFrom) }}
 {{- $advice = append $advice "networkPolicy.metricsFrom is empty, so Prometheus cannot read /metrics. Try: a namespaceSelector of the namespace that it runs in" }}

@@ -69,9 +69,6 @@
 {{- else if and $account (not (regexMatch "^[0-9]{12}$" $account)) }}
 {{- $missing = append $missing (printf "settings.accountID is %q, which is no AWS account: it has 12 digits. Try: write it in quotes, or with --set-string" $account) }}
 {{- end }}
-{{- if not (include "joist.repository" .) }}
-{{- $missing = append $missing "controller.image.repository is empty, and no images of Joist are published yet. Try: build them (deploy/README.md says how), then --set controller.image.repository=<where they are>" }}
-{{- end }}
 {{- $compute := get .Values.nodeSelector "eks.amazonaws.com/compute-type" }}
 {{- range list "watcher" "lifecycle" }}
 {{- $annotations := merge (dict) (index $.Values .).serviceAccount.annotations $.Values.serviceAccount.annotations }}

@@ -12,4 +12,6 @@
 //     pending, planned, launched, and join; interruptions arrive and nodes are drained;
 //     then health, disruption and cost.
 //   - Every alarm has a page in deploy/docs/runbooks, and a command to run first.
+//
+//go:generate go test . -update
 package board
