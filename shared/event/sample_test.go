@@ -120,6 +120,25 @@ var further = map[string]sample{
 		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
 		Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`), Tenancy: "dedicated",
 	}),
+	"nodeclass.ensured.v1-deletion": of(event.NodeClassEnsured{
+		Name: "default", UID: "uid-2", Profile: "mine", Asked: noon, Deleted: true, Retired: true,
+		Problem: &event.Problem{Condition: "InstanceProfileReady", Reason: "AWSAccessDenied", Message: "allow it", Unread: true, Warning: true},
+		Invalid: &event.Problem{Condition: "ValidationSucceeded", Reason: event.DependenciesNotReady, Message: "throttled", Unread: true, Warning: true},
+	}),
+	"nodeclass.ensure.v1-former": of(event.NodeClassEnsure{
+		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Former: "prod_1f",
+		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"},
+	}),
+	"cluster.snapshot.v1-again": of(event.ClusterSnapshot{Taken: noon, Snapshot: ref("snapshots"), Again: true}),
+	"disruption.proposed.v1-replacements": of(event.DisruptionProposed{
+		Proposal: "9c1d", Phase: event.Confirmed, Reason: "Underutilized", Claims: []string{"default-abc"}, Method: "MultiNode", SavedPerHr: 0.5, Moved: 3,
+		Plan: ref("plans"), Snapshot: ref("snapshots"), Decided: noon,
+	}),
+	"launch.settled.v1-places": of(event.LaunchSettled{
+		Intent: "3f2a", Wanted: 1, Refusals: []event.Refusal{{
+			Code: "InsufficientInstanceCapacity", Message: "none left", Blamed: []event.Offering{offering}, PlacementGroup: "pg-1", Reservation: "cr-1",
+		}},
+	}),
 	"nodeclass.ensured.v1-dry-runs": of(event.NodeClassEnsured{
 		Name: "default", UID: "uid-2", Profile: "mine", Asked: noon, Generation: 3, Validated: true,
 		Invalid: &event.Problem{Condition: "ValidationSucceeded", Reason: event.RunInstancesAuthCheckFailed, Message: "denied"},
