@@ -44,8 +44,8 @@ test: ## Run every stage of tests, with a few seeds and crash points (about 10 m
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, every crash point, every planted bug, pollers (about 40 minutes on two cores)
-	@$(STAGES) sim crash planted pollers
+prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers (about 40 minutes on two cores)
+	@$(STAGES) sim upgrades crash planted pollers
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -88,6 +88,10 @@ differential: ## Plan random scenarios with Joist and upstream Karpenter, and ch
 .PHONY: sim
 sim: ## Run the simulator: complete clusters with seeded faults (500 seeds; SEEDS=50, or SEED=7 alone)
 	@$(STAGES) sim
+
+.PHONY: upgrades
+upgrades: ## Run the simulator with services of two versions, which are upgraded and rolled back (40 seeds; SEEDS=10, or SEED=7 alone)
+	@$(STAGES) upgrades
 
 .PHONY: crash
 crash: ## Crash every service at every effect, and check that nothing is lost, duplicated or orphaned

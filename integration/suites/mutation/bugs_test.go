@@ -290,4 +290,14 @@ var bugs = []bug{{
 `,
 	to: `	if false {
 `,
+}, {
+	// A document of a newer version has fields that an older one does not know.
+	name: "unknown-field-is-poison", promise: "TestVersionsMeet", in: "./integration/suites/sim",
+	file: "shared/blob/document.go",
+	from: `	if err := json.Unmarshal(text, doc); err != nil {
+		return fault.E("decoding "`,
+	to: `	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(doc); err != nil {
+		return fault.E("decoding "`,
 }}

@@ -34,12 +34,14 @@ type Report struct {
 	Faults map[string]int
 	// LastWrites are the last writes before the first violation or the end.
 	LastWrites []string
+	// target is the make target of the run.
+	target string
 }
 
 // FailureText returns the violations and the command that repeats the run.
 func (r Report) FailureText() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d broke %d promises; repeat it with: make sim SEED=%d\n", r.Seed, len(r.Violations), r.Seed)
+	fmt.Fprintf(&b, "seed %d broke %d promises; repeat it with: make %s SEED=%d\n", r.Seed, len(r.Violations), r.target, r.Seed)
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
@@ -60,17 +62,21 @@ type sim struct {
 	countsWrites bool
 	// settings are the NodePool settings and attacks of this seed.
 	settings seedSettings
+	// versions is nil if all services run the same version.
+	versions *versionPlan
 }
 
 // Run runs the simulator with one seed.
-func Run(seed int64) (Report, error) {
+func Run(seed int64) (Report, error) { return run(seed, nil) }
+
+func run(seed int64, versions *versionPlan) (Report, error) {
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}, versions: versions}
 	s.settings = newSeedSettings(seed)
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
-		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice,
+		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, WrapPorts: s.wrapPorts,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
@@ -170,6 +176,7 @@ func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func()
 	for now := s.world.Now(); now.Before(end); now = s.nextTime() {
 		s.chaos.injectFaults(now)
 		s.applyDrift()
+		s.changeVersions()
 		s.forgeRequest()
 		if err := s.reconcileStatefulSet(); err != nil {
 			return err
@@ -275,5 +282,9 @@ func (s *sim) makeReport(seed int64) Report {
 	for kind, n := range s.checker.occurrences {
 		s.faults[kind] += n
 	}
-	return Report{Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.violations, Faults: s.faults, LastWrites: s.lastWrites}
+	target := "sim"
+	if s.versions != nil {
+		target = "upgrades"
+	}
+	return Report{target: target, Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.violations, Faults: s.faults, LastWrites: s.lastWrites}
 }

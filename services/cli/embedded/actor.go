@@ -70,13 +70,20 @@ func (a *Actor) Restart() {
 	if a.env.Telemetry != nil {
 		a.telemetry = a.env.Telemetry(a.Name, a.Service)
 	}
-	a.build(a, tapper{actor: a.Name, tap: a.env.Tap})
+	w := tapper{actor: a.Name, tap: a.env.Tap}
+	if a.env.WrapPorts != nil {
+		w.ports = a.env.WrapPorts(a.Name)
+	}
+	a.build(a, w)
 }
 
 // openCache opens the replica's cache, with objects trimmed as in production.
-func (a *Actor) openCache(trim cluster.Trims) *memcluster.Cache {
+func (a *Actor) openCache(w tapper, trim cluster.Trims) cluster.Feed {
 	delay := a.env.CacheDelay
 	a.cache = a.env.Kube.NewCache(memcluster.CacheOptions{Delay: equalDelays(delay), Jitter: delay, Trim: trim})
+	if w.ports != nil {
+		return w.ports.WrapFeed(a.cache)
+	}
 	return a.cache
 }
 
@@ -122,16 +129,41 @@ func (a *Actor) observeHandler(handle host.Handler) host.Handler {
 
 func (w tapper) newSender(env *EmbeddedCluster, service string) queue.Sender {
 	q, _ := env.Broker.FindQueue(env.queueName(service))
+	if w.ports != nil {
+		return tappedSender{w, w.ports.WrapSender(q), service}
+	}
 	return tappedSender{w, q, service}
 }
 
 func (w tapper) newQueue(env *EmbeddedCluster, service string) queue.Queue {
 	q, _ := env.Broker.FindQueue(env.queueName(service))
+	if w.ports != nil {
+		wrapped := w.ports.WrapQueue(q)
+		return tappedQueue{tappedSender{w, wrapped, service}, wrapped}
+	}
 	return tappedQueue{tappedSender{w, q, service}, q}
 }
 
 func (w tapper) newBusSender(env *EmbeddedCluster) queue.Sender {
+	if w.ports != nil {
+		return tappedSender{w, w.ports.WrapSender(env.Bus), "bus"}
+	}
 	return tappedSender{w, env.Bus, "bus"}
+}
+
+func (w tapper) newStore(env *EmbeddedCluster) blob.Store {
+	if w.ports != nil {
+		return tappedStore{w, w.ports.WrapStore(env.Blobs)}
+	}
+	return tappedStore{w, env.Blobs}
+}
+
+func (w tapper) newClient(env *EmbeddedCluster) cluster.Client {
+	client := env.Kube.ClientFor(w.actor)
+	if w.ports != nil {
+		return tappedClient{w, w.ports.WrapClient(client)}
+	}
+	return tappedClient{w, client}
 }
 
 // planSettings returns the settings with which plans are made and validated.
@@ -142,7 +174,7 @@ func (env *EmbeddedCluster) planSettings() planning.Settings {
 func buildWatcher(a *Actor, w tapper) {
 	env := a.env
 	s := watcher.New(watcher.Config{
-		Client: tappedClient{w, env.Kube.ClientFor(a.Name)}, Cache: a.openCache(watcher.Trims()), Blobs: tappedStore{w, env.Blobs},
+		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims()), Blobs: w.newStore(env),
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
 		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
 		Settings: env.planSettings(), Span: a.spanFunc(),
@@ -153,7 +185,7 @@ func buildWatcher(a *Actor, w tapper) {
 func buildLifecycle(a *Actor, w tapper) {
 	env := a.env
 	s := lifecycle.New(lifecycle.Config{
-		Client: tappedClient{w, env.Kube.ClientFor(a.Name)}, Cache: a.openCache(nil), Blobs: tappedStore{w, env.Blobs},
+		Client: w.newClient(env), Cache: a.openCache(w, nil), Blobs: w.newStore(env),
 		Launcher: w.newSender(env, "launcher"), Cluster: env.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
@@ -167,14 +199,14 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
-		Blobs: tappedStore{w, env.Blobs}, Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
 		Cluster: env.Identity(), Now: env.Now,
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
@@ -184,7 +216,7 @@ func buildLauncher(a *Actor, w tapper) {
 	env := a.env
 	aws := tappedEC2{w, env.Cloud}
 	s := launcher.Service{
-		EC2: aws, DryRun: aws, Profiles: aws, Blobs: tappedStore{w, env.Blobs}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
+		EC2: aws, DryRun: aws, Profiles: aws, Blobs: w.newStore(env), Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
 		TemplateAge: env.TemplateAge,
 	}
 	a.consumeQueue(w, a.eventHandler(launcher.Types, s.Handle))
@@ -194,7 +226,7 @@ func buildCatalog(a *Actor, w tapper) {
 	env := a.env
 	aws := tappedEC2{w, env.Cloud}
 	s := catalog.Service{
-		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: tappedStore{w, env.Blobs}, Bus: w.newBusSender(env),
+		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: w.newStore(env), Bus: w.newBusSender(env),
 		Region: env.Region, Cluster: env.Identity(), Now: env.Now,
 		StaticCatalogue: func(context.Context, string) (offers.Catalogue, error) { return env.Catalogue, nil },
 	}

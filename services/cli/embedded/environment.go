@@ -44,6 +44,8 @@ type Options struct {
 	// Replicas is the number of replicas of each service: 1 when zero.
 	Replicas int
 	Tap      Tap
+	// WrapPorts returns the wrapper for the ports of an actor that starts; nil wraps none.
+	WrapPorts func(actor string) PortWrapper
 	// Log is called with the log line of every handled message.
 	Log func(host.LogLine)
 	// Observe is called after every message that a handler has handled.

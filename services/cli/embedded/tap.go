@@ -28,10 +28,21 @@ type Call struct {
 	Writes bool
 }
 
+// PortWrapper wraps the ports of an actor, for example so that they exchange the texts of another version
+// of Joist.
+type PortWrapper interface {
+	WrapSender(to queue.Sender) queue.Sender
+	WrapQueue(q queue.Queue) queue.Queue
+	WrapStore(blobs blob.Store) blob.Store
+	WrapClient(client cluster.Client) cluster.Client
+	WrapFeed(feed cluster.Feed) cluster.Feed
+}
+
 // tapper runs the calls of an actor through a tap.
 type tapper struct {
 	actor string
 	tap   Tap
+	ports PortWrapper
 }
 
 func (w tapper) callTapped(ctx context.Context, port, verb, about string, writes bool, effect func() error) error {
