@@ -49,7 +49,7 @@ prove: ## Run the tests that take longer: 500 seeds, services of two versions, e
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
-	@SEEDS=$(or $(SEEDS),2000) $(STAGES) sim race storm consolidation scale peers
+	@SEEDS=$(or $(SEEDS),2000) $(STAGES) sim race storm consolidation scale peers versions
 
 ##@ Single test stages
 
@@ -120,6 +120,10 @@ e2e: ## Run the functions and the lifecycle service on a real Kubernetes control
 .PHONY: pollers
 pollers: ## Run all services as pollers on a real control plane: 0→5→0, a spot storm, a consolidation
 	@$(STAGES) pollers
+
+.PHONY: versions
+versions: ## Run each service of the last release with the others of this version on a real control plane (JOIST_PREVIOUS=<commit>)
+	@$(STAGES) versions
 
 .PHONY: storm
 storm: ## Measure and plot a spot storm with 500 nodes and 5,000 pods (10 to 20 minutes on an idle machine)

@@ -31,8 +31,8 @@ var BuildBinaries = sync.OnceValues(func() (string, error) {
 	}
 	defer lock.Close()
 	began := time.Now()
-	for _, service := range append(append([]string{}, inCluster...), outside...) {
-		if err := installBinary(service, into); err != nil {
+	for _, service := range Services() {
+		if err := installBinary(Root, service, into); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(os.Stderr, "built joist-%s (%.1f s)\n", service, time.Since(began).Seconds())
@@ -51,14 +51,14 @@ func BuildBinary(service string) (string, error) {
 		return "", err
 	}
 	defer lock.Close()
-	return filepath.Join(into, "joist-"+service), installBinary(service, into)
+	return filepath.Join(into, "joist-"+service), installBinary(Root, service, into)
 }
 
-// installBinary builds one service by its own go.mod, as a release does. It uses go install, which links only
+// installBinary builds one service of a source tree by its own go.mod, as a release does. It uses go install, which links only
 // changed binaries, without the commit in the binary.
-func installBinary(service, into string) error {
+func installBinary(root, service, into string) error {
 	command := exec.Command("go", "install", "-buildvcs=false", "./cmd/joist-"+service) //nolint:noctx // a build is not part of a test's time
-	command.Dir = filepath.Join(Root, "services", service)
+	command.Dir = filepath.Join(root, "services", service)
 	command.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+into)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building joist-%s: %w\n%s", service, err, out)

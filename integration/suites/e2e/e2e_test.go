@@ -59,6 +59,12 @@ func runScenario(t *testing.T, lambda bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runBinaries(t, dir, lambda)
+}
+
+// runBinaries runs the scenario with the binaries of a folder.
+func runBinaries(t *testing.T, dir string, lambda bool) {
+	t.Helper()
 	w := newCluster(t)
 	w.StartJoist(dir, lambda)
 	w.checkRights()
