@@ -39,7 +39,7 @@ func checkHelm(p place) error {
 		return err
 	}
 	switch verb := flags.Arg(0); {
-	case verb == "uninstall" && flags.NArg() == 2, verb == "test" && flags.NArg() <= 2:
+	case verb == "uninstall" && flags.NArg() == 2, verb == "rollback" && flags.NArg() == 2, verb == "list" && flags.NArg() == 1, verb == "test" && flags.NArg() <= 2:
 		return nil
 	case (verb == "upgrade" || verb == "install" || verb == "template") && flags.NArg() == 3:
 	default:
@@ -81,7 +81,7 @@ func settable(key string, values []helm.Value) bool {
 
 // verbsOfKubectl are kubectl's commands, and whether their first argument is a kind.
 var verbsOfKubectl = map[string]bool{
-	"get": true, "delete": true, "scale": true, "wait": true, "annotate": true, "describe": true, "patch": true, "apply": false, "logs": false,
+	"get": true, "delete": true, "scale": true, "wait": true, "annotate": true, "describe": true, "patch": true, "apply": false, "logs": false, "rollout": false,
 }
 
 func checkKubectl(p place) error {

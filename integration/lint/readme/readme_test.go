@@ -124,7 +124,7 @@ func TestChecksBite(t *testing.T) {
 		{"joist plan -f", "flag needs an argument"}, {"joist deed list", "knows no deed"}, {"joist dead lists", "knows no dead lists"}, {"joist queues --clusters x", "unknown flag: --clusters"},
 		{"helm upgrade --install joist deploy/charts/joist --set settings.clusterName=x", ""}, {`helm template joist deploy/charts/joist --set watcher.serviceAccount.annotations."eks\.amazonaws\.com/role-arn"=x`, ""},
 		{"helm upgrade --install joist deploy/charts/joist --set settings.cluster=x", "no value settings.cluster"}, {"helm upgrade joist deploy/chart", "no chart deploy/chart"},
-		{"helm upgrade joist deploy/charts/joist --atomics", "unknown flag"}, {"helm rollback joist 1", "not known here"},
+		{"helm upgrade joist deploy/charts/joist --atomics", "unknown flag"}, {"helm rollback joist", ""}, {"helm history joist", "not known here"},
 		{"helm upgrade --install joist oci://ghcr.io/joist-autoscaler/charts/joist --version 0.1.0 --set settings.cluster=x", "no value settings.cluster"}, {"helm test joist --namespace joist", ""},
 		{"helm upgrade --install joist oci://ghcr.io/joist-autoscaler/charts/joists", "no chart oci://ghcr.io"},
 		{"kubectl apply -f deploy/quickstart", ""}, {"kubectl get nodeclaims -w", ""}, {"kubectl apply -f deploy/quickstart/none.yaml", "no deploy/quickstart/none.yaml"},
