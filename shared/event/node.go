@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// NoticeKind is the kind of an AWS notice.
+// NoticeKind is the kind of an AWS notice. A lifecycle that does not know a kind drains and replaces the node, as for
+// an interruption. So a new kind after which the node stays is a new message type instead.
 type NoticeKind string
 
 // The kinds of notice.

@@ -14,6 +14,9 @@ import (
 	"golang.org/x/mod/semver"
 )
 
+// launches is the folder with the documents of one plan, which the simulator's tests write and admit.
+const launches = "launches/"
+
 // released has one folder for each release.
 //
 //go:embed testdata/released
@@ -88,6 +91,10 @@ func parseExample(name string, text []byte) (TextKind, []byte, error) {
 		return "", nil, nil
 	}
 	form := TextKind(strings.TrimSuffix(name, ".json"))
+	if document, ok := strings.CutPrefix(string(form), launches); ok {
+		document, _, _ = strings.Cut(document, "-") // The rest is the id of an intent.
+		return Documents + TextKind(document), text, nil
+	}
 	if !strings.HasPrefix(name, Messages) {
 		// The form of an annotation or of a ConfigMap contains a slash.
 		return TextKind(strings.ReplaceAll(string(form), "__", "/")), text, nil
