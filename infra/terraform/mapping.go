@@ -80,7 +80,7 @@ func (f fields) done() error {
 	return nil
 }
 
-// mapping translates the properties of a type. It returns the resource first, then those that
+// mapping translates the properties of a type. It returns the resource first, then the parts that
 // are separate in Terraform.
 type mapping func(f fields, r resource) ([]resource, error)
 

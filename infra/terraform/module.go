@@ -157,7 +157,7 @@ func writeModule(all []variant) (map[string][]byte, error) {
 	return out, nil
 }
 
-// asAny returns the resource as a value; nil if there is none.
+// asAny returns the resource as a value; nil if it is missing.
 func asAny(all map[string]resource, address string) any {
 	if r, ok := all[address]; ok {
 		return r
