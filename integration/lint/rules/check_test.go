@@ -32,6 +32,9 @@ func validGraph() Graph {
 		"services/planner":                       {own("shared/planning/solver")},
 		"services/watcher":                       {own("shared/host")},
 		"services/cli":                           {own("services/planner"), own("services/launcher")},
+		"services/cli/cmd/joist":                 {own("services/cli")},
+		"services/cli/cmd/joist-demo":            {own("services/cli/internal/demo")},
+		"services/cli/internal/demo":             {own("services/planner")},
 		"shared/planning/planvalidator":          {"k8s.io/api/core/v1"},
 		"integration/environment/testbed":        {own("integration/environment/fakeaws")},
 		"integration/lint/readme":                {own("integration/environment/helm")},
@@ -93,6 +96,14 @@ func TestEachRuleFindsItsViolation(t *testing.T) {
 		{"a service in the cli", "services/cli", own("services/watcher"), false, ""},
 		{"integration in the cli", "services/cli", own("integration/suites/sim"), false, "the cli imports no integration test"},
 		{"the planner in the validator", "shared/planning/planvalidator", own("shared/planning/solver"), false, "the plan validator shares no code with the planner"},
+		{"html/template in a function", "services/launcher/cmd/joist-launcher", "html/template", false, "deployed services import no template engine"},
+		{"html/template in a handler", "services/launcher", "html/template", false, "deployed services import no template engine"},
+		{"text/template in a handler", "services/launcher", "text/template", false, "deployed services import no template engine"},
+		{"html/template in the cli", "services/cli", "html/template", false, "the cli imports no html/template"},
+		{"text/template in the cli, which cobra imports", "services/cli", "text/template", false, ""},
+		{"an SDK in the demo", "services/cli/internal/demo", "example.com/wrapper", false, "the demo links no SDK"},
+		{"client-go in the demo", "services/cli/cmd/joist-demo", "k8s.io/client-go/kubernetes", false, "the demo links no SDK"},
+		{"an SDK in the cli", "services/cli", "example.com/wrapper", false, ""},
 		{"a suite in the environment", "integration/environment/testbed", own("integration/suites/sim"), true, "the test environment imports no suite"},
 		{"a suite in a repository check", "integration/lint/readme", own("integration/suites/charts"), false, "benchmarks and repository checks import no suite"},
 		{"Karpenter in the validator", "shared/planning/planvalidator", "sigs.k8s.io/karpenter/pkg/scheduling", false, "the plan validator shares no code with the planner"},
@@ -255,7 +266,7 @@ func TestALoadedModuleWithAHoleIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Load(dir, false); err == nil {
+	if _, err := Load(dir, false, ""); err == nil {
 		t.Error("a graph with a missing package was accepted")
 	}
 }
@@ -276,7 +287,7 @@ func TestALoadedModuleIsJudgedUnderEveryTag(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := Load(dir, false)
+	g, err := Load(dir, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}

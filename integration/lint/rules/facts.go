@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -52,11 +53,26 @@ type listed struct {
 
 const fields = "-json=ImportPath,Dir,DepOnly,GoFiles,CgoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports,Error"
 
-// Load returns the graph of the module in dir, from the go command. It ignores the
-// workspace unless workspace is set, because released binaries are built without it. An
-// incomplete graph is an error, because it could hide a violation.
-func Load(dir string, workspace bool) (Graph, error) {
-	cmd := exec.Command("go", "list", "-e", "-deps", fields, "./...")
+var tagsLine = regexp.MustCompile(`(?m)^readonly build_tags=(\S+)$`)
+
+// BuildTags returns the tags of every build, from .ci/flags in a checkout.
+func BuildTags(root string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, ".ci", "flags"))
+	if err != nil {
+		return "", fmt.Errorf("reading the build tags: %w", err)
+	}
+	found := tagsLine.FindSubmatch(text)
+	if found == nil {
+		return "", errors.New("reading the build tags: .ci/flags has no line readonly build_tags=")
+	}
+	return string(found[1]), nil
+}
+
+// Load returns the graph of the module in dir with build tags, from the go command. It
+// ignores the workspace unless workspace is set, because released binaries are built
+// without it. An incomplete graph is an error, because it could hide a violation.
+func Load(dir string, workspace bool, tags string) (Graph, error) {
+	cmd := exec.Command("go", "list", "-e", "-deps", "-tags="+tags, fields, "./...")
 	cmd.Dir = dir
 	cmd.Env = os.Environ()
 	if !workspace {

@@ -16,11 +16,15 @@ const root = "../../.."
 // integration is in the workspace.
 var loaded = sync.OnceValue(func() map[string]facts {
 	all := map[string]facts{}
+	tags, err := BuildTags(root)
+	if err != nil {
+		return map[string]facts{"shared": {nil, err}}
+	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	for _, module := range modules() {
 		wait.Go(func() {
-			graph, err := Load(filepath.Join(root, module), module == "integration")
+			graph, err := Load(filepath.Join(root, module), module == "integration", tags)
 			mu.Lock()
 			defer mu.Unlock()
 			all[module] = facts{graph, err}
@@ -68,6 +72,18 @@ func TestImports(t *testing.T) {
 			t.Error(violation)
 		}
 	})
+}
+
+// TestTemplateEnginesWithoutTags checks that the rule against template engines needs the
+// build tags: without them gRPC and aws-lambda-go import html/template.
+func TestTemplateEnginesWithoutTags(t *testing.T) {
+	g, err := Load(filepath.Join(root, "services/launcher"), false, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(Check(g, Table())); !slices.Contains(got, "deployed services import no template engine") {
+		t.Errorf("got violations %q", got)
+	}
 }
 
 func TestNoClockInside(t *testing.T) {
