@@ -26,6 +26,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -45,7 +46,10 @@ type Env struct {
 	// Environ holds the environment as NAME=value.
 	Environ []string
 	Now     func() time.Time
-	Build   Build
+	// Build describes the build of the command.
+	Build build.Info
+	// Platform is the platform in the output of version; empty means that of this process.
+	Platform string
 	// Store opens a bucket, below a prefix that may be empty, with the caller's rights.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
 	// AWS loads the AWS configuration with the caller's credentials.
@@ -83,6 +87,7 @@ func Run(ctx context.Context, env Env) int {
 }
 
 func newRoot(env Env) *cobra.Command {
+	var printVersion bool
 	root := &cobra.Command{
 		Use:   "joist",
 		Short: "Inspect, simulate and repair Joist, the node autoscaler for EKS",
@@ -91,8 +96,15 @@ func newRoot(env Env) *cobra.Command {
 			"Exit codes: 0 nothing to do, 2 changes or findings, 1 an error.",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if printVersion {
+				return env.writeVersion(cmd.OutOrStdout())
+			}
+			return cmd.Help()
+		},
 	}
+	// Cobra's own flag uses a template, with which the linker keeps every exported method.
+	root.Flags().BoolVar(&printVersion, "version", false, "print the version")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(plainFlagError(err), cmd.CommandPath()+" --help")
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -26,7 +27,7 @@ func runJoist(t *testing.T, stdin string, environ []string, args ...string) (std
 	code = cli.Run(context.Background(), cli.Env{
 		Args: args, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Environ: environ,
 		Now:   func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
-		Build: cli.Build{Version: "v1.2.3", Commit: "abc", Go: "go1", Platform: "os/arch"},
+		Build: build.Info{Version: "v1.2.3", Commit: "abc", Date: "2026-11-23T10:00:00Z", Go: "go1"}, Platform: "os/arch",
 	})
 	return out.String(), errs.String(), code
 }
@@ -42,6 +43,7 @@ func TestGolden(t *testing.T) {
 		code int
 	}{
 		{"version", []string{"version"}, cli.ExitNothing},
+		{"version-flag", []string{"--version"}, cli.ExitNothing},
 		{"version-json", []string{"version", "-o", "json"}, cli.ExitNothing},
 		{"help", []string{"--help"}, cli.ExitNothing},
 		{"help-plan", []string{"plan", "--help"}, cli.ExitNothing},

@@ -1,22 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
-// Build describes the build of the command. It is the output of `joist version -o json`, a
-// contract.
-type Build struct {
-	Version string `json:"version"`
-	// Commit is the commit of the source; empty if the build does not record it.
-	Commit string `json:"commit,omitempty"`
-	// Go and Platform are filled in if they are empty.
-	Go       string `json:"go"`
+// versionOutput is the output of `joist version -o json`, a contract.
+type versionOutput struct {
+	build.Info
+	// Platform is the operating system and the architecture: linux/amd64.
 	Platform string `json:"platform"`
 }
 
@@ -28,37 +27,23 @@ func versionCommand(env Env) *cobra.Command {
 		Example: "  joist version\n  joist version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout(), env.Build.withDefaults(), format)
+			if format == "json" {
+				return printJSON(cmd.OutOrStdout(), versionOutput{env.Build, env.platform()})
+			}
+			return env.writeVersion(cmd.OutOrStdout())
 		},
 	}
 	formatFlag(cmd, &format, "text", "json")
 	return cmd
 }
 
-func (b Build) withDefaults() Build {
-	if b.Version == "" {
-		b.Version = "development"
-	}
-	if b.Go == "" {
-		b.Go = runtime.Version()
-	}
-	if b.Platform == "" {
-		b.Platform = runtime.GOOS + "/" + runtime.GOARCH
-	}
-	return b
-}
-
-func printVersion(w io.Writer, b Build, format string) error {
-	if format == "json" {
-		return printJSON(w, b)
-	}
-	commit := ""
-	if b.Commit != "" {
-		commit = " (" + b.Commit + ")"
-	}
-	_, err := fmt.Fprintf(w, "joist %s%s, %s, %s\n", b.Version, commit, b.Go, b.Platform)
+// writeVersion prints the output of `joist version` and `joist --version`.
+func (e Env) writeVersion(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "joist %s, %s\n", e.Build, e.platform())
 	return err
 }
+
+func (e Env) platform() string { return cmp.Or(e.Platform, runtime.GOOS+"/"+runtime.GOARCH) }
 
 func printJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)

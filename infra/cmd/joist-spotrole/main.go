@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"github.com/joist-autoscaler/joist/infra/spotrole"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 func main() {
@@ -21,5 +23,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "joist-spotrole: cannot load the AWS configuration:", err)
 		os.Exit(1)
 	}
+	loaded.AppID = cmp.Or(loaded.AppID, build.UserAgent("joist-spotrole"))
 	lambda.Start(cfn.LambdaWrap(spotrole.Handler(iam.NewFromConfig(loaded))))
 }

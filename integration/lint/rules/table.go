@@ -147,7 +147,7 @@ func Table() []Rule {
 			Packages: []string{"./services/*/cmd/...", "./infra/cmd/joist-spotrole/...", "!./services/cli/..."},
 			Forbid:   []string{"html/template", "text/template"},
 			Reach:    Transitive,
-			Reason:   "templates call methods by name, so the linker keeps every exported method: the launcher is 38 MB instead of 16 MB",
+			Reason:   "templates call methods by name, so the linker keeps every exported method, and binaries are two to three times as large",
 			Fix:      "write the text with fmt; if a library imports a template engine, add the build tag that removes it to .ci/flags",
 		},
 		{

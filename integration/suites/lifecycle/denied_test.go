@@ -75,7 +75,7 @@ func (s *site) watched() *kubecluster.Cache {
 	s.Helper()
 	path, err := s.plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
 	s.check(err)
-	config, err := kubecluster.Config(path)
+	config, err := kubecluster.Config(path, "joist-test/v0.1.0")
 	s.check(err)
 	client, err := kubecluster.New(config, "joist-lifecycle")
 	s.check(err)

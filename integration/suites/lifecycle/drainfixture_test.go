@@ -88,7 +88,7 @@ func (s *site) run() {
 	s.Helper()
 	path, err := s.plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
 	s.check(err)
-	config, err := kubecluster.Config(path)
+	config, err := kubecluster.Config(path, "joist-test/v0.1.0")
 	s.check(err)
 	config.Wrap(s.watches.wrap)
 	client, err := kubecluster.New(config, "joist-lifecycle")

@@ -67,7 +67,7 @@ func (e *estate) lifecycleClient() *kubecluster.Client {
 	e.Helper()
 	path, err := e.Plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
 	e.RequireNoError(err)
-	config, err := kubecluster.Config(path)
+	config, err := kubecluster.Config(path, "joist-test/v0.1.0")
 	e.RequireNoError(err)
 	client, err := kubecluster.New(config, "joist-lifecycle")
 	e.RequireNoError(err)

@@ -89,7 +89,7 @@ func testMissingPermissions(t *testing.T, cp *controlplane.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := kubecluster.Config(path)
+	config, err := kubecluster.Config(path, "joist-test/v0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,18 @@ const (
 )
 
 // Config returns the configuration for the API server from a kubeconfig file, or from the
-// pod's service account if the path is empty.
-func Config(kubeconfig string) (*rest.Config, error) {
+// pod's service account if the path is empty. userAgent, such as "joist-lifecycle/v0.1.0", is
+// in every request and in the API server's audit log.
+func Config(kubeconfig, userAgent string) (*rest.Config, error) {
+	config, err := readConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = userAgent
+	return config, nil
+}
+
+func readConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -249,10 +250,38 @@ func TestRepeatedEventsAreDropped(t *testing.T) {
 	}
 }
 
+// TestConfigNamesTheVersion: the API server gets the user agent in every request.
+func TestConfigNamesTheVersion(t *testing.T) {
+	const agent = "joist-test/v0.1.0"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.UserAgent() != agent {
+			t.Errorf("the user agent is %q, want %q", r.UserAgent(), agent)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := kubecluster.Config(file, agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubecluster.New(config, "joist-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.DeletePod(t.Context(), pod, "", 1); err == nil {
+		t.Error("the server answered")
+	}
+}
+
 func TestConfigErrorsHaveHints(t *testing.T) {
-	_, err := kubecluster.Config(filepath.Join(t.TempDir(), "absent"))
+	_, err := kubecluster.Config(filepath.Join(t.TempDir(), "absent"), "")
 	check(t, "reading a missing kubeconfig", err, fault.Denied, "KUBECONFIG")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err = kubecluster.Config("")
+	_, err = kubecluster.Config("", "")
 	check(t, "reading a service account outside of a pod", err, fault.Denied, "KUBECONFIG")
 }

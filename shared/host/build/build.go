@@ -78,5 +78,14 @@ func (i Info) String() string {
 	return text + ", " + i.Go
 }
 
+// maxUserAgent is the longest app id that AWS recommends.
+const maxUserAgent = 50
+
+// UserAgent returns how a component names itself to AWS and Kubernetes: "joist-launcher/v0.1.0".
+func UserAgent(component string) string {
+	agent := component + "/" + Read().Version
+	return agent[:min(maxUserAgent, len(agent))]
+}
+
 // shortHash is the length of a commit in String.
 const shortHash = 12

@@ -54,6 +54,20 @@ func TestCombine(t *testing.T) {
 	}
 }
 
+// TestUserAgent: the name of a component and the version, of at most 50 characters.
+func TestUserAgent(t *testing.T) {
+	old := version
+	t.Cleanup(func() { version = old })
+	for v, want := range map[string]string{
+		"v0.1.0": "joist-launcher/v0.1.0",
+		"v0.0.0-20261123205413-bbb134a9fdcd+dirty-and-more": "joist-launcher/v0.0.0-20261123205413-bbb134a9fdcd+",
+	} {
+		if version = v; UserAgent("joist-launcher") != want {
+			t.Errorf("%s, want %s", UserAgent("joist-launcher"), want)
+		}
+	}
+}
+
 // TestRead: a test binary knows the version of Go.
 func TestRead(t *testing.T) {
 	if got := Read(); got.Version == "" || got.Go == "" {

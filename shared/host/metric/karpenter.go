@@ -13,7 +13,7 @@ type KarpenterMetric struct {
 // KarpenterMetrics lists them. Metrics of Karpenter in the Catalogue have Karpenter's meaning. A test
 // compares both with the list of Karpenter's metrics.
 var KarpenterMetrics = []KarpenterMetric{
-	{"karpenter_build_info", "", "Run `joist version`; each trace has it in its resource."},
+	{"karpenter_build_info", BuildInfo.Name, "Each service has a version; the labels are service, version, commit and go_version."},
 	{"karpenter_cloudprovider_batcher_batch_size", "", "There is no batcher: each launch intent is one CreateFleet call."},
 	{"karpenter_cloudprovider_batcher_batch_time_seconds", "", "There is no batcher; see `joist_token_wait_seconds`."},
 	{"karpenter_cloudprovider_duration_seconds", HandlingTime.Name, "By service and message type, not by provider method."},

@@ -1,5 +1,7 @@
 package metric
 
+import "slices"
+
 var (
 	labelService     = Label{Name: "service", Help: "the service", Max: 8}
 	labelType        = Label{Name: "type", Help: "the message type, or none if it could not be decoded", Max: 40}
@@ -7,6 +9,9 @@ var (
 	labelKind        = Label{Name: "kind", Help: "the error kind", Max: 16}
 	labelUnknownPart = Label{Name: "unknown", Help: "queue or receipt: the part of the record that is not known", Max: 2}
 	labelBucket      = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
+	labelVersion     = Label{Name: "version", Help: "the release, or development", Max: 2}
+	labelCommit      = Label{Name: "commit", Help: "the commit of the source, or none if the build does not record it", Max: 2}
+	labelGoVersion   = Label{Name: "go_version", Help: "the version of Go", Max: 2}
 	labelResult      = Label{Name: "result", Help: "ok, or the error kind", Max: 17}
 )
 
@@ -63,6 +68,12 @@ var (
 		Labels: []Label{labelUnknownPart}, Services: functionServices,
 		Panel: "Clock skew and failed acknowledgements", By: []string{"unknown"}, CloudWatch: []string{ByCluster},
 	}
+	BuildInfo = Metric{
+		Name: "joist_build_info", Kind: Gauge, Unit: "{process}",
+		Help:   "1 for each process, with its version. Two versions of a service meet during an upgrade.",
+		Labels: []Label{labelService, labelVersion, labelCommit, labelGoVersion}, Services: slices.Concat(consumers, []string{"watcher"}),
+		Panel: "Versions", By: []string{"service", "version"},
+	}
 	ReconcileTime = Metric{
 		Name: "joist_reconcile_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "Time to reconcile the whole cluster, by result. A standby replica counts only failures.",
@@ -83,4 +94,4 @@ var (
 	}
 )
 
-var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DLQMessages, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, ReconcileTime, ReconcileFailures, EC2RateLimitWait}
+var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DLQMessages, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, BuildInfo, ReconcileTime, ReconcileFailures, EC2RateLimitWait}

@@ -1,6 +1,7 @@
 package startup
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -112,10 +113,9 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	for _, warning := range first.Warnings {
 		told.Log.Warn("setting ignored", "error", warning)
 	}
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(first.Region))
+	loaded, err := loadAWS(ctx, s, first.Region)
 	if err != nil {
-		return nil, fault.E("reading AWS's configuration", fault.Invalid, err).
-			WithHint("check AWS_PROFILE and the files in ~/.aws")
+		return nil, err
 	}
 	var all []*Bootstrap
 	common := &processState{telemetry: told, aws: loaded, servesSeveral: len(clusters) > 1}
@@ -131,6 +131,18 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 		})
 	}
 	return all, nil
+}
+
+// loadAWS loads the process's own AWS configuration. Requests name the service and its version (app/joist-launcher-v0.1.0
+// in the User-Agent that CloudTrail records), unless AWS_SDK_UA_APP_ID sets another name.
+func loadAWS(ctx context.Context, s Service, region string) (aws.Config, error) {
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err != nil {
+		return aws.Config{}, fault.E("reading AWS's configuration", fault.Invalid, err).
+			WithHint("check AWS_PROFILE and the files in ~/.aws")
+	}
+	loaded.AppID = cmp.Or(loaded.AppID, build.UserAgent("joist-"+s.Name))
+	return loaded, nil
 }
 
 // credentialsTimeout is the timeout for retrieving credentials.

@@ -2,6 +2,9 @@ package startup
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
@@ -62,6 +66,32 @@ func set(t *testing.T, env map[string]string) {
 	}
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+}
+
+// TestAppID: every request to AWS names the service and its version, unless the operator sets another name. The SDK
+// replaces the slash.
+func TestAppID(t *testing.T) {
+	for name, want := range map[string]string{"": "app/" + strings.Replace(build.UserAgent("joist-planner"), "/", "-", 1), "shop": "app/shop"} {
+		var agents []string
+		aws := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			agents = append(agents, r.UserAgent())
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		t.Cleanup(aws.Close)
+		for key, value := range map[string]string{"AWS_ENDPOINT_URL": aws.URL, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SDK_UA_APP_ID": name} {
+			t.Setenv(key, value)
+		}
+		p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.BlobStore().Get(t.Context(), "key"); err == nil {
+			t.Error("S3 answered")
+		}
+		if len(agents) != 1 || !slices.Contains(strings.Fields(agents[0]), want) {
+			t.Errorf("the user agents are %q, want %s in the only one", agents, want)
+		}
+	}
 }
 
 var planner = Service{Name: "planner", Required: []string{settings.Bucket}}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
@@ -28,9 +29,12 @@ func toStrings[T ~string](list []T) []string {
 	return out
 }
 
-// initCounters sets a service's counters to zero at startup, as far as their label values are known. Prometheus does
-// not see an increase when a series first appears with 1, so an alarm would miss the first event after each start.
-func (m meters) initCounters(service string) {
+// initSeries records the version, and sets a service's counters to zero at startup, as far as their label values are
+// known. Prometheus does not see an increase when a series first appears with 1, so an alarm would miss the first event
+// after each start.
+func (m meters) initSeries(service string) {
+	built := build.Read()
+	m.recordValue(metric.BuildInfo, 1, service, built.Version, built.Commit, built.Go)
 	for _, entry := range metric.Catalogue {
 		if entry.Kind != metric.Counter || !slices.Contains(entry.Services, service) {
 			continue

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -9,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
-// Counters that alarms use are zero from the start, in a process of one cluster and of several, so that the first
+// The version is known, and counters that alarms use are zero from the start, in a process of one cluster and of several, so that the first
 // event is an increase. This covers only a service's own counters, and sends nothing to CloudWatch.
 func TestCountersBeginAtNothing(t *testing.T) {
 	for service, want := range map[string][]string{
@@ -39,6 +42,10 @@ func TestCountersBeginAtNothing(t *testing.T) {
 				if !strings.Contains(text, series+" 0\n") {
 					t.Errorf("%s of %s: no series %s at 0", service, name, series)
 				}
+			}
+			built := build.Read()
+			if series := fmt.Sprintf(`joist_build_info{commit="%s",go_version="%s",service="%s",version="%s"} 1`, cmp.Or(built.Commit, "none"), built.Go, service, built.Version); strings.Count(text, series+"\n") != 1 {
+				t.Errorf("%s of %s: not once %s", service, name, series)
 			}
 			if strings.Contains(text, "joist_instances_terminated_total") != (service == "launcher") {
 				t.Errorf("%s of %s: counters that are another's, or not its own", service, name)

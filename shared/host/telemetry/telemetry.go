@@ -53,7 +53,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	if o.Cluster != "" {
-		meters.initCounters(o.Service)
+		meters.initSeries(o.Service)
 	}
 	if o.CloudWatch != "" {
 		meters.cloudWatch, meters.cluster = o.cloudWatch(), o.Cluster
@@ -78,7 +78,7 @@ func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	meters.initCounters(t.Service)
+	meters.initSeries(t.Service)
 	meters.cloudWatch, meters.cluster = t.meters.cloudWatch, cluster
 	one := *t
 	one.Cluster, one.meters, one.OnMessage, one.clusters = cluster, meters, nil, nil

@@ -22,6 +22,9 @@ const (
 // quiet lists the panels that are normally zero.
 var quiet = []string{"DLQ messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions"}
 
+// constant lists the panels whose lines never change.
+var constant = []string{"Versions"}
+
 // standing lists the panels whose lines keep their level after a change.
 var standing = []string{"Cost by NodePool", "NodePool usage and limits", "Eligible nodes"}
 
@@ -46,6 +49,8 @@ func values(title, line string, n int) plotter.XYs {
 		switch {
 		case slices.Contains(quiet, title):
 			out[i].Y = 0
+		case slices.Contains(constant, title):
+			out[i].Y = 2
 		case slices.Contains(standing, title):
 			out[i].Y = height * (.2 + ramp(at-arrive) - .8*ramp(at-leave))
 		case slices.Contains(noticed, title):

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 // openCluster opens a cluster like kubectl.
@@ -30,6 +31,7 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 	}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	config.GroupVersion = &schema.GroupVersion{}
+	config.UserAgent = build.UserAgent("joist")
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fault.E(what, fault.Invalid, err).WithHint("check with kubectl get nodes")

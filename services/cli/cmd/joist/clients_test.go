@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 // TestOpenCluster reads paths of an API server with a kubeconfig, including queries, and
@@ -21,6 +22,9 @@ import (
 func TestOpenCluster(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := map[string]int{"/apis/none": http.StatusNotFound, "/apis/denied": http.StatusForbidden, "/apis/login": http.StatusUnauthorized}[strings.TrimPrefix(r.URL.Path, "/proxy")]
+		if agent := r.UserAgent(); agent != build.UserAgent("joist") {
+			t.Errorf("the user agent is %q", agent)
+		}
 		if status == 0 {
 			_, _ = fmt.Fprintf(w, "%s: %s of %s", r.URL.Path, r.URL.Query().Get("labelSelector"), r.Header.Get("Authorization"))
 			return
@@ -76,5 +80,15 @@ func TestRunProgram(t *testing.T) {
 	}
 	if _, err := runProgram(t.Context(), "joist-is-no-such-program"); !fault.Is(err, fault.Missing) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLoadAWS: requests name the command and its version.
+func TestLoadAWS(t *testing.T) {
+	for name, value := range map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SDK_UA_APP_ID": ""} {
+		t.Setenv(name, value)
+	}
+	if loaded, err := loadAWS(t.Context()); err != nil || loaded.AppID != build.UserAgent("joist") {
+		t.Errorf("%q, %v", loaded.AppID, err)
 	}
 }

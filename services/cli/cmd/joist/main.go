@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
 // gcPercent lets the heap grow to five times the live heap: a short command does not gain from
@@ -34,7 +36,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Now: time.Now, Build: readBuild(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Run: runProgram,
+		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Run: runProgram,
 	})
 	stop()
 	os.Exit(code)
@@ -48,6 +50,7 @@ func loadAWS(ctx context.Context) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("check AWS_PROFILE and the files in ~/.aws")
 	}
+	found.AppID = cmp.Or(found.AppID, build.UserAgent("joist"))
 	if found.Region == "" {
 		return aws.Config{}, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to the region of the cluster")
 	}
@@ -75,19 +78,4 @@ func openBucket(ctx context.Context, name, prefix string) (blob.Store, error) {
 		return nil, err
 	}
 	return s3blob.New(found, name, prefix, "--store"), nil
-}
-
-// readBuild returns the build information that the go command wrote into the binary.
-func readBuild() cli.Build {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cli.Build{}
-	}
-	out := cli.Build{Version: info.Main.Version}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			out.Commit = setting.Value
-		}
-	}
-	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 )
@@ -40,7 +41,7 @@ const parallel = 32
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
-	config, err := kubecluster.Config(p.Kubeconfig)
+	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-lifecycle"))
 	if err != nil {
 		return err
 	}

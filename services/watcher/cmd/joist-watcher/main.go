@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -50,7 +51,7 @@ func watchedKinds(gates planning.Gates) []cluster.Kind {
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
-	config, err := kubecluster.Config(p.Kubeconfig)
+	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-watcher"))
 	if err != nil {
 		return err
 	}

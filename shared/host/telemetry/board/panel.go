@@ -73,6 +73,7 @@ var Rows = []Row{
 			{Title: "Messages sent by the watcher", Help: "The watcher sends at least one message every 30 seconds."},
 			{Title: "Launches paused, requests refused", Help: "Launches and removals above a safety limit, and requests to change resources outside of the cluster. Normally zero."},
 			{Title: "Clock skew and failed acknowledgements", Help: "Also function records that were refused. Normally zero."},
+			{Title: "Versions", Help: "Processes by version. Two versions of a service meet only during an upgrade."},
 		},
 	},
 	{
