@@ -171,6 +171,14 @@ generate: ## Rewrite every generated file
 verify: ## Fail if `make generate` would change a file
 	@$(STAGES) verify
 
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in the shipped commands (needs vuln.go.dev, or VULNDB=file:///path/to/a/copy)
+	@$(STAGES) vulncheck
+
+.PHONY: licenses
+licenses: ## Check the licences of the modules in the shipped commands, and write NOTICE and THIRD_PARTY_LICENSES
+	@$(STAGES) licenses
+
 .PHONY: clean
 clean: ## Remove build outputs (bin/, .cache/ and cdk.out/)
 	@$(STAGES) clean

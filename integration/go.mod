@@ -7,6 +7,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/scheduler v1.18.2
 	github.com/aws/karpenter-provider-aws v1.14.0
 	github.com/google/go-cmp v0.7.0
+	github.com/google/licensecheck v0.3.1
 	github.com/joist-autoscaler/joist/services/catalog v0.0.0
 	github.com/joist-autoscaler/joist/services/disruption v0.0.0
 	github.com/joist-autoscaler/joist/services/interruption v0.0.0
@@ -24,6 +25,8 @@ require (
 )
 
 require go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.47.0 // indirect
+
+require github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -54,11 +57,10 @@ require (
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/imdario/mergo v0.3.16 // indirect
 	github.com/joist-autoscaler/joist/services/planner v0.0.0 // indirect
-	github.com/mattn/go-runewidth v0.0.17 // indirect
+	github.com/mattn/go-runewidth v0.0.21 // indirect
 	github.com/onsi/ginkgo/v2 v2.32.0 // indirect
 	github.com/onsi/gomega v1.42.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.47.0 // indirect
