@@ -15,6 +15,7 @@ require (
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
 	github.com/joist-autoscaler/joist/services/watcher v0.0.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
+	github.com/rhysd/actionlint v1.7.12
 	github.com/spf13/pflag v1.0.10
 	go.yaml.in/yaml/v3 v3.0.5
 	k8s.io/apimachinery v0.37.2
@@ -26,7 +27,15 @@ require (
 
 require go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.47.0 // indirect
 
-require github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+require (
+	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
+	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/fatih/color v1.19.0 // indirect
+	github.com/mattn/go-colorable v0.1.14 // indirect
+	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/mattn/go-shellwords v1.0.12 // indirect
+	go.yaml.in/yaml/v4 v4.0.0-rc.3 // indirect
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
