@@ -21,7 +21,7 @@ func benchmarkReconcile(b *testing.B, rest time.Duration) {
 	b.Helper()
 	server := memcluster.New(memcluster.Options{Now: time.Now})
 	newFleet(server, 5000, 10)
-	cache := server.NewCache(memcluster.CacheOptions{})
+	cache := server.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
 	cache.DeliverAll()
 	service := lifecycle.New(lifecycle.Config{
 		Client: server.ClientFor("lifecycle"), Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}),

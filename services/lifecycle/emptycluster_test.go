@@ -118,7 +118,7 @@ func newEmptyCluster(t *testing.T, n int) *emptyCluster {
 	pool.Name, pool.Spec.Disruption.Budgets = "default", []karpenter.Budget{{Nodes: "100%"}}
 	x.server.SeedObjects(pool)
 	x.Client = x.server.ClientFor("lifecycle")
-	cache := x.server.NewCache(memcluster.CacheOptions{})
+	cache := x.server.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
 	service := lifecycle.New(lifecycle.Config{
 		Client: x, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}),
 		Launcher: memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{}),

@@ -26,7 +26,7 @@ func TestConcurrentHandler(t *testing.T) {
 			Client: server.ClientFor("lifecycle"), latency: 100 * time.Millisecond, writes: make(chan struct{}, 1),
 			tainted: map[string]time.Time{}, reportedStuck: map[string]time.Time{},
 		}
-		cache := server.NewCache(memcluster.CacheOptions{})
+		cache := server.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
 		cache.DeliverAll()
 		service := lifecycle.New(lifecycle.Config{
 			Client: d, Cache: cache, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,

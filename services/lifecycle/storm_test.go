@@ -208,7 +208,7 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	blobs := memblob.New(memblob.Options{Now: time.Now})
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	newFleet(server, n, 10)
-	cache := server.NewCache(memcluster.CacheOptions{})
+	cache := server.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
 	d.Client, d.writes = server.ClientFor("lifecycle"), make(chan struct{}, 1)
 	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}
 	d.reportedStuck = map[string]time.Time{}

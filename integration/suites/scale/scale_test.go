@@ -14,44 +14,60 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/scale"
 )
 
-// The limits of a large cluster: the watcher's memory, and its CPU usage in cores at
-// rest.
-const (
-	maxResident = 1 << 30 // bytes
-	maxCores    = 0.1
-)
-
-// trial is a cluster with the duration of its measurement.
+// trial is a service in a cluster of a size, with the duration of its measurement.
 type trial struct {
-	server          scale.Server
+	service         string
+	server          *scale.Server
 	settle, measure time.Duration
-	// cores is the limit of the CPU usage; zero for a small cluster, which has none.
-	cores float64
+	// resident is the limit of the largest resident set in bytes, and cores that of the CPU
+	// usage. They are zero for a small cluster, which has none.
+	resident int64
+	cores    float64
 }
 
-// small tests the measurement; large is checked against the limits; busy, in which five
-// pods are replaced each second, may use a whole core.
-var (
-	small = &trial{server: scale.Server{Size: scale.Size{Nodes: 20, Pods: 400, Apps: 10}, Restarts: 20, Heartbeats: 10, Turnover: 5}, settle: 500 * time.Millisecond, measure: time.Second}
-	large = &trial{server: scale.Server{Size: scale.Size{Nodes: 5000, Pods: 100_000, Apps: 500}, Restarts: 20, Heartbeats: 17}, settle: 15 * time.Second, measure: time.Minute, cores: maxCores}
-	busy  = &trial{server: scale.Server{Size: large.server.Size, Restarts: 20, Heartbeats: 17, Turnover: 5}, settle: 15 * time.Second, measure: time.Minute, cores: 1}
-)
+// busyCluster returns a cluster with 20 pods per node, of which twenty change and five are
+// replaced each second. Each node sends a heartbeat every five minutes.
+func busyCluster(nodes int) *scale.Server {
+	size := scale.Size{Nodes: nodes, Pods: 20 * nodes, Apps: nodes / 10}
+	return &scale.Server{Size: size, Restarts: 20, Heartbeats: 1 + nodes/300, Turnover: 5}
+}
 
-func TestWatcherAtScale(t *testing.T) {
-	if os.Getenv("JOIST_SCALE") == "full" {
-		t.Run("idle", func(t *testing.T) { watching(t, large) })
-		t.Run("with pods being replaced", func(t *testing.T) { watching(t, busy) })
+func quietCluster(nodes int) *scale.Server {
+	server := busyCluster(nodes)
+	server.Turnover = 0
+	return server
+}
+
+// TestServicesAtScale measures what the sizes in the chart's README are based on.
+func TestServicesAtScale(t *testing.T) {
+	if os.Getenv("JOIST_SCALE") != "full" {
+		for _, service := range []string{"watcher", "lifecycle"} {
+			t.Run(service, func(t *testing.T) {
+				measureService(t, trial{service: service, server: busyCluster(20), settle: 500 * time.Millisecond, measure: time.Second})
+			})
+		}
 		return
 	}
-	watching(t, small)
+	for _, try := range []trial{
+		{service: "watcher", server: quietCluster(5000), resident: 1 << 30, cores: 0.1},
+		{service: "watcher", server: busyCluster(5000), resident: 1 << 30, cores: 1},
+		{service: "watcher", server: busyCluster(500), resident: 192 << 20, cores: 1},
+		{service: "lifecycle", server: busyCluster(5000), resident: 1 << 30, cores: 1},
+		{service: "lifecycle", server: busyCluster(500), resident: 192 << 20, cores: 1},
+	} {
+		t.Run(fmt.Sprintf("%s/%d nodes/%d pods replaced a second", try.service, try.server.Size.Nodes, try.server.Turnover), func(t *testing.T) {
+			try.settle, try.measure = 15*time.Second, 30*time.Second
+			measureService(t, try)
+		})
+	}
 }
 
-func watching(t *testing.T, try *trial) {
+func measureService(t *testing.T, try trial) {
 	url, err := try.server.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, reported := begin(t, url)
+	process, reported := begin(t, try.service, url)
 	reported.await(t, "synced")
 	<-time.After(try.settle)
 	from := cpu(t, process)
@@ -59,24 +75,24 @@ func watching(t *testing.T, try *trial) {
 	cores := (cpu(t, process) - from).Seconds() / try.measure.Seconds()
 	resident, peak := memory(t, process, "VmRSS"), memory(t, process, "VmHWM")
 	size := try.server.Size
-	fmt.Printf("scale: %d nodes, %d pods, %d replaced a second: %s; resident %d MiB, at most %d MiB; %.3f cores\n",
-		size.Nodes, size.Pods, try.server.Turnover, reported.line("synced"), resident>>20, peak>>20, cores)
+	fmt.Printf("scale: %s, %d nodes, %d pods, %d replaced a second: %s; resident %d MiB, at most %d MiB; %.3f cores\n",
+		try.service, size.Nodes, size.Pods, try.server.Turnover, reported.line("synced"), resident>>20, peak>>20, cores)
 	if trouble := reported.line("background error"); trouble != "" {
 		t.Error(trouble)
 	}
-	if reported.line("stored") == "" || reported.line("sent 1 snapshots") == "" {
+	if try.service == "watcher" && (reported.line("stored") == "" || reported.line("sent 1 snapshots") == "") {
 		t.Error("no snapshot was sent")
 	}
-	if try.cores > 0 && (peak >= maxResident || cores >= try.cores) {
-		t.Errorf("the limits are %d MiB and %.1f cores", maxResident>>20, try.cores)
+	if try.cores > 0 && (peak >= try.resident || cores >= try.cores) {
+		t.Errorf("the limits are %d MiB and %.1f cores", try.resident>>20, try.cores)
 	}
 }
 
-// begin starts the watcher as a separate process with the chart's memory limit.
-func begin(t *testing.T, url string) (pid int, reported *speech) {
+// begin starts a service as a separate process with the chart's memory limit.
+func begin(t *testing.T, service, url string) (pid int, reported *speech) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
-	command.Env = append(os.Environ(), serverVariable+"="+url, "GOMEMLIMIT=900MiB")
+	command.Env = append(os.Environ(), serverVariable+"="+url, serviceVariable+"="+service, "GOMEMLIMIT=900MiB")
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -133,10 +149,10 @@ func (s *speech) await(t *testing.T, begins string) {
 		select {
 		case _, open := <-s.told:
 			if !open {
-				t.Fatalf("the watcher ended: %v", s.lines)
+				t.Fatalf("the service ended: %v", s.lines)
 			}
 		case <-limit:
-			t.Fatalf("the watcher did not print %q: %v", begins, s.lines)
+			t.Fatalf("the service did not print %q: %v", begins, s.lines)
 		}
 	}
 }

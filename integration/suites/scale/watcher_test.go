@@ -23,8 +23,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// serverVariable is set in the watcher's process, to the URL of its API server.
-const serverVariable = "JOIST_SCALE_SERVER"
+// serverVariable and serviceVariable are set in the service's process, to the URL of its API
+// server and to its name.
+const (
+	serverVariable  = "JOIST_SCALE_SERVER"
+	serviceVariable = "JOIST_SCALE_SERVICE"
+)
 
 // watched are the kinds that the watcher's main watches without feature gates.
 var watched = []cluster.Kind{
@@ -35,7 +39,8 @@ var watched = []cluster.Kind{
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(serverVariable); url != "" {
-		if err := watch(context.Background(), url); err != nil {
+		run := map[string]func(context.Context, string) error{"watcher": watch, "lifecycle": runLifecycle}[os.Getenv(serviceVariable)]
+		if err := run(context.Background(), url); err != nil {
 			fmt.Println("failed:", err)
 			os.Exit(1)
 		}
@@ -89,23 +94,27 @@ func watch(ctx context.Context, url string) error {
 		Cluster: event.Cluster{Name: "scale", UID: "uid"}, Namespace: "kube-system", KarpenterNamespace: "kube-system", Holder: "watcher",
 		Now: time.Now,
 	})
+	return runLoop(ctx, cache, host.Loop{Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause}, service.Reconciled)
+}
+
+// runLoop runs a service's loop and its cache, and prints when the first reconcile with a synced
+// cache ends.
+func runLoop(ctx context.Context, cache *kubecluster.Cache, loop host.Loop, reconciled func() bool) error {
 	began := time.Now()
 	var once sync.Once
-	loop := host.Loop{
-		Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause, Changed: cache.Changed(),
-		ErrorLog: &host.RateLimitedLog{Write: func(err error, _ int) {
-			// Until then it logs that it waits for the watches.
-			if cache.Synced() {
-				fmt.Println("background error:", err)
-			}
-		}},
-		OnReconciled: func(took time.Duration, _ error) {
-			if cache.Synced() {
-				once.Do(func() {
-					fmt.Println("synced after", time.Since(began).Round(time.Millisecond), "and a step of", took.Round(time.Millisecond))
-				})
-			}
-		},
+	loop.Changed = cache.Changed()
+	loop.ErrorLog = &host.RateLimitedLog{Write: func(err error, _ int) {
+		// Until then it logs that it waits for the watches.
+		if cache.Synced() {
+			fmt.Println("background error:", err)
+		}
+	}}
+	loop.OnReconciled = func(took time.Duration, _ error) {
+		if reconciled() {
+			once.Do(func() {
+				fmt.Println("synced after", time.Since(began).Round(time.Millisecond), "and a step of", took.Round(time.Millisecond))
+			})
+		}
 	}
 	return host.RunTogether(ctx, loop.Run, func(ctx context.Context) error {
 		cache.Run(ctx)

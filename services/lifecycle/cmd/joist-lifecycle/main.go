@@ -52,7 +52,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	if p.Cluster, err = startup.IdentifyCluster(ctx, client, p.Cluster); err != nil {
 		return err
 	}
-	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched})
+	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched, Trim: lifecycle.Trims()})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,40 @@
+package lifecycle
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+// Trims returns the functions with which lifecycle trims objects before it caches them. Without them a cache of
+// 100,000 pods needs 1.4 GiB. Only pods are trimmed: lifecycle updates the other kinds, and a trimmed object cannot
+// be updated. The functions share one podspec.Pool and are safe for concurrent use.
+func Trims() cluster.Trims {
+	var pool podspec.Pool
+	return cluster.Trims{cluster.Pods: func(o cluster.Object) { trimPod(&pool, o.(*corev1.Pod)) }}
+}
+
+// trimPod keeps what podspec reads, and what drains and pod events read in addition.
+func trimPod(pool *podspec.Pool, pod *corev1.Pod) {
+	before := *pod
+	pool.Trim(pod)
+	pod.Finalizers, pod.DeletionGracePeriodSeconds = before.Finalizers, before.DeletionGracePeriodSeconds
+	pod.Spec.PriorityClassName = before.Spec.PriorityClassName
+	for _, c := range before.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	for _, status := range before.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil {
+			at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == status.Name })
+			if at < 0 {
+				at, pod.Status.ContainerStatuses = len(pod.Status.ContainerStatuses), append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: status.Name})
+			}
+			pod.Status.ContainerStatuses[at].State.Terminated = &corev1.ContainerStateTerminated{FinishedAt: ended.FinishedAt}
+		}
+	}
+}
