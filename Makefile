@@ -134,7 +134,7 @@ consolidation: ## Measure and plot the consolidation of a fragmented cluster wit
 	@$(STAGES) consolidation
 
 .PHONY: scale
-scale: ## Measure the watcher with 5,000 nodes and 100,000 pods, and check its limits (2 minutes on an idle machine)
+scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and check their limits (5 minutes on an idle machine)
 	@$(STAGES) scale
 
 .PHONY: peers
