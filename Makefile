@@ -90,7 +90,7 @@ sim: ## Run the simulator: complete clusters with seeded faults (500 seeds; SEED
 	@$(STAGES) sim
 
 .PHONY: upgrades
-upgrades: ## Run the simulator with services of two versions, which are upgraded and rolled back (40 seeds; SEEDS=10, or SEED=7 alone)
+upgrades: ## Run the simulator with services of two versions, which are upgraded and rolled back (30 seeds; SEEDS=10, or SEED=7 alone)
 	@$(STAGES) upgrades
 
 .PHONY: crash

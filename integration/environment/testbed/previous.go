@@ -18,7 +18,7 @@ func BuildPrevious() (commit, dir string, err error) {
 	if ref == "" {
 		tag, err := git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD")
 		if err != nil {
-			return "", "", nil //nolint:nilerr // there was no release yet
+			return "", "", nil // There was no release yet.
 		}
 		ref = tag
 	}
@@ -38,7 +38,7 @@ func BuildPrevious() (commit, dir string, err error) {
 	if _, err := git("archive", "--output", archive, commit, "shared", "services"); err != nil {
 		return "", "", err
 	}
-	if out, err := exec.Command("tar", "-x", "-f", archive, "-C", source).CombinedOutput(); err != nil { //nolint:noctx // unpacking is not part of a test's time
+	if out, err := exec.Command("tar", "-x", "-f", archive, "-C", source).CombinedOutput(); err != nil { //nolint:noctx,gosec // it unpacks a commit of this repository into .cache
 		return "", "", fmt.Errorf("unpacking commit %s: %w\n%s", commit, err, out)
 	}
 	into := filepath.Join(source, "bin")
@@ -54,7 +54,7 @@ func BuildPrevious() (commit, dir string, err error) {
 func Services() []string { return append(append([]string{}, inCluster...), outside...) }
 
 func git(args ...string) (string, error) {
-	command := exec.Command("git", args...) //nolint:noctx // it reads the repository
+	command := exec.Command("git", args...) //nolint:noctx,gosec // the reference is the developer's own
 	command.Dir = Root
 	out, err := command.CombinedOutput()
 	if err != nil {

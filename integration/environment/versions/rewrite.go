@@ -1,8 +1,11 @@
 package versions
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -20,6 +23,11 @@ func AddUnknownFields(form TextKind, text []byte) []byte {
 	return rewriteForm(form, text, func(_ string, members map[string]json.RawMessage) {
 		members[newerField] = json.RawMessage(`{"list":[1],"text":"unknown to this version"}`)
 	})
+}
+
+// RemoveAddedFields returns the text as the next version reads it, without what AddUnknownFields added.
+func RemoveAddedFields(form TextKind, text []byte) []byte {
+	return rewriteForm(form, text, func(_ string, members map[string]json.RawMessage) { delete(members, newerField) })
 }
 
 // Drop returns the text without the fields that a version does not know. A form of which the version has no example
@@ -68,32 +76,31 @@ func (f Fields) add(form TextKind, text []byte) {
 // RewriteMessage rewrites an envelope and its body with rewrite. A message that is not Joist's is returned unchanged.
 func RewriteMessage(text []byte, rewrite func(TextKind, []byte) []byte) []byte {
 	var head struct {
-		Spec string          `json:"specversion"`
-		Type event.Type      `json:"type"`
-		Data json.RawMessage `json:"data"`
+		Spec string     `json:"specversion"`
+		Type event.Type `json:"type"`
 	}
 	if json.Unmarshal(text, &head) != nil || head.Spec == "" {
 		return text
 	}
-	text = rewrite(envelope, text)
-	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil {
-		return text
-	}
-	members["data"] = rewrite(Messages+TextKind(head.Type), head.Data)
-	return encode(members)
+	return rewriteObject(rewrite(envelope, text), func(name string, value []byte) []byte {
+		if name == "data" {
+			return rewrite(Messages+TextKind(head.Type), value)
+		}
+		return value
+	}, func(map[string]json.RawMessage) {})
 }
 
 // envelope is the form of a message without its body.
 const envelope TextKind = "envelope"
 
 // rewriteForm calls change with every object of a text that is a struct of the form's type, and encodes the text again.
+// Fields stay in their order, so that a text without a change stays the same.
 func rewriteForm(form TextKind, text []byte, change func(path string, members map[string]json.RawMessage)) []byte {
 	t, ok := forms[form]
 	if form == envelope {
 		t, ok = reflect.TypeFor[event.Envelope](), true
 	}
-	if !ok {
+	if !ok || !json.Valid(text) {
 		return text
 	}
 	return rewriteValue(text, t, string(form), change)
@@ -101,48 +108,71 @@ func rewriteForm(form TextKind, text []byte, change func(path string, members ma
 
 func rewriteValue(text []byte, t reflect.Type, path string, change func(string, map[string]json.RawMessage)) []byte {
 	t = elementOf(t)
-	switch {
-	case encodesItself(t):
-	case t.Kind() == reflect.Struct:
-		var members map[string]json.RawMessage
-		if json.Unmarshal(text, &members) != nil || members == nil {
-			return text
-		}
+	if encodesItself(t) {
+		return text
+	}
+	switch text = bytes.TrimSpace(text); t.Kind() {
+	case reflect.Struct:
 		fields := fieldsOf(t)
-		for name, value := range members {
+		return rewriteObject(text, func(name string, value []byte) []byte {
 			if field, ok := fields[name]; ok {
-				members[name] = rewriteValue(value, field, path+"."+name, change)
+				return rewriteValue(value, field, path+"."+name, change)
 			}
-		}
-		change(path, members)
-		return encode(members)
-	case t.Kind() == reflect.Slice:
-		var elements []json.RawMessage
-		if json.Unmarshal(text, &elements) != nil || elements == nil {
+			return value
+		}, func(members map[string]json.RawMessage) { change(path, members) })
+	case reflect.Map:
+		return rewriteObject(text, func(_ string, value []byte) []byte {
+			return rewriteValue(value, t.Elem(), path+"{}", change)
+		}, func(map[string]json.RawMessage) {})
+	case reflect.Slice:
+		if text[0] != '[' {
 			return text
 		}
-		for i := range elements {
-			elements[i] = rewriteValue(elements[i], t.Elem(), path+"[]", change)
+		var out [][]byte
+		for _, element := range event.SplitJSON(text, '[', nil) {
+			out = append(out, rewriteValue(element, t.Elem(), path+"[]", change))
 		}
-		return encode(elements)
-	case t.Kind() == reflect.Map:
-		var members map[string]json.RawMessage
-		if json.Unmarshal(text, &members) != nil || members == nil {
-			return text
-		}
-		for name := range members {
-			members[name] = rewriteValue(members[name], t.Elem(), path+"{}", change)
-		}
-		return encode(members)
+		return slices.Concat([]byte("["), bytes.Join(out, []byte(",")), []byte("]"))
 	}
 	return text
 }
 
-// encode encodes JSON that was decoded before.
+// rewriteObject rewrites the values of an object, and then adds or removes members. New members are the last ones.
+func rewriteObject(text []byte, rewrite func(name string, value []byte) []byte, change func(map[string]json.RawMessage)) []byte {
+	if text[0] != '{' {
+		return text
+	}
+	var names []string
+	members := map[string]json.RawMessage{}
+	parts := event.SplitJSON(text, '{', nil)
+	for i := 0; i < len(parts); i += 2 {
+		var name string
+		if json.Unmarshal(parts[i], &name) != nil {
+			return text
+		}
+		names = append(names, name)
+		members[name] = rewrite(name, parts[i+1])
+	}
+	change(members)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	var out [][]byte
+	for _, name := range names {
+		if value, kept := members[name]; kept {
+			out = append(out, slices.Concat(encode(name), []byte(":"), value))
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(out, []byte(",")), []byte("}"))
+}
+
+// encode encodes a value of a type that can be encoded.
 func encode(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // Texts that were decoded can be encoded.
+		panic(err)
 	}
 	return text
 }

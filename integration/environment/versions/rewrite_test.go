@@ -14,6 +14,11 @@ func TestAddUnknownFields(t *testing.T) {
 	if n := strings.Count(got, newerField); n != 1 || !strings.Contains(got, `"tags":{"Name":"x"}`) {
 		t.Errorf("%d objects have the field, want the body alone: %s", n, got)
 	}
+	text := `{"claimUid":"u","instanceId":"i-1"}`
+	form := Messages + TextKind(event.TagRequestedType)
+	if again := string(RemoveAddedFields(form, AddUnknownFields(form, []byte(text)))); again != text {
+		t.Errorf("added and removed, %s is %s", text, again)
+	}
 	got = string(AddUnknownFields(Documents+event.BatchKind, []byte(`{"seq":1,"pending":[{"pods":[{"name":"a"},{"name":"b"}]}]}`)))
 	if n := strings.Count(got, newerField); n != 4 {
 		t.Errorf("%d objects have the field, want 4: %s", n, got)
@@ -24,7 +29,7 @@ func TestAddUnknownFields(t *testing.T) {
 func TestDrop(t *testing.T) {
 	known := Today().Without("documents/batches.pending[].pods[].workload", "documents/batches.ignored")
 	got := string(known.Drop(Documents+event.BatchKind, []byte(`{"seq":1,"ignored":[],"pending":[{"pods":[{"name":"a","workload":"w"}]}]}`)))
-	if want := `{"pending":[{"pods":[{"name":"a"}]}],"seq":1}`; got != want {
+	if want := `{"seq":1,"pending":[{"pods":[{"name":"a"}]}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -31,6 +31,9 @@ func helmFlags() (flags *pflag.FlagSet, set, files *[]string) {
 // releasedCharts is where a release publishes the folders of deploy/charts.
 const releasedCharts = "oci://ghcr.io/joist-autoscaler/charts/"
 
+// helmWithoutChart are the helm commands of the pages that take no chart, and the largest number of their arguments.
+var helmWithoutChart = map[string]int{"uninstall": 1, "rollback": 1, "list": 0, "test": 1}
+
 // checkHelm checks the chart, and that each set key is a value of it.
 func checkHelm(p place) error {
 	flags, set, files := helmFlags()
@@ -38,12 +41,12 @@ func checkHelm(p place) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	switch verb := flags.Arg(0); {
-	case verb == "uninstall" && flags.NArg() == 2, verb == "rollback" && flags.NArg() == 2, verb == "list" && flags.NArg() == 1, verb == "test" && flags.NArg() <= 2:
+	verb, names := flags.Arg(0), flags.NArg()-1
+	if most, ok := helmWithoutChart[verb]; ok && names <= most {
 		return nil
-	case (verb == "upgrade" || verb == "install" || verb == "template") && flags.NArg() == 3:
-	default:
-		return fmt.Errorf("helm %s with %d names is not known here", verb, flags.NArg()-1)
+	}
+	if names != 2 || !slices.Contains([]string{"upgrade", "install", "template"}, verb) {
+		return fmt.Errorf("helm %s with %d names is not known here", verb, names)
 	}
 	values, err := readChartValues(p, flags.Arg(2))
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 )
 
 // versionPorts are the ports of an actor of another version. The actor itself runs the current code; the ports rewrite
-// every text that it writes, and for the previous version also every text that it reads.
+// every text that it writes or reads. The next version reads its own texts without the fields that it added, because it
+// compares them with what it would write.
 //
 // A rewritten document has another digest. The ports keep both, so that the actor knows the document by the digest of
 // what it wrote or may read, and all other actors by that of the stored bytes.
@@ -49,7 +50,9 @@ func (p *versionPorts) rewriteWritten(form versions.TextKind, text []byte) []byt
 
 // rewriteRead rewrites a text that the actor reads. It does not change it again if it gets the result.
 func (p *versionPorts) rewriteRead(form versions.TextKind, text []byte) []byte {
-	if p.version == previous {
+	if p.version == next {
+		text = versions.RemoveAddedFields(form, text)
+	} else {
 		text = p.sim.versions.released.Drop(form, text)
 		for _, found := range jsonRef.FindAllSubmatch(text, -1) {
 			p.translateDocument(string(found[1]))
