@@ -126,7 +126,7 @@ func build(into, path string) error {
 	}
 	defer os.RemoveAll(folder)
 	command := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOBIN="+folder)
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-trimpath", "GOBIN="+folder)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building helm: %w\n%s", err, out)
 	}
