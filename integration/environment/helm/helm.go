@@ -29,8 +29,9 @@ const (
 
 // Release has the arguments of helm.
 type Release struct {
-	// Name and Namespace are the release's. Chart is the chart's folder.
-	Name, Namespace, Chart string
+	// Name and Namespace are the release's. Chart is the chart's folder, or an oci:// reference in a registry on
+	// loopback, with Version.
+	Name, Namespace, Chart, Version string
 	// Files are value files. Strings and Set are values as in --set-string and --set,
 	// which override them.
 	Files, Strings, Set []string
@@ -38,6 +39,9 @@ type Release struct {
 
 func (r Release) args(command string, flags ...string) []string {
 	args := []string{command, r.Name, r.Chart, "--namespace", r.Namespace}
+	if r.Version != "" {
+		args = append(args, "--version", r.Version, "--plain-http")
+	}
 	for _, file := range r.Files {
 		args = append(args, "--values", file)
 	}

@@ -1,13 +1,19 @@
 package testbed
 
 import (
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
@@ -35,7 +41,20 @@ func (w *TestBed) chartRelease() helm.Release {
 	if len(r.Strings) < 4 {
 		w.Fatalf("the HelmCommand output is %q", command)
 	}
+	if w.options.Charts != "" {
+		r.Chart, r.Version = w.options.Charts+"/joist", w.options.ChartVersion
+		r.Strings = slices.DeleteFunc(r.Strings, func(value string) bool { return strings.HasPrefix(value, "controller.image.repository=") })
+	}
 	return r
+}
+
+// installCRDs installs the chart of the CRDs from the registry.
+func (w *TestBed) installCRDs() {
+	w.Helper()
+	_, err := helm.Install(w.Context(), w.Plane.Kubeconfig, helm.Release{
+		Name: "joist-crd", Namespace: Namespace, Chart: w.options.Charts + "/joist-crd", Version: w.options.ChartVersion,
+	})
+	w.RequireNoError(err)
 }
 
 // InstallChart installs Joist's service accounts, rights and Deployments with Helm. It needs only T and Plane.
@@ -60,14 +79,33 @@ func (w *TestBed) podEnvironment(service string) []string {
 	if user != ServiceAccount(service) {
 		w.Errorf("the pods of %s have the user %s, want %s", service, user, ServiceAccount(service))
 	}
-	kubeconfig, err := w.Plane.KubeconfigAs(user)
-	w.RequireNoError(err)
+	kubeconfig := w.podKubeconfig(kube, d)
 	environ := []string{settings.Kubeconfig + "=" + kubeconfig}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 		environ = append(environ, v.Name+"="+w.environmentValue(d, v))
 	}
 	return environ
 }
+
+// podKubeconfig returns a kubeconfig with a token of the pods' service account, as a kubelet requests one.
+func (w *TestBed) podKubeconfig(kube kubernetes.Interface, d *appsv1.Deployment) string {
+	w.Helper()
+	lifetime := int64(tokenLifetime.Seconds())
+	issued, err := kube.CoreV1().ServiceAccounts(d.Namespace).CreateToken(w.Context(), d.Spec.Template.Spec.ServiceAccountName,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}, metav1.CreateOptions{})
+	w.RequireNoError(err)
+	file := api.NewConfig()
+	file.CurrentContext = "pod"
+	file.Clusters["pod"] = &api.Cluster{Server: w.Plane.Config.Host, CertificateAuthorityData: w.Plane.Config.CAData}
+	file.AuthInfos["pod"] = &api.AuthInfo{Token: issued.Status.Token}
+	file.Contexts["pod"] = &api.Context{Cluster: "pod", AuthInfo: "pod"}
+	path := filepath.Join(w.TempDir(), "kubeconfig")
+	w.RequireNoError(clientcmd.WriteToFile(*file, path))
+	return path
+}
+
+// tokenLifetime is longer than any test, because no kubelet renews the token.
+const tokenLifetime = 12 * time.Hour
 
 func (w *TestBed) environmentValue(d *appsv1.Deployment, v corev1.EnvVar) string {
 	w.Helper()

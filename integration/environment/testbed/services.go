@@ -56,8 +56,12 @@ func (w *TestBed) startFunction(dir, service string) {
 // machine.
 func (w *TestBed) inClusterEnvironment(service string) []string {
 	w.Helper()
-	return slices.Concat(w.processEnvironment(service), w.podEnvironment(service),
+	environ := slices.Concat(w.processEnvironment(service), w.podEnvironment(service),
 		[]string{settings.ClusterUID + "=", settings.MetricsPort + "=0", settings.HealthPort + "=0"})
+	if w.options.Environ != nil {
+		environ = append(environ, w.options.Environ(service)...)
+	}
+	return environ
 }
 
 // RestartJoist kills every service at the same moment and starts each again.

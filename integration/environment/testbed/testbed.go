@@ -46,6 +46,12 @@ type Options struct {
 	Machines time.Duration
 	// Values are additional Helm values, as name=value.
 	Values []string
+	// Charts is a folder of a registry on loopback with packaged charts, such as oci://127.0.0.1:5000/charts, and
+	// ChartVersion their version. The charts' own image repository remains. If Charts is empty, the charts of the work
+	// tree are installed.
+	Charts, ChartVersion string
+	// Environ are additional variables of a service in the cluster.
+	Environ func(service string) []string
 	// Audit enables the audit log of the API server.
 	Audit bool
 	// Look is called before each check of WaitUntil.
@@ -124,7 +130,11 @@ func (w *TestBed) RunInBackground(interval time.Duration, f func() error) {
 
 func (w *TestBed) startControlPlane() {
 	w.Helper()
-	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files", Audit: w.options.Audit})
+	o := controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files", Audit: w.options.Audit}
+	if w.options.Charts != "" {
+		o.CRDs = ""
+	}
+	plane, err := controlplane.Start(w.Context(), o)
 	w.RequireNoError(err)
 	w.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
@@ -145,5 +155,8 @@ func (w *TestBed) startControlPlane() {
 	w.ID = event.Cluster{Name: ClusterName, UID: string(system.UID)}
 	_, err = w.Kube.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}, metav1.CreateOptions{})
 	w.RequireNoError(err)
+	if w.options.Charts != "" {
+		w.installCRDs()
+	}
 	w.Logf("a control plane of five processes is ready")
 }
