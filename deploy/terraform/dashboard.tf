@@ -834,6 +834,25 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
         {
           height = 6
           properties = {
+            metrics = [[{
+              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_aws_throttles_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
+              label      = "aws throttles $${PROP('Dim.service')}"
+            }]]
+            period  = 60
+            region  = local.region
+            stacked = false
+            title   = "AWS throttling and retries"
+            view    = "timeSeries"
+            yAxis   = { left = { min = 0 } }
+          }
+          type  = "metric"
+          width = 6
+          x     = 0
+          y     = 39
+        },
+        {
+          height = 6
+          properties = {
             metrics = [
               [
                 "Joist",
@@ -866,7 +885,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 39
         },
         {
@@ -904,7 +923,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 6
+          x     = 12
           y     = 39
         },
         {
@@ -1502,6 +1521,25 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
         {
           height = 6
           properties = {
+            metrics = [[{
+              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_aws_throttles_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
+              label      = "aws throttles $${PROP('Dim.service')}"
+            }]]
+            period  = 60
+            region  = local.region
+            stacked = false
+            title   = "AWS throttling and retries"
+            view    = "timeSeries"
+            yAxis   = { left = { min = 0 } }
+          }
+          type  = "metric"
+          width = 6
+          x     = 18
+          y     = 21
+        },
+        {
+          height = 6
+          properties = {
             metrics = [
               [
                 "Joist",
@@ -1527,8 +1565,8 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 18
-          y     = 21
+          x     = 0
+          y     = 27
         },
         {
           height = 6
@@ -1565,7 +1603,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 27
         },
         {

@@ -117,6 +117,7 @@ func (c *Cache) recordErrors(kind cluster.Kind, from *cache.ListWatch) *cache.Li
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := from.WatchFuncWithContext(ctx, options)
+			countWatch(kind, err)
 			return w, c.recordError(ctx, operation{kind, verbWatch}, err)
 		},
 	}

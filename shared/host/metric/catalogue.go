@@ -63,6 +63,8 @@ type Label struct {
 	Max int
 	// Bare keeps an empty value empty, as Karpenter does; otherwise it becomes none.
 	Bare bool
+	// Implied means that the value follows from that of another label, so it adds no series.
+	Implied bool
 }
 
 // ByCluster is the only dimension in CloudWatch that is not a label.
@@ -83,7 +85,7 @@ func (m Metric) Inside() bool {
 }
 
 // Catalogue lists all metrics.
-var Catalogue = slices.Concat(messageMetrics, planningMetrics, clusterMetrics, disruptionMetrics, consolidationMetrics)
+var Catalogue = slices.Concat(messageMetrics, planningMetrics, clusterMetrics, disruptionMetrics, consolidationMetrics, callMetrics)
 
 // Namespace is the CloudWatch namespace of the metrics.
 const Namespace = "Joist"

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/joist-autoscaler/joist/shared/aws/awscalls"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -118,7 +119,7 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 		return nil, err
 	}
 	var all []*Bootstrap
-	common := &processState{telemetry: told, aws: loaded, servesSeveral: len(clusters) > 1}
+	common := &processState{telemetry: told, aws: awscalls.Observe(loaded, told.AWSHooks()), servesSeveral: len(clusters) > 1}
 	for _, read := range clusters {
 		voice := told
 		if common.servesSeveral {
@@ -127,7 +128,7 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 			}
 		}
 		all = append(all, &Bootstrap{
-			Settings: read, Service: s, Telemetry: voice, ErrorLog: voice.ErrorLog(), AWS: assumeRole(loaded, read.RoleARN, s.Name, read.Cluster.Name), process: common,
+			Settings: read, Service: s, Telemetry: voice, ErrorLog: voice.ErrorLog(), AWS: common.clusterConfig(loaded, read, s.Name, voice), process: common,
 		})
 	}
 	return all, nil
@@ -143,6 +144,13 @@ func loadAWS(ctx context.Context, s Service, region string) (aws.Config, error) 
 	}
 	loaded.AppID = cmp.Or(loaded.AppID, build.UserAgent("joist-"+s.Name))
 	return loaded, nil
+}
+
+// clusterConfig returns the AWS configuration for a cluster, whose calls count for the cluster.
+func (p *processState) clusterConfig(loaded aws.Config, of settings.Settings, service string, to *telemetry.Telemetry) aws.Config {
+	config := assumeRole(p.aws, of.RoleARN, service, of.Cluster.Name)
+	config.APIOptions = loaded.APIOptions
+	return awscalls.Observe(config, to.AWSHooks())
 }
 
 // credentialsTimeout is the timeout for retrieving credentials.

@@ -18,7 +18,7 @@ type Picture struct {
 var demoLabels = map[string]string{
 	"service": "planner", "version": "v0.1.0", "unknown": "receipt", "disposition": "delete", "kind": "stale", "capacity_type": "spot", "code": "other", "nodepool": "default", "reason": "underutilized",
 	"message_type": "spot_interrupted", "type": "inventory.wanted.v1", "decision": "replace", "consolidation_type": "multi", "bucket": "RunInstances",
-	"result": "ok", "resource_type": "cpu", "resource": "instance", "quantile": "0.99", "policy": "WhenEmptyOrUnderutilized", "controller": "provisioner",
+	"result": "ok", "resource_type": "cpu", "resource": "instance", "quantile": "0.99", "policy": "WhenEmptyOrUnderutilized", "method": "GET", "verb": "GET", "action": "ReceiveMessage", "controller": "provisioner",
 }
 
 var (

@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
@@ -41,6 +42,7 @@ const parallel = 32
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
+	kubecluster.ObserveCalls(telemetry.KubernetesObserver{Telemetry: p.Telemetry})
 	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-lifecycle"))
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -51,6 +52,7 @@ func watchedKinds(gates planning.Gates) []cluster.Kind {
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
+	kubecluster.ObserveCalls(telemetry.KubernetesObserver{Telemetry: p.Telemetry})
 	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-watcher"))
 	if err != nil {
 		return err

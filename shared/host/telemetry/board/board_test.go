@@ -219,7 +219,7 @@ func inSource(t *testing.T, dir, text string) bool {
 	return found
 }
 
-var metricName = regexp.MustCompile(`\b(?:joist|karpenter)_[a-z_0-9]+`)
+var metricName = regexp.MustCompile(`\b(?:joist|karpenter|client_go|rest_client|aws_sdk_go)_[a-z_0-9]+`)
 
 // Each metric has exactly one panel, and each panel has a metric.
 func TestEachMetricHasAPanel(t *testing.T) {

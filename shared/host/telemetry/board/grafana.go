@@ -120,7 +120,7 @@ func queries(m metric.Metric) []target {
 	}
 	switch m.Kind {
 	case metric.Counter:
-		return []target{{Expr: "sum" + by + " (increase(" + m.Name + "[5m]))", Legend: legend}}
+		return []target{{Expr: "sum" + by + " (increase(" + m.Name + "[5m])" + ofJoist(m) + ")", Legend: legend}}
 	case metric.Gauge:
 		return []target{{Expr: "max" + by + " (" + m.Name + ")", Legend: legend}}
 	case metric.Summary:
@@ -128,9 +128,17 @@ func queries(m metric.Metric) []target {
 	default:
 		var both []target
 		for _, quantile := range []string{"0.5", "0.99"} {
-			expr := fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket[5m])))", quantile, strings.Join(append([]string{"le"}, m.By...), ", "), m.Name)
+			expr := fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket[5m])%s))", quantile, strings.Join(append([]string{"le"}, m.By...), ", "), m.Name, ofJoist(m))
 			both = append(both, target{Expr: expr, Legend: legend + " " + quantile})
 		}
 		return both
 	}
+}
+
+// ofJoist restricts a metric that every controller exports to Joist's own processes.
+func ofJoist(m metric.Metric) string {
+	if strings.HasPrefix(m.Name, "joist_") || strings.HasPrefix(m.Name, "karpenter_") {
+		return ""
+	}
+	return " and on (instance, job) " + metric.BuildInfo.Name
 }
