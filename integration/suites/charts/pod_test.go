@@ -160,7 +160,7 @@ func TestEnvironmentMatchesServices(t *testing.T) {
 			delete(got, aside)
 		}
 		// POD_NAME comes from the pod's field; the other exceptions are not set on purpose.
-		for _, aside := range []string{settings.Kubeconfig} {
+		for _, aside := range []string{settings.Kubeconfig, settings.Profiling} {
 			delete(read, aside)
 		}
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(read)), slices.Sorted(maps.Keys(got))); diff != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // processWide are the variables that apply to the whole process, not to one cluster.
-var processWide = append([]string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, CloudWatch, Lambda}, OpenTelemetry...)
+var processWide = append([]string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, Profiling, HealthPort, CloudWatch, Lambda}, OpenTelemetry...)
 
 // IsProcessWide reports whether a variable applies to the whole process, so that no entry of Clusters may set it.
 func IsProcessWide(name string) bool { return slices.Contains(processWide, name) }

@@ -65,7 +65,9 @@ type Settings struct {
 
 	LogLevel                slog.Level
 	MetricsPort, HealthPort int
-	Tracing                 Tracing
+	// Profiling serves profiles on MetricsPort.
+	Profiling bool
+	Tracing   Tracing
 	// CloudWatch is where metrics for CloudWatch are written: "stdout", which functions always use, or
 	// tcp://host:port. Empty disables them.
 	CloudWatch string

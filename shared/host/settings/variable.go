@@ -76,6 +76,7 @@ const (
 	ServiceCIDR    = "JOIST_SERVICE_CIDR"
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
+	Profiling      = "ENABLE_PROFILING"
 	HealthPort     = "HEALTH_PROBE_PORT"
 	CloudWatch     = "JOIST_CLOUDWATCH_METRICS"
 	Lambda         = "AWS_LAMBDA_RUNTIME_API"
@@ -186,6 +187,8 @@ var joistVariables = []Variable{
 	{Name: LogLevel, Purpose: "the minimum level of logs", Example: "info", Default: "info", set: parseLogLevel},
 	{Name: MetricsPort, Purpose: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
 		set: parseNumber(65535, func(s *Settings) *int { return &s.MetricsPort })},
+	{Name: Profiling, Purpose: "whether /debug/pprof/ is served on the port of /metrics; functions ignore it", Example: "true", Default: "false",
+		set: parseBool(func(s *Settings, on bool) { s.Profiling = on })},
 	{Name: HealthPort, Purpose: "the port of /healthz and /readyz, or 0 for none", Example: "8081", Default: "8081",
 		set: parseNumber(65535, func(s *Settings) *int { return &s.HealthPort })},
 	{Name: CloudWatch, Aliases: []string{"AWS_EMF_AGENT_ENDPOINT"}, Purpose: "the target of the metrics for CloudWatch, written each minute: a CloudWatch agent, or stdout", Example: "tcp://cloudwatch-agent.amazon-cloudwatch:25888",

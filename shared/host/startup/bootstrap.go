@@ -3,6 +3,7 @@ package startup
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -33,6 +34,8 @@ type Service struct {
 	// Required are the variables that must be set in addition to requiredByAll; Optional are others that the service
 	// reads.
 	Required, Optional []string
+	// Profiles serves profiles if settings.Profiling is set; nil serves none.
+	Profiles http.Handler
 }
 
 var (

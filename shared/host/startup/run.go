@@ -90,7 +90,11 @@ func (p *Bootstrap) Serve(ctx context.Context, cache SyncedCache) error {
 			return errors.Join(errors.New("the cache is not synced yet"), cache.Problem())
 		}
 	}
-	return p.process.telemetry.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
+	ports := telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}
+	if p.Profiling {
+		ports.Profiles = p.Service.Profiles
+	}
+	return p.process.telemetry.Serve(ctx, ports, probes)
 }
 
 func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {

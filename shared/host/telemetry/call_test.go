@@ -25,7 +25,7 @@ func TestCallMetrics(t *testing.T) {
 	kubernetes.RecordLimiterWait("GET", "10.0.0.1", time.Second)
 	kubernetes.CountWatch("pods", "ok")
 	w := httptest.NewRecorder()
-	made.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	made.metricsHandler(nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`aws_sdk_go_request_total{action="CreateFleet",code="503",service="EC2"} 1`,
 		`aws_sdk_go_request_duration_seconds_bucket{action="CreateFleet",code="503",service="EC2",le="0.5"} 1`,

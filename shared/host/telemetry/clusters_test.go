@@ -58,7 +58,7 @@ func TestEachClusterHasAVoice(t *testing.T) {
 		t.Error(diff)
 	}
 	answer := httptest.NewRecorder()
-	both.metricsHandler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	both.metricsHandler(nil).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	scraped := map[string]bool{}
 	for text := range strings.SplitSeq(answer.Body.String(), "\n") {
 		if strings.HasPrefix(text, metric.BatchPods.Name) || strings.HasPrefix(text, metric.MessagesHandled.Name) {

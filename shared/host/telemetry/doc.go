@@ -12,6 +12,8 @@
 //     message gives the same span, also after a restart.
 //   - Events from AWS about an instance and its termination are one trace, in any
 //     service, because its id is derived from the instance's id.
+//   - The service that begins a trace decides whether it is sampled (SamplesTrace), and puts
+//     that into the traceparent of the message. Parent-based samplers follow it in all services.
 //   - A change without a message, such as a node that joined, is a span of the trace to
 //     which it belongs (RecordSpan). The NodeClaim stores that trace for the next leader.
 //   - Work for several traces at once is a span of its own, with a link to each of them

@@ -36,7 +36,7 @@ func TestCountersBeginAtNothing(t *testing.T) {
 		}
 		for name, told := range map[string]*Telemetry{"one": one, "several": several} {
 			w := httptest.NewRecorder()
-			told.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			told.metricsHandler(nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 			text := strings.NewReplacer(`cluster="prod",`, "", `{cluster="prod"}`, "").Replace(w.Body.String())
 			for _, series := range want {
 				if !strings.Contains(text, series+" 0\n") {

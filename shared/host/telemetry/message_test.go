@@ -106,7 +106,7 @@ func TestCounts(t *testing.T) {
 	told.RecordReconcile(time.Second, true, fault.F("x", fault.Denied, "y"))
 	told.RecordReconcile(time.Second, false, fault.F("x", fault.Retry, "y"))
 	w := httptest.NewRecorder()
-	told.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	told.metricsHandler(nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`joist_events_handled_total{disposition="delete",service="planner",type="pods.unschedulable.v1"} 3`,
 		`joist_events_handled_total{disposition="dlq",service="planner",type="pods.unschedulable.v1"} 1`,

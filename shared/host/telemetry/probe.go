@@ -16,6 +16,8 @@ import (
 // Ports are the ports of metrics and probes; 0 disables one.
 type Ports struct {
 	Metrics, Health int
+	// Profiles serves /debug/pprof/ on the port of the metrics; nil serves none.
+	Profiles http.Handler
 }
 
 // Probes check the health of the process. A nil probe always succeeds.
@@ -31,13 +33,16 @@ type Probes struct {
 func (t *Telemetry) Serve(ctx context.Context, ports Ports, probes Probes) error {
 	go t.runCloudWatch(ctx)
 	return errors.Join(
-		t.serveHandler(ctx, ports.Metrics, "METRICS_PORT", t.metricsHandler()),
+		t.serveHandler(ctx, ports.Metrics, "METRICS_PORT", t.metricsHandler(ports.Profiles)),
 		t.serveHandler(ctx, ports.Health, "HEALTH_PROBE_PORT", probes.handler()),
 	)
 }
 
-func (t *Telemetry) metricsHandler() http.Handler {
+func (t *Telemetry) metricsHandler(profiles http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	if profiles != nil {
+		mux.Handle("GET /debug/pprof/", profiles)
+	}
 	mux.Handle("GET /metrics", t.meters.handler(t.clusters...))
 	return mux
 }

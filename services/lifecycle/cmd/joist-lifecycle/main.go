@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/build"
+	"github.com/joist-autoscaler/joist/shared/host/profiling"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
@@ -24,7 +25,8 @@ func main() {
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes objects, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
-		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
+		Profiles: profiling.Handler(),
+		Optional: []string{settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolApproval, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
 			settings.MemoryOverhead, settings.ReservedENIs},
 	}, run)

@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/build"
+	"github.com/joist-autoscaler/joist/shared/host/profiling"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
@@ -23,8 +24,9 @@ func main() {
 		Name:     "watcher",
 		Purpose:  "joist-watcher reads the Kubernetes API and sends batches of unschedulable pods to the planner.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
+		Profiles: profiling.Handler(),
 		Optional: []string{
-			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
+			settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
 			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
 		},
