@@ -85,7 +85,7 @@ var openTelemetryVariables = []Variable{
 		set: func(*Settings, string) error { return nil }},
 	{Name: ResourceAttributes, Purpose: "attributes in the resource of spans", Example: "deployment.environment.name=prod,team=platform", IgnoresWrong: true,
 		set: checkPairs},
-	{Name: TracesSampler, Purpose: "the sampler of traces: " + strings.Join(samplers, ", "), Example: "parentbased_traceidratio", Default: "parentbased_always_on", IgnoresWrong: true,
+	{Name: TracesSampler, Purpose: "the sampler of traces (" + strings.Join(samplers, ", ") + ")", Example: "parentbased_traceidratio", Default: "parentbased_always_on", IgnoresWrong: true,
 		set: parseOTelChoice(func(*Settings, string) {}, samplers...)},
 	{Name: TracesSamplerArg, Purpose: "the share of traces that traceidratio and parentbased_traceidratio sample, from 0 to 1", Example: "0.05", Default: "1", IgnoresWrong: true,
 		set: checkRatio},

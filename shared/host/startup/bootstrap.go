@@ -109,6 +109,7 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	if len(clusters) > 1 {
 		o.Cluster = ""
 	}
+	telemetry.DiscardSDKErrors()
 	told, err := telemetry.New(ctx, o)
 	if err != nil {
 		return nil, err

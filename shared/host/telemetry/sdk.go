@@ -73,6 +73,10 @@ func (t *Telemetry) SamplesTrace(correlation string) bool {
 	return span.SpanContext().IsSampled()
 }
 
+// DiscardSDKErrors drops the errors of OpenTelemetry's SDK until ReportSDKErrors. While it starts they repeat the
+// warnings of settings, in another format.
+func DiscardSDKErrors() { otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {})) }
+
 // ReportSDKErrors logs the errors of OpenTelemetry's SDK, such as a collector that is not reachable. The SDK has one
 // handler in a process.
 func (t *Telemetry) ReportSDKErrors() {

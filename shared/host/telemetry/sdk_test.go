@@ -229,7 +229,7 @@ func TestSDKErrorsAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	made.ReportSDKErrors()
-	defer otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	defer DiscardSDKErrors()
 	otel.Handle(io.ErrUnexpectedEOF)
 	if text := out.String(); !strings.Contains(text, `"level":"WARN"`) || !strings.Contains(text, "unexpected EOF") || !strings.Contains(text, "OTEL_EXPORTER_OTLP_ENDPOINT") {
 		t.Errorf("the log has %q", text)
