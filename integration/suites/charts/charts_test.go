@@ -114,6 +114,11 @@ func TestDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, set := range []string{"keep=always", "additionalAnnotations.a=1"} {
+		if _, err := helm.Template(t.Context(), helm.Release{Name: "joist-crd", Namespace: "joist", Chart: helm.Definitions, Set: []string{set}}); err == nil {
+			t.Errorf("the chart was rendered with %s", set)
+		}
+	}
 	files, err := filepath.Glob(helm.Definitions + "/files/*.yaml")
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%d files, %v", len(files), err)

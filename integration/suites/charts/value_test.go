@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -64,30 +65,24 @@ func TestKarpenterValuesAreKnown(t *testing.T) {
 	}
 }
 
-// The schema has every value, and no others.
+// The schemas have every value, and no others.
 func TestSchema(t *testing.T) {
-	text, err := os.ReadFile(helm.Joist + "/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var schema bound
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, v := range documented(t, helm.Joist) {
-		want = append(want, v.Path)
-	}
-	got := schema.leaves("")
-	slices.Sort(want)
-	for _, path := range want {
-		if !slices.Contains(got, path) {
-			t.Errorf("values.schema.json does not have %s", path)
+	for _, chart := range []string{helm.Joist, helm.Definitions} {
+		text, err := os.ReadFile(chart + "/values.schema.json")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, path := range got {
-		if !slices.Contains(want, path) {
-			t.Errorf("values.schema.json has %s, which values.yaml does not have", path)
+		var schema bound
+		if err := json.Unmarshal(text, &schema); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, v := range documented(t, chart) {
+			want = append(want, v.Path)
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, schema.leaves("")); diff != "" {
+			t.Errorf("the values of %s (-) and of its schema (+):\n%s", chart, diff)
 		}
 	}
 }
