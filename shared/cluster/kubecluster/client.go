@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,8 +83,8 @@ func (c *Client) newRequest(what call) (*rest.Request, error) {
 	return request, nil
 }
 
-// sendRequest sends a request and decodes its answer into the object, if there is one.
-func (c *Client) sendRequest(ctx context.Context, what call, body, into runtime.Object) error {
+// sendRequest sends a request and decodes its answer into the object, if there is one. The body is an object, or JSON.
+func (c *Client) sendRequest(ctx context.Context, what call, body any, into runtime.Object) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -93,6 +94,9 @@ func (c *Client) sendRequest(ctx context.Context, what call, body, into runtime.
 	}
 	if body != nil {
 		request = request.Body(body)
+	}
+	if _, isJSON := body.([]byte); isJSON {
+		request = request.SetHeader("Content-Type", json)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -178,8 +182,20 @@ func (c *Client) writeObject(ctx context.Context, verb, part string, object clus
 	if err := what.validateWrite(object); err != nil {
 		return nil, err
 	}
+	updates := verb == verbUpdate && part == ""
 	into := kind.New()
-	if err := c.sendRequest(ctx, what, object, into); err != nil {
+	var err error
+	if updates && isWrittenByUsers(kind) {
+		err = c.updateKnownFields(ctx, what, object, into)
+	} else {
+		err = c.sendRequest(ctx, what, object, into)
+	}
+	if updates && kind == cluster.NodeClaims && apierrors.IsInvalid(err) {
+		// The spec is immutable. A NodeClaim of a newer version may have a field that the update would remove.
+		into = kind.New()
+		err = c.updateKnownFields(ctx, what, object, into)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return into, nil
