@@ -834,10 +834,13 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
         {
           height = 6
           properties = {
-            metrics = [[{
-              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_aws_throttles_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
-              label      = "aws throttles $${PROP('Dim.service')}"
-            }]]
+            metrics = [[
+              "Joist",
+              "joist_aws_throttles_total",
+              "cluster",
+              var.cluster_name,
+              { label = "aws throttles", stat = "Sum" },
+            ]]
             period  = 60
             region  = local.region
             stacked = false
@@ -1521,10 +1524,13 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
         {
           height = 6
           properties = {
-            metrics = [[{
-              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_aws_throttles_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
-              label      = "aws throttles $${PROP('Dim.service')}"
-            }]]
+            metrics = [[
+              "Joist",
+              "joist_aws_throttles_total",
+              "cluster",
+              var.cluster_name,
+              { label = "aws throttles", stat = "Sum" },
+            ]]
             period  = 60
             region  = local.region
             stacked = false

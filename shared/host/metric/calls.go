@@ -85,7 +85,7 @@ var (
 		Name: "joist_aws_throttles_total", Kind: Counter, Unit: "{attempt}",
 		Help:   "Attempts of requests to AWS that AWS throttled.",
 		Labels: []Label{labelAWSService, labelAction}, Services: allServices,
-		Panel: "AWS throttling and retries", By: []string{"service", "action"}, CloudWatch: []string{ByCluster, "service"},
+		Panel: "AWS throttling and retries", By: []string{"service", "action"}, CloudWatch: []string{ByCluster},
 	}
 )
 
