@@ -75,7 +75,7 @@ func TestNextRelease(t *testing.T) {
 			t.Fatalf("%v (try: go test ./environment/versions -update)", err)
 		}
 		if diff := cmp.Diff(string(have), string(text)); diff != "" {
-			t.Errorf("%s differs from today's types; after reading the diff: go test ./environment/versions -update\n%s", name, diff)
+			t.Errorf("%s differs from today's types; after reading the diff: make generate, or go test ./environment/versions -update\n%s", name, diff)
 		}
 	}
 	for name := range nextFiles(t) {
