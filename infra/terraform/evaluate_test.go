@@ -20,7 +20,6 @@ import (
 // module is a parsed module.
 type module struct {
 	variables, locals          map[string]hcl.Expression
-	required                   []string
 	resources, outputs         map[string]*hclsyntax.Body
 	files                      map[string][]byte
 	account, region, partition string

@@ -38,9 +38,9 @@ func (f fields) take(name string) any {
 // move removes properties and returns them as arguments, from pairs of names.
 func (f fields) move(pairs ...string) map[string]any {
 	out := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
-		if value := f.take(pairs[i]); value != nil {
-			out[pairs[i+1]] = value
+	for pair := range slices.Chunk(pairs, 2) {
+		if value := f.take(pair[0]); value != nil {
+			out[pair[1]] = value
 		}
 	}
 	return out
@@ -61,15 +61,6 @@ func (f fields) items(name string) []fields {
 		out[i] = fields{fmt.Sprintf("%s.%s[%d]", f.of, name, i), maps.Clone(object)}
 	}
 	return out
-}
-
-// expect removes a property that must have the value, because Terraform has no argument for it
-// or another default.
-func (f fields) expect(name string, value any) error {
-	if got := f.take(name); fmt.Sprint(got) != fmt.Sprint(value) {
-		return fmt.Errorf("%s.%s is %v, and the translation supports only %v", f.of, name, got, value)
-	}
-	return nil
 }
 
 // done fails if a property is left, which has no translation.

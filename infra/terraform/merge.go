@@ -223,6 +223,18 @@ func itemKey(item any) string {
 }
 
 func (w writer) list(base []any, alternatives []typed[[]any]) string {
+	var parts []string
+	for _, s := range w.segments(alignItems(base, alternatives)) {
+		parts = append(parts, s.expression())
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return call("concat", parts)
+}
+
+// alignItems returns the items of all lists in order, each with the lists that have it.
+func alignItems(base []any, alternatives []typed[[]any]) []*presence {
 	var slots []*presence
 	var keys []string
 	for _, item := range base {
@@ -250,12 +262,22 @@ func (w writer) list(base []any, alternatives []typed[[]any]) string {
 			}
 		}
 	}
-	type segment struct {
-		condition, each string
-		items           []string
-		objects         bool
-	}
-	var segments []segment
+	return slots
+}
+
+// segment is a run of items with the same condition.
+type segment struct {
+	condition string
+	// each is the variable whose items are all items.
+	each  string
+	items []string
+	// objects is set if the items are objects, whose types may differ.
+	objects bool
+}
+
+// segments groups the items of a list.
+func (w writer) segments(slots []*presence) []segment {
+	var all []segment
 	for _, slot := range slots {
 		value, others := slot.present()
 		next := segment{condition: slot.condition()}
@@ -268,34 +290,31 @@ func (w writer) list(base []any, alternatives []typed[[]any]) string {
 		}
 		_, next.objects = value.(map[string]any)
 		next.items = []string{w.expression(value, others)}
-		if last := len(segments) - 1; last >= 0 && next.each == "" && segments[last].each == "" && segments[last].condition == next.condition {
-			segments[last].items = append(segments[last].items, next.items...)
+		if last := len(all) - 1; last >= 0 && next.each == "" && all[last].each == "" && all[last].condition == next.condition {
+			all[last].items = append(all[last].items, next.items...)
 			continue
 		}
-		segments = append(segments, next)
+		all = append(all, next)
 	}
-	var parts []string
-	for _, s := range segments {
-		items := brackets(s.items)
-		switch {
-		case s.each != "" && s.condition == "" && s.items[0] == "item":
-			parts = append(parts, s.each)
-		case s.each != "" && s.condition == "":
-			parts = append(parts, "[for item in "+s.each+" : "+s.items[0]+"]")
-		case s.each != "":
-			parts = append(parts, "[for item in "+s.each+" : "+s.items[0]+" if "+s.condition+"]")
-		case s.condition == "":
-			parts = append(parts, items)
-		case s.objects:
-			parts = append(parts, "[for item in "+items+" : item if "+s.condition+"]")
-		default:
-			parts = append(parts, s.condition+" ? "+items+" : []")
-		}
+	return all
+}
+
+// expression returns the list with the segment's items.
+func (s segment) expression() string {
+	items := brackets(s.items)
+	switch {
+	case s.each != "" && s.condition == "" && s.items[0] == "item":
+		return s.each
+	case s.each != "" && s.condition == "":
+		return "[for item in " + s.each + " : " + s.items[0] + "]"
+	case s.each != "":
+		return "[for item in " + s.each + " : " + s.items[0] + " if " + s.condition + "]"
+	case s.condition == "":
+		return items
+	case s.objects:
+		return "[for item in " + items + " : item if " + s.condition + "]"
 	}
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return call("concat", parts)
+	return s.condition + " ? " + items + " : []"
 }
 
 // absentIn returns alternatives without a value.

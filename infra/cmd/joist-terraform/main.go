@@ -2,9 +2,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/aws/jsii-runtime-go"
 
@@ -22,18 +22,23 @@ func main() {
 
 func writeFiles(arguments []string) error {
 	if len(arguments) != 1 {
-		return fmt.Errorf("usage: joist-terraform <folder>")
+		return errors.New("usage: joist-terraform <folder>")
 	}
 	// The installed Node may be older than jsii's supported versions, which does not matter here.
 	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
 		return err
 	}
+	folder, err := os.OpenRoot(arguments[0])
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
 	files, err := terraform.Generate()
 	if err != nil {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(arguments[0], name), text, 0o644); err != nil {
+		if err := folder.WriteFile(name, text, 0o644); err != nil {
 			return err
 		}
 	}
