@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ const (
 
 // Env is everything outside the process that a command uses.
 type Env struct {
+	// Program is the path with which the command was started. As a plugin of kubectl its name
+	// is kubectl-joist.
+	Program string
 	// Args come without the command's own name.
 	Args           []string
 	Stdin          io.Reader
@@ -82,7 +86,7 @@ func Run(ctx context.Context, env Env) int {
 	case errors.Is(err, errChanges):
 		return ExitChanges
 	}
-	_, _ = io.WriteString(errOut, formatError(plainExclusionError(err))) // A failed write to stderr cannot be reported.
+	_, _ = io.WriteString(errOut, formatError(root.DisplayName(), plainExclusionError(err))) // A failed write to stderr cannot be reported.
 	return ExitError
 }
 
@@ -109,7 +113,29 @@ func newRoot(env Env) *cobra.Command {
 		return usageError(plainFlagError(err), cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
+	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {
+		nameAsPlugin(root, "kubectl joist")
+	}
 	return root
+}
+
+// nameAsPlugin gives the commands of a kubectl plugin the name with which kubectl starts it.
+func nameAsPlugin(root *cobra.Command, program string) {
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: program}
+	commands := root.Commands()
+	for len(commands) > 0 {
+		first := commands[0]
+		first.Example = renameCommand(first.Example, program)
+		commands = append(commands[1:], first.Commands()...)
+	}
+}
+
+// commandLine matches the command's name at the begin of a line or of a sentence's part.
+var commandLine = regexp.MustCompile(`(?m)(^ *|, or |with |then |\| )joist `)
+
+// renameCommand replaces joist in the command lines of a text by the program's name.
+func renameCommand(text, program string) string {
+	return commandLine.ReplaceAllString(text, "${1}"+program+" ")
 }
 
 // plainFlagError replaces the parser's error about a flag's value with one that names the expected form.
@@ -144,8 +170,8 @@ func usageError(err error, try string) error {
 	return fault.E(err.Error(), fault.Invalid, nil).WithHint("%s", try)
 }
 
-// formatError formats an error for stderr: what failed, why, and what to try.
-func formatError(err error) string {
+// formatError formats an error of a program for stderr: what failed, why, and what to try.
+func formatError(program string, err error) string {
 	hint := fault.FindHint(err)
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
 		return problems.Error() + "\nTry: correct these lines and run the command again\n"
@@ -154,9 +180,9 @@ func formatError(err error) string {
 	if strings.HasPrefix(what, "unknown command") && hint == "" {
 		hint = "joist --help"
 	}
-	out := "joist: " + what + "\n"
+	out := program + ": " + what + "\n"
 	if hint != "" {
-		out += "Try: " + hint + "\n"
+		out += "Try: " + renameCommand(hint, program) + "\n"
 	}
 	return out
 }

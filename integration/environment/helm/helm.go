@@ -3,13 +3,11 @@ package helm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
+
+	"github.com/joist-autoscaler/joist/integration/environment/tool"
 )
 
 const (
@@ -21,11 +19,13 @@ const (
 	// Definitions is the chart of the CRDs.
 	Definitions = root + "/deploy/charts/joist-crd"
 
-	helmVersion = "v3.22.0"
 	// kubeVersion is the Kubernetes version for rendering without a cluster. A helm built
 	// by the go command has an old default.
 	kubeVersion = "--kube-version=1.36"
 )
+
+// Tool is the version of Helm that the tests and the release use.
+var Tool = tool.GoTool{Package: "helm.sh/helm/v3/cmd/helm", Version: "v3.22.0"}
 
 // Release has the arguments of helm.
 type Release struct {
@@ -96,46 +96,5 @@ func helm(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// program builds helm once per version into .cache/bin, like the linter, and returns its
-// path.
-var program = sync.OnceValues(func() (path string, err error) {
-	into, err := filepath.Abs(filepath.Join(root, ".cache", "bin"))
-	if err != nil {
-		return "", fmt.Errorf("finding a folder for helm: %w", err)
-	}
-	path = filepath.Join(into, "helm-"+helmVersion)
-	if err := os.MkdirAll(into, 0o755); err != nil {
-		return "", fmt.Errorf("creating a folder for helm: %w", err)
-	}
-	// Tests of several packages may run at the same time.
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("opening helm's lock: %w", err)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("locking helm's folder: %w", err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	return path, build(into, path)
-})
-
-func build(into, path string) error {
-	fmt.Fprintf(os.Stderr, "building helm %s (about a minute, once)\n", helmVersion)
-	folder, err := os.MkdirTemp(into, "helm.")
-	if err != nil {
-		return fmt.Errorf("creating a folder for helm: %w", err)
-	}
-	defer os.RemoveAll(folder)
-	command := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-trimpath", "GOBIN="+folder)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building helm: %w\n%s", err, out)
-	}
-	if err := os.Rename(filepath.Join(folder, "helm"), path); err != nil {
-		return fmt.Errorf("moving helm to its folder: %w", err)
-	}
-	return nil
-}
+// program builds helm once per process at most.
+var program = sync.OnceValues(func() (string, error) { return Tool.Build(context.Background(), root) })

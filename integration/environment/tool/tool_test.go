@@ -1,0 +1,44 @@
+package tool
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestName(t *testing.T) {
+	for pkg, want := range map[string]string{
+		"helm.sh/helm/v3/cmd/helm":            "helm",
+		"github.com/goreleaser/goreleaser/v2": "goreleaser",
+		"github.com/google/ko":                "ko",
+	} {
+		if got := (GoTool{Package: pkg}).Name(); got != want {
+			t.Errorf("the program of %s is %s, not %s", pkg, got, want)
+		}
+	}
+}
+
+// A program that is present is not built again: this package does not exist.
+func TestBuildKeepsProgram(t *testing.T) {
+	repository := t.TempDir()
+	program := filepath.Join(repository, ".cache", "bin", "absent-v1.0.0")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := GoTool{Package: "joist.invalid/absent", Version: "v1.0.0"}.Build(t.Context(), repository)
+	if err != nil || got != program {
+		t.Errorf("Build returned %q, %v; want %q", got, err, program)
+	}
+}
+
+func TestBuildFailureNamesTool(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	_, err := GoTool{Package: "joist.invalid/absent", Version: "v1.0.0"}.Build(t.Context(), t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "building absent v1.0.0") {
+		t.Errorf("building a package that does not exist returned %v", err)
+	}
+}
