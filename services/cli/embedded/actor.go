@@ -77,7 +77,7 @@ func (a *Actor) Restart() {
 	a.build(a, w)
 }
 
-// openCache opens the replica's cache, with objects trimmed as in production.
+// openCache opens the replica's cache. The watcher's objects are trimmed as in production, and lifecycle's are complete.
 func (a *Actor) openCache(w tapper, trim cluster.Trims) cluster.Feed {
 	delay := a.env.CacheDelay
 	a.cache = a.env.Kube.NewCache(memcluster.CacheOptions{Delay: equalDelays(delay), Jitter: delay, Trim: trim})
