@@ -1,7 +1,8 @@
 // Package github checks the files in .github: GitHub reads them, and reports a mistake only after a push.
 //
 // actionlint checks the syntax, expressions and events of the workflows. The other checks find actions that
-// are not pinned to a commit, workflows whose token may write everywhere, and modules that Dependabot does not update.
+// are not pinned to a commit, workflows whose token may write everywhere, commands of this repository that do not
+// exist, and modules that Dependabot does not update.
 // Each check is a function from texts to findings.
 package github
 
@@ -16,6 +17,8 @@ import (
 
 	"github.com/rhysd/actionlint"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/joist-autoscaler/joist/integration/lint/readme"
 )
 
 // lintWorkflow returns actionlint's findings about a workflow. It starts no shellcheck.
@@ -82,6 +85,45 @@ func findWideToken(text []byte) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+// findBrokenCommands returns a finding for each command of a workflow's scripts that starts
+// a program of this repository and does not exist, such as a make target that was renamed.
+func findBrokenCommands(text []byte, repository readme.Repository) ([]string, error) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Strategy struct {
+				Matrix struct {
+					Target []string `yaml:"target"`
+				} `yaml:"matrix"`
+			} `yaml:"strategy"`
+			Steps []struct {
+				Run string `yaml:"run"`
+			} `yaml:"steps"`
+		} `yaml:"jobs"`
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		return nil, fmt.Errorf("decoding the workflow: %w", err)
+	}
+	var findings []string
+	for name, job := range workflow.Jobs {
+		for _, step := range job.Steps {
+			script := strings.ReplaceAll(step.Run, "${{ matrix.target }}", strings.Join(job.Strategy.Matrix.Target, " "))
+			commands, err := readme.Parse(script)
+			if err != nil {
+				findings = append(findings, fmt.Sprintf("job %s: %v\n\tfix: pass expressions to the script in env", name, err))
+			}
+			for _, c := range commands {
+				if c.Args[0] != "make" && c.Args[0] != "go" {
+					continue
+				}
+				if err := repository.Check(c, ".", false); err != nil {
+					findings = append(findings, fmt.Sprintf("job %s: %s: %v", name, strings.Join(c.Args, " "), err))
+				}
+			}
+		}
+	}
+	return findings, nil
 }
 
 // ecosystems are Dependabot's names for the kinds of manifest.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rhysd/actionlint"
 
+	"github.com/joist-autoscaler/joist/integration/lint/readme"
 	"github.com/joist-autoscaler/joist/integration/lint/repolint"
 )
 
@@ -27,11 +28,21 @@ func project(t *testing.T) *actionlint.Project {
 	return found
 }
 
-func TestRepository(t *testing.T) {
+func load(t *testing.T) ([]repolint.File, readme.Repository) {
+	t.Helper()
 	files, err := repolint.Files(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	repository, err := readme.Load(root, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, repository
+}
+
+func TestRepository(t *testing.T) {
+	files, repository := load(t)
 	project := project(t)
 	var names []string
 	var dependabot string
@@ -44,6 +55,7 @@ func TestRepository(t *testing.T) {
 			workflows[path.Base(file.Path)] = true
 			report(t, file.Path)(lintWorkflow(file.Path, text, project))
 			report(t, file.Path)(findWideToken(text))
+			report(t, file.Path)(findBrokenCommands(text, repository))
 		}
 		if isWorkflow || strings.HasPrefix(file.Path, ".github/actions/") {
 			report(t, file.Path)(findUnpinned(text))
@@ -82,12 +94,15 @@ jobs:
       - uses: ./.github/actions/setup
       - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
         with: {persist-credentials: false}
-      - run: make "$TARGET"
-        env: {TARGET: "${{ github.ref }}"}
+      - run: make ${{ matrix.target }}
+        env: {REF: "${{ github.ref }}"}
+    strategy:
+      matrix: {target: [test, verify]}
 `
 
 func TestWorkflowChecks(t *testing.T) {
 	project := project(t)
+	_, repository := load(t)
 	const pin = "@3d3c42e5aac5ba805825da76410c181273ba90b1"
 	for _, tt := range []struct {
 		name, old, new string
@@ -97,12 +112,14 @@ func TestWorkflowChecks(t *testing.T) {
 		{"unknown key", "runs-on:", "run-on:", `"runs-on" section is missing`},
 		{"unknown context", "github.ref }}", "github.reff }}", `property "reff" is not defined`},
 		{"unknown event", "on: push", "on: pushed", `unknown Webhook event "pushed"`},
-		{"untrusted text in a script", `make "$TARGET"`, `make ${{ github.event.head_commit.message }}`, "potentially untrusted"},
+		{"untrusted text in a script", "make ${{ matrix.target }}", `echo ${{ github.event.head_commit.message }}`, "potentially untrusted"},
 		{"input that the repository's action lacks", "actions/setup\n", "actions/setup\n        with: {go: 1.26}\n", `input "go" is not defined`},
 		{"tag of an action", pin, "@v7", "is not pinned"},
 		{"short commit", pin, "@3d3c42e", "is not pinned"},
 		{"pin without version", "# v7.0.1", "", "is not pinned"},
 		{"image", "actions/checkout" + pin, "docker://alpine:3", "is not pinned"},
+		{"make target that does not exist", "[test, verify]", "[test, prof]", "make has no target prof"},
+		{"package that does not exist", "make ${{ matrix.target }}", "go run ./integration/absent", "there is no package"},
 		{"no permissions", "permissions: {contents: read}\n", "", "permissions of the workflow are missing"},
 		{"all permissions", "{contents: read}", "write-all", "permissions of the workflow are missing"},
 		{"wide permission", "{contents: read}", "{contents: write}", "every job may write contents"},
@@ -113,7 +130,8 @@ func TestWorkflowChecks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, check := range []func([]byte) ([]string, error){findUnpinned, findWideToken} {
+			findCommands := func(text []byte) ([]string, error) { return findBrokenCommands(text, repository) }
+			for _, check := range []func([]byte) ([]string, error){findUnpinned, findWideToken, findCommands} {
 				found, err := check(text)
 				if err != nil {
 					t.Fatal(err)
