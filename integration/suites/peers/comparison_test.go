@@ -25,6 +25,7 @@ var allOfThem = []peer{
 	{"TestTemplates", "cfn-lint", "requirements.txt", regexp.MustCompile(`cfn-lint==(.*)`)},
 	{"TestLocalStackDeploy", "LocalStack (deployed by the CDK)", "localstack.txt", regexp.MustCompile(`localstack-core.*==(.*)`)},
 	{"TestMotoDeploy", "moto (deployed by the CDK)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
+	{"TestTerraformModule", "moto (applied by OpenTofu)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
 	{"TestRuler", "event-ruler", "pom.xml", regexp.MustCompile(`event-ruler</artifactId>\s*<version>(.*)<`)},
 }
 

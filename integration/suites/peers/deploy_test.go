@@ -70,7 +70,7 @@ func TestMotoDeploy(t *testing.T) {
 func deployTo(t *testing.T, start func(*testing.T, installed) (url string), patience time.Duration) {
 	at := peers(t)
 	t.Parallel()
-	assembly := synthesize(t)
+	assembly := synthesize(t, nil)
 	full, err := os.ReadFile(filepath.Join(assembly, templateName))
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func summarize(full []byte, parts []part, removed []string) string {
 
 // synthesize creates the cloud assembly as `make synth` does, with placeholders for the
 // functions' code, because no emulator runs it and building it for arm64 takes minutes.
-func synthesize(t *testing.T) (assembly string) {
+func synthesize(t *testing.T, context map[string]string) (assembly string) {
 	t.Helper()
 	dir := t.TempDir()
 	binaries, assembly := filepath.Join(dir, "lambda"), filepath.Join(dir, "cdk.out")
@@ -156,7 +156,9 @@ func synthesize(t *testing.T) (assembly string) {
 			t.Fatal(err)
 		}
 	}
-	reported, err := json.Marshal(map[string]string{"clusterName": deployedCluster, "binaries": binaries})
+	all := map[string]string{"clusterName": deployedCluster, "binaries": binaries}
+	maps.Copy(all, context)
+	reported, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
