@@ -141,7 +141,7 @@ func TestSetImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := string(text)
-	for _, want := range []string{`repository: "ghcr.io/other"`, `digest: "sha256:w"`, `digest: "sha256:l"`} {
+	for _, want := range []string{`repository: ghcr.io/other`, `digest: "sha256:w"`, `digest: "sha256:l"`} {
 		if strings.Count(after, want) != 1 {
 			t.Errorf("the values have not exactly one %s", want)
 		}
