@@ -137,6 +137,10 @@ consolidation: ## Measure and plot the consolidation of a fragmented cluster wit
 scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and check their limits (5 minutes on an idle machine)
 	@$(STAGES) scale
 
+.PHONY: release-dry-run
+release-dry-run: ## Make a release of HEAD on this machine, install it and use it; nothing is published (15 to 60 minutes)
+	@$(STAGES) release-dry-run
+
 .PHONY: peers
 peers: ## Compare the fakes and decisions with those of other projects, and deploy the template to AWS emulators (needs Python, Java and Node)
 	@$(STAGES) peers

@@ -142,27 +142,22 @@ func (g git) tagModules(ctx context.Context, modules []Module, version string) e
 	return nil
 }
 
-// Tag adds the release commit and its tags to the repository: one tag per module on the release commit, and one for
-// all other artifacts on the released commit. It pushes nothing.
+// Tag adds the release commit and a tag per module to the repository. It pushes nothing. The tag of all other
+// artifacts, such as v0.1.0, is not a module's: a maintainer signs it, on the released commit.
 func (r ModuleRelease) Tag(ctx context.Context, repository string) error {
-	g := git{dir: repository}
 	args := []string{"fetch", "--quiet", "--no-tags", r.Clone}
-	for _, m := range r.Modules {
-		ref := "refs/tags/" + m.Tag(r.Version)
-		args = append(args, ref+":"+ref)
+	for _, tag := range r.Tags() {
+		args = append(args, "refs/tags/"+tag+":refs/tags/"+tag)
 	}
-	if _, err := g.run(ctx, args...); err != nil {
-		return err
-	}
-	_, err := g.run(ctx, "tag", r.Version, r.Source)
+	_, err := git{dir: repository}.run(ctx, args...)
 	return err
 }
 
-// Tags are the release's tags, with the commit of each.
-func (r ModuleRelease) Tags() map[string]string {
-	tags := map[string]string{r.Version: r.Source}
+// Tags are the modules' tags, on the release commit.
+func (r ModuleRelease) Tags() []string {
+	var tags []string
 	for _, m := range r.Modules {
-		tags[m.Tag(r.Version)] = r.Commit
+		tags = append(tags, m.Tag(r.Version))
 	}
 	return tags
 }

@@ -108,7 +108,7 @@ func TestRelease(t *testing.T) {
 	for name := range strings.FieldsSeq(runGit(t, repository, "tag", "--list")) {
 		tags[name] = runGit(t, repository, "rev-parse", name)
 	}
-	want := map[string]string{"v0.1.0": source, "shared/v0.1.0": r.Commit, "services/cli/v0.1.0": r.Commit, "services/worker/v0.1.0": r.Commit}
+	want := map[string]string{"shared/v0.1.0": r.Commit, "services/cli/v0.1.0": r.Commit, "services/worker/v0.1.0": r.Commit}
 	if diff := cmp.Diff(want, tags); diff != "" {
 		t.Error(diff)
 	}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -56,9 +54,8 @@ func release(ctx context.Context) error {
 			return err
 		}
 	}
-	tags := r.Tags()
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		fmt.Println(name, tags[name])
+	for _, tag := range r.Tags() {
+		fmt.Println(tag, r.Commit)
 	}
 	fmt.Fprintf(os.Stderr, "proxy: GOPROXY=file://%s\n", r.Proxy)
 	return nil
