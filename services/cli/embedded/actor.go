@@ -77,7 +77,7 @@ func (a *Actor) Restart() {
 	a.build(a, w)
 }
 
-// openCache opens the replica's cache. The watcher's objects are trimmed as in production, and lifecycle's are complete.
+// openCache opens the replica's cache, whose objects are trimmed as in production.
 func (a *Actor) openCache(w tapper, trim cluster.Trims) cluster.Feed {
 	delay := a.env.CacheDelay
 	a.cache = a.env.Kube.NewCache(memcluster.CacheOptions{Delay: equalDelays(delay), Jitter: delay, Trim: trim})
@@ -185,7 +185,7 @@ func buildWatcher(a *Actor, w tapper) {
 func buildLifecycle(a *Actor, w tapper) {
 	env := a.env
 	s := lifecycle.New(lifecycle.Config{
-		Client: w.newClient(env), Cache: a.openCache(w, nil), Blobs: w.newStore(env),
+		Client: w.newClient(env), Cache: a.openCache(w, lifecycle.Trims()), Blobs: w.newStore(env),
 		Launcher: w.newSender(env, "launcher"), Cluster: env.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
