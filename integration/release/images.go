@@ -86,7 +86,7 @@ func (w *work) addReference(kind ArtifactKind, title, reference string) error {
 // replaces distroless where no other registry can be reached: the binaries are static, and
 // the user is distroless's nonroot. It has no CA certificates and no time zones.
 func (w *work) pushBase(ctx context.Context) (string, error) {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, platform := range imagePlatforms {
 		parsed, err := v1.ParsePlatform(platform)
 		if err != nil {

@@ -47,7 +47,7 @@ func newPorts(t *testing.T) metricsPorts {
 		}
 		// The service binds the port after it is closed here.
 		defer listener.Close()
-		free[service] = listener.Addr().(*net.TCPAddr).Port //nolint:errcheck // a TCP listener has a TCP address
+		free[service] = listener.Addr().(*net.TCPAddr).Port
 	}
 	return free
 }
