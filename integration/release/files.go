@@ -52,6 +52,22 @@ func (w *work) makeFiles(ctx context.Context) error {
 	return w.listFiles()
 }
 
+// union returns the targets of goreleaser and the platforms that are not among them.
+func union(targets, platforms []string) []string {
+	out := slices.Clone(targets)
+	for _, platform := range platforms {
+		if target := strings.ReplaceAll(platform, "/", "_"); !slices.Contains(out, target) {
+			out = append(out, target)
+		}
+	}
+	return out
+}
+
+// formatTargets writes platforms as goreleaser's configuration has them: [linux_amd64, linux_arm64].
+func formatTargets(platforms []string) string {
+	return strings.ReplaceAll("["+strings.Join(platforms, ", ")+"]", "/", "_")
+}
+
 // writeConfig writes .goreleaser.yaml with the folder of the artifacts and the platforms.
 func (w *work) writeConfig() (string, error) {
 	text, err := os.ReadFile(filepath.Join(w.Repository, ".goreleaser.yaml"))
@@ -68,14 +84,20 @@ func (w *work) writeConfig() (string, error) {
 		return "", fmt.Errorf("decoding the configuration of goreleaser: %w", err)
 	}
 	for _, build := range config.Builds {
-		if build.ID == "cli" && len(w.Platforms) > 0 {
-			all := "[" + strings.Join(build.Targets, ", ") + "]"
-			some := strings.ReplaceAll("["+strings.Join(w.Platforms, ", ")+"]", "/", "_")
-			if !strings.Contains(string(text), all) {
-				return "", fmt.Errorf("the configuration of goreleaser has no list of targets %s", all)
-			}
-			text = []byte(strings.Replace(string(text), all, some, 1))
+		if len(w.Platforms) == 0 {
+			break
 		}
+		platforms := w.Platforms
+		if build.ID != "cli" {
+			// Besides the platform of Lambda, so that the functions run on this machine, too.
+			platforms = union(build.Targets, linuxOnly(w.Platforms))
+		}
+		all, some := "targets: "+formatTargets(build.Targets), "targets: "+formatTargets(platforms)
+		id := strings.Index(string(text), "id: "+build.ID)
+		if id < 0 || !strings.Contains(string(text[id:]), all) {
+			return "", fmt.Errorf("the configuration of goreleaser has no build %s with %s", build.ID, all)
+		}
+		text = append(text[:id:id], strings.Replace(string(text[id:]), all, some, 1)...)
 	}
 	path := filepath.Join(w.scratch, "goreleaser.yaml")
 	return path, os.WriteFile(path, append(text, "\ndist: "+w.Into+"\n"...), 0o600)

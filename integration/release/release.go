@@ -28,7 +28,7 @@ type MakeOptions struct {
 	// cosign signs with the identity of the workflow; on loopback a key is generated.
 	Key string
 	// Platforms limits the command and the images: linux/amd64. All if empty. The functions
-	// run on linux/arm64 in any case.
+	// are built for linux/arm64 in any case, and for these platforms of linux.
 	Platforms []string
 	// Publish creates the draft of the GitHub release, and permits other registries than
 	// loopback.

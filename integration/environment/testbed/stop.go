@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Stop stops Joist and fails the test if a process does not stop cleanly, a log line has level ERROR (unless
-// AllowErrors), or a message is lost or dead-lettered.
+// Stop stops Joist and fails the test if a process does not stop cleanly, a log line has level ERROR, or a message
+// is lost or dead-lettered.
 func (w *TestBed) Stop() {
 	w.Helper()
 	for _, p := range w.processes {
@@ -16,11 +16,7 @@ func (w *TestBed) Stop() {
 	}
 	for _, p := range slices.Concat(w.stoppedProcesses, w.processes, w.functions) {
 		if complaints := p.errorLines(); len(complaints) > 0 {
-			report := w.Errorf
-			if w.options.AllowErrors {
-				report = w.Logf
-			}
-			report("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
+			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
 		}
 	}
 	w.processes = nil

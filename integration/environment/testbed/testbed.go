@@ -50,8 +50,6 @@ type Options struct {
 	// ChartVersion their version. The charts' own image repository remains. If Charts is empty, the charts of the work
 	// tree are installed.
 	Charts, ChartVersion string
-	// AllowErrors logs lines of level ERROR in Stop instead of failing: emulated functions exceed time limits and retry.
-	AllowErrors bool
 	// Environ are additional variables of a service in the cluster.
 	Environ func(service string) []string
 	// Audit enables the audit log of the API server.

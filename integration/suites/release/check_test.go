@@ -26,12 +26,13 @@ const (
 	quickstart = testbed.Root + "/deploy/quickstart"
 	// replicas are the inflate Deployment's.
 	replicas = 5
-	// slow multiplies time limits, because QEMU runs the functions on machines that are not arm64.
-	slow = 3
 )
 
-// inCluster are the services that the chart installs.
-var inCluster = []string{"watcher", "lifecycle"}
+// inCluster are the services that the chart installs, and functions those that the stack runs from zips.
+var (
+	inCluster = []string{"watcher", "lifecycle"}
+	functions = []string{"planner", "disruption", "interruption", "catalog", "launcher", "spotrole"}
+)
 
 // metricsPorts are free ports for the metrics of the services in the cluster.
 type metricsPorts map[string]int

@@ -8,7 +8,6 @@
 //
 // Not real are: the machines, and with them kubelets, so that the suite starts the binary of an image by itself, with
 // the environment and a token of the service account of the chart's Deployment, but not with the user, the read-only
-// file system and the limits of its container. Functions are built for arm64. On another machine the suite runs them
-// with QEMU's user emulation (qemu-aarch64-static or qemu-aarch64 in PATH); without it, it inspects the zips, and runs
-// the binaries of the same services' images as functions.
+// file system and the limits of its container. Lambda runs the functions on arm64. On another machine the suite inspects
+// those zips, and runs the functions of zips that a dry run makes in addition for the machine's own architecture.
 package release

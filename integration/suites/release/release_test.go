@@ -120,7 +120,7 @@ func (d *dryRun) runQuickstart() {
 	bin := d.unpackServices()
 	ports := newPorts(d.T)
 	bed := testbed.New(d.T, testbed.Options{
-		Charts: "oci://" + d.artifacts.Registry + "/charts", ChartVersion: strings.TrimPrefix(d.modules.Version, "v"), Environ: ports.environ, AllowErrors: true,
+		Charts: "oci://" + d.artifacts.Registry + "/charts", ChartVersion: strings.TrimPrefix(d.modules.Version, "v"), Environ: ports.environ,
 	})
 	bed.StartJoist(bin, true)
 	d.checkImages(bed)
@@ -128,11 +128,11 @@ func (d *dryRun) runQuickstart() {
 	for _, file := range []string{"ec2nodeclass", "nodepool", "inflate"} {
 		bed.Apply(quickstart+"/"+file+".yaml", map[string]string{"CLUSTER_NAME": testbed.ClusterName})
 	}
-	bed.WaitUntil(slow*time.Minute, "five pods to run", func() bool { return countRunning(bed) == replicas })
+	bed.WaitUntil(time.Minute, "five pods to run", func() bool { return countRunning(bed) == replicas })
 	bed.Logf("five pods run on %d instances", len(bed.RunningInstances()))
 	scale(bed, 0)
 	// consolidateAfter is a minute, and each node is proposed, confirmed after 15 s, and drained.
-	bed.WaitUntil(slow*replicas*time.Minute, "the nodes, NodeClaims and instances to be removed", func() bool {
+	bed.WaitUntil(replicas*time.Minute, "the nodes, NodeClaims and instances to be removed", func() bool {
 		return len(bed.Nodes())+len(bed.Claims())+len(bed.Pods("inflate")) == 0 && bed.AllTerminated()
 	})
 	bed.Logf("no node, NodeClaim or instance remains")

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/integration/release"
 )
 
@@ -25,46 +26,31 @@ import (
 // services in the cluster from their images.
 func (d *dryRun) unpackServices() string {
 	d.Helper()
-	dir, emulator := d.TempDir(), findEmulator()
-	for _, image := range d.artifacts.Find(release.KindImage) {
-		d.unpackImage(image, filepath.Join(dir, image.Name))
-	}
-	functions := d.artifacts.Find(release.KindFunction)
-	for _, function := range functions {
-		service, _, _ := strings.Cut(function.Name, "_")
-		binary := filepath.Join(dir, service+".arm64")
-		d.unpackFunction(filepath.Join("..", "..", "..", "dist", function.Path), binary)
-		if emulator == nil || service == "joist-spotrole" {
-			continue
+	dir := d.TempDir()
+	for _, service := range inCluster {
+		images := d.artifacts.Find(release.KindImage)
+		i := slices.IndexFunc(images, func(image release.Artifact) bool { return image.Name == "joist-"+service })
+		if i < 0 {
+			d.Fatalf("the release has no image joist-%s", service)
 		}
-		script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", strings.Join(emulator, " "), binary)
-		d.require(os.WriteFile(filepath.Join(dir, service), []byte(script), 0o700))
+		d.unpackImage(images[i], filepath.Join(dir, images[i].Name))
 	}
-	if len(functions) == 0 {
-		d.Error("the release has no functions")
-	}
-	if emulator == nil {
-		fmt.Fprintln(os.Stderr, "NOTE: no qemu-aarch64 in PATH: the functions are the binaries of the images, not of the zips")
+	for _, service := range functions {
+		d.unpackFunction("joist-"+service, "arm64", filepath.Join(d.TempDir(), service))
+		if runtime.GOARCH != "arm64" || service != "spotrole" {
+			d.unpackFunction("joist-"+service, runtime.GOARCH, filepath.Join(dir, "joist-"+service))
+		}
 	}
 	return dir
 }
 
-// findEmulator returns the words before a command for arm64, or nil if this machine cannot run it.
-func findEmulator() []string {
-	if runtime.GOARCH == "arm64" {
-		return []string{}
-	}
-	for _, program := range []string{"qemu-aarch64-static", "qemu-aarch64"} {
-		if path, err := exec.LookPath(program); err == nil {
-			return []string{path}
-		}
-	}
-	return nil
-}
+// machines are the ELF machines of architectures.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // unpackFunction writes the only file of a function's zip.
-func (d *dryRun) unpackFunction(archive, into string) {
+func (d *dryRun) unpackFunction(name, arch, into string) {
 	d.Helper()
+	archive := filepath.Join(testbed.Root, "dist", fmt.Sprintf("%s_%s_lambda_%s.zip", name, strings.TrimPrefix(d.modules.Version, "v"), arch))
 	files, err := zip.OpenReader(archive)
 	d.require(err)
 	defer files.Close()
@@ -78,15 +64,11 @@ func (d *dryRun) unpackFunction(archive, into string) {
 	binary, err := elf.Open(into)
 	d.require(err)
 	defer binary.Close()
-	if binary.Machine != elf.EM_AARCH64 || len(d.sharedLibraries(binary)) > 0 {
-		d.Errorf("%s is for %s with the libraries %q, want a static binary for arm64", archive, binary.Machine, d.sharedLibraries(binary))
-	}
-}
-
-func (d *dryRun) sharedLibraries(binary *elf.File) []string {
 	libraries, err := binary.ImportedLibraries()
 	d.require(err)
-	return libraries
+	if binary.Machine != machines[arch] || len(libraries) > 0 {
+		d.Errorf("%s is for %s with the libraries %q, want a static binary for %s", archive, binary.Machine, libraries, arch)
+	}
 }
 
 // unpackImage pulls an image for this machine and writes its entrypoint.
