@@ -63,8 +63,8 @@ func (f fields) items(name string) []fields {
 	return out
 }
 
-// done fails if a property is left, which has no translation.
-func (f fields) done() error {
+// requireEmpty fails if a property is left, which has no translation.
+func (f fields) requireEmpty() error {
 	if len(f.all) > 0 {
 		return fmt.Errorf("%s: no translation of %s", f.of, strings.Join(sortedKeys(f.all), ", "))
 	}
@@ -140,7 +140,7 @@ func mapResources(template synthesized, prefix string, static bool) ([]resource,
 		}
 		made, err := mappings[r.Type](f, one)
 		if err == nil {
-			err = f.done()
+			err = f.requireEmpty()
 		}
 		if err != nil {
 			return nil, err

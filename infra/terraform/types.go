@@ -42,7 +42,7 @@ func mapRule(f fields, r resource) ([]resource, error) {
 	dead, retry := t.inside("DeadLetterConfig"), t.inside("RetryPolicy")
 	target.body["dead_letter_config"] = blocks{dead.move("Arn", "arn")}
 	target.body["retry_policy"] = blocks{retry.move("MaximumEventAgeInSeconds", "maximum_event_age_in_seconds", "MaximumRetryAttempts", "maximum_retry_attempts")}
-	return []resource{r, target}, errors.Join(dead.done(), retry.done(), t.done())
+	return []resource{r, target}, errors.Join(dead.requireEmpty(), retry.requireEmpty(), t.requireEmpty())
 }
 
 func mapArchive(f fields, r resource) ([]resource, error) {
@@ -78,7 +78,7 @@ func mapRole(f fields, r resource) ([]resource, error) {
 		if name != "joist-"+r.name {
 			policy.name += "_" + name
 		}
-		if err := p.done(); err != nil {
+		if err := p.requireEmpty(); err != nil {
 			return nil, err
 		}
 		all = append(all, policy)
@@ -133,7 +133,7 @@ func mapFunction(f fields, r resource) ([]resource, error) {
 	if vpc := f.inside("VpcConfig"); len(vpc.all) > 0 {
 		r.body["vpc_config"] = blocks{vpc.move("SubnetIds", "subnet_ids", "SecurityGroupIds", "security_group_ids")}
 	}
-	return []resource{r}, errors.Join(environment.done(), logs.done())
+	return []resource{r}, errors.Join(environment.requireEmpty(), logs.requireEmpty())
 }
 
 // extended is an object to which a variable adds members.
@@ -146,7 +146,7 @@ func mapSource(f fields, r resource) ([]resource, error) {
 	maps.Copy(r.body, f.move("BatchSize", "batch_size", "EventSourceArn", "event_source_arn", "FunctionName", "function_name", "FunctionResponseTypes", "function_response_types"))
 	scaling := f.inside("ScalingConfig")
 	r.body["scaling_config"] = blocks{scaling.move("MaximumConcurrency", "maximum_concurrency")}
-	return []resource{r}, scaling.done()
+	return []resource{r}, scaling.requireEmpty()
 }
 
 func mapSchedule(f fields, r resource) ([]resource, error) {
@@ -159,7 +159,7 @@ func mapSchedule(f fields, r resource) ([]resource, error) {
 	to["dead_letter_config"] = blocks{dead.move("Arn", "arn")}
 	to["retry_policy"] = blocks{retry.move("MaximumEventAgeInSeconds", "maximum_event_age_in_seconds", "MaximumRetryAttempts", "maximum_retry_attempts")}
 	r.body["target"] = blocks{to}
-	return []resource{r}, errors.Join(window.done(), dead.done(), retry.done(), target.done())
+	return []resource{r}, errors.Join(window.requireEmpty(), dead.requireEmpty(), retry.requireEmpty(), target.requireEmpty())
 }
 
 func mapDashboard(f fields, r resource) ([]resource, error) {
@@ -188,13 +188,13 @@ func mapAlarm(f fields, r resource) ([]resource, error) {
 			inner := stat.move("Period", "period", "Stat", "stat")
 			maps.Copy(inner, metric.move("MetricName", "metric_name", "Namespace", "namespace"))
 			dimensions, err := mapDimensions(metric.items("Dimensions"))
-			if err := errors.Join(err, stat.done(), metric.done()); err != nil {
+			if err := errors.Join(err, stat.requireEmpty(), metric.requireEmpty()); err != nil {
 				return nil, err
 			}
 			inner["dimensions"] = dimensions
 			block["metric"] = blocks{inner}
 		}
-		if err := query.done(); err != nil {
+		if err := query.requireEmpty(); err != nil {
 			return nil, err
 		}
 		queries = append(queries, block)
@@ -210,7 +210,7 @@ func mapDimensions(list []fields) (map[string]any, error) {
 	for _, d := range list {
 		name, _ := d.take("Name").(string)
 		dimensions[name] = d.take("Value")
-		if err := d.done(); err != nil {
+		if err := d.requireEmpty(); err != nil {
 			return nil, err
 		}
 	}
@@ -227,17 +227,17 @@ func mapBucket(f fields, r resource) ([]resource, error) {
 	access, encryption, ownership := f.inside("PublicAccessBlockConfiguration"), f.inside("BucketEncryption"), f.inside("OwnershipControls")
 	all := []resource{r, part("aws_s3_bucket_public_access_block", access.move("BlockPublicAcls", "block_public_acls", "BlockPublicPolicy", "block_public_policy",
 		"IgnorePublicAcls", "ignore_public_acls", "RestrictPublicBuckets", "restrict_public_buckets"))}
-	left := []error{access.done()}
+	left := []error{access.requireEmpty()}
 	for _, rule := range encryption.items("ServerSideEncryptionConfiguration") {
 		by := rule.inside("ServerSideEncryptionByDefault")
 		all = append(all, part("aws_s3_bucket_server_side_encryption_configuration", map[string]any{
 			"rule": blocks{{"apply_server_side_encryption_by_default": blocks{by.move("SSEAlgorithm", "sse_algorithm")}}},
 		}))
-		left = append(left, by.done(), rule.done())
+		left = append(left, by.requireEmpty(), rule.requireEmpty())
 	}
 	for _, rule := range ownership.items("Rules") {
 		all = append(all, part("aws_s3_bucket_ownership_controls", map[string]any{"rule": blocks{rule.move("ObjectOwnership", "object_ownership")}}))
-		left = append(left, rule.done())
+		left = append(left, rule.requireEmpty())
 	}
 	lifecycle := f.inside("LifecycleConfiguration")
 	var rules blocks
@@ -248,10 +248,10 @@ func mapBucket(f fields, r resource) ([]resource, error) {
 		block["expiration"] = blocks{rule.move("ExpirationInDays", "days")}
 		block["abort_incomplete_multipart_upload"] = blocks{abort.move("DaysAfterInitiation", "days_after_initiation")}
 		rules = append(rules, block)
-		left = append(left, abort.done(), rule.done())
+		left = append(left, abort.requireEmpty(), rule.requireEmpty())
 	}
 	all = append(all, part("aws_s3_bucket_lifecycle_configuration", map[string]any{"rule": rules}))
-	left = append(left, encryption.done(), ownership.done(), lifecycle.done())
+	left = append(left, encryption.requireEmpty(), ownership.requireEmpty(), lifecycle.requireEmpty())
 	return all, errors.Join(left...)
 }
 

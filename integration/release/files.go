@@ -89,7 +89,7 @@ func (w *work) writeConfig() (string, error) {
 		}
 		platforms := w.Platforms
 		if build.ID != "cli" {
-			// Besides the platform of Lambda, so that the functions run on this machine, too.
+			// These platforms are added to that of Lambda, so that the functions also run on this machine.
 			platforms = union(build.Targets, linuxOnly(w.Platforms))
 		}
 		all, some := "targets: "+formatTargets(build.Targets), "targets: "+formatTargets(platforms)

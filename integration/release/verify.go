@@ -60,7 +60,7 @@ func (w *work) verifyChecksums(context.Context) error {
 			problems = append(problems, err)
 		case digest != artifact.Digest:
 			problems = append(problems, fmt.Errorf("%s has the digest %s, and release.json lists %s", artifact.Name, digest, artifact.Digest))
-		case summed(artifact.Kind) && digest != sums[artifact.Name]:
+		case hasChecksum(artifact.Kind) && digest != sums[artifact.Name]:
 			problems = append(problems, fmt.Errorf("%s has the digest %s, and checksums.txt lists %q", artifact.Name, digest, sums[artifact.Name]))
 		}
 	}
@@ -68,8 +68,8 @@ func (w *work) verifyChecksums(context.Context) error {
 	return errors.Join(problems...)
 }
 
-// summed reports whether checksums.txt lists files of a kind.
-func summed(kind ArtifactKind) bool {
+// hasChecksum reports whether checksums.txt lists files of a kind.
+func hasChecksum(kind ArtifactKind) bool {
 	return kind == KindArchive || kind == KindFunction || kind == KindSBOM
 }
 

@@ -28,7 +28,7 @@ const (
 	replicas = 5
 )
 
-// inCluster are the services that the chart installs, and functions those that the stack runs from zips.
+// inCluster are the services that the chart installs. functions are installed from zips.
 var (
 	inCluster = []string{"watcher", "lifecycle"}
 	functions = []string{"planner", "disruption", "interruption", "catalog", "launcher", "spotrole"}

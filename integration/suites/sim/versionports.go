@@ -293,15 +293,15 @@ type versionClient struct {
 }
 
 func (c versionClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.read(c.Client.Create(ctx, c.written(o)))
+	return c.read(c.Client.Create(ctx, c.writeAsVersion(o)))
 }
 
 func (c versionClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.read(c.Client.Update(ctx, c.written(o)))
+	return c.read(c.Client.Update(ctx, c.writeAsVersion(o)))
 }
 
 func (c versionClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	return c.read(c.Client.UpdateStatus(ctx, c.written(o)))
+	return c.read(c.Client.UpdateStatus(ctx, c.writeAsVersion(o)))
 }
 
 func (c versionClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
@@ -333,8 +333,8 @@ func (c versionClient) readAll(objects []cluster.Object, err error) ([]cluster.O
 	return out, err
 }
 
-// written returns the object as the version writes it. The next version also adds an annotation and a condition.
-func (c versionClient) written(o cluster.Object) cluster.Object {
+// writeAsVersion returns the object as the version writes it. The next version also adds an annotation and a condition.
+func (c versionClient) writeAsVersion(o cluster.Object) cluster.Object {
 	o = o.DeepCopyObject().(cluster.Object)
 	rewriteObject(o, c.ports.rewriteWritten)
 	if claim, ok := o.(*karpenter.NodeClaim); ok && c.ports.version == next {
