@@ -138,7 +138,7 @@ scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and c
 	@$(STAGES) scale
 
 .PHONY: release-dry-run
-release-dry-run: ## Make a release of HEAD on this machine, install it and use it; nothing is published (4 minutes; the first time about 15, to build its tools)
+release-dry-run: ## Make a release of HEAD on this machine, install it and use it; nothing is published (4 minutes, and tens of minutes the first time, to build its tools)
 	@$(STAGES) release-dry-run
 
 .PHONY: peers
