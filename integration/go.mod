@@ -1,6 +1,6 @@
 module github.com/joist-autoscaler/joist/integration
 
-go 1.26.5
+go 1.26.10
 
 require (
 	github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs v1.91.1
