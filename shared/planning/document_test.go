@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the newest golden document")
 
 // newest has every field added since the first documents. Never edit these documents: a field that is
 // added later needs another document.
-const newest = "batch-2.json"
+const newest = "batch-3.json"
 
 // TestDocumentsRoundTrip checks that old documents stay readable and are written unchanged, so
 // that their plans can be repeated.
@@ -75,34 +75,50 @@ func written(t *testing.T, batch planning.Batch) string {
 	return string(text) + "\n"
 }
 
-// sample returns a batch with the fields that batch-1.json lacks.
+// sample returns a batch with the fields that the older documents lack: those of Dynamic Resource
+// Allocation.
 func sample() planning.Batch {
-	own := planningtest.NewPods("db", 2, "1", "1Gi", func(s *planning.PodSpec) {
-		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}, {Claim: "shared", Driver: "efs.csi.aws.com"}}
+	request := resourcev1.DeviceRequest{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.nvidia.com"`}}},
+	}}
+	pods := planningtest.NewPods("train", 2, "1", "1Gi", func(s *planning.PodSpec) {
+		s.ResourceClaims = 3
+		s.Claims = []planning.PodClaim{
+			{Requests: []resourcev1.DeviceRequest{request}, Constraints: []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName("gpu.nvidia.com/type"))}}},
+			{Name: "shared", Requests: []resourcev1.DeviceRequest{request}},
+			{Problem: `resourceclaim "default/late" not found`},
+		}
 	})
-	batch := planningtest.NewBatch(own)
-	batch.Ignored = []planning.IgnoredPods{{Namespace: "kube-system", Reason: "it requires karpenter.sh/nodepool to be absent", Pods: []planning.PodRef{{Name: "joist", UID: "j", Created: planningtest.Now}}}}
+	for i := range pods.Pods {
+		pods.Pods[i].Claims = []string{fmt.Sprint("train-", i, "-gpu"), "shared", "late"}
+	}
+	batch := planningtest.NewBatch(pods)
 	s := &batch.Snapshot
 	s.NodePools[0].Status, s.NodeClasses[0].Status.Conditions = karpenter.NodePoolStatus{}, nil
-	s.Settings = planning.Settings{
-		PlanDRARequests: true,
-		Gates:           planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true},
+	s.Settings = planning.Settings{PlanDRARequests: true, Gates: planning.Gates{DRANVIDIAGPU: true, DRAEFA: true}}
+	s.Devices = planning.DeviceState{
+		Classes: []resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}, Spec: resourcev1.DeviceClassSpec{Selectors: request.Exactly.Selectors}}},
+		Slices: []resourcev1.ResourceSlice{{
+			ObjectMeta: metav1.ObjectMeta{Name: "slice", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "n1"}}},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver: "gpu.nvidia.com", NodeName: new("node-1"), Pool: resourcev1.ResourcePool{Name: "node-1", Generation: 2, ResourceSliceCount: 1},
+				Devices: []resourcev1.Device{{
+					Name: "gpu-0", AllowMultipleAllocations: new(true),
+					Attributes:       map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"type": {StringValue: new("gpu")}, "index": {IntValue: new(int64(0))}},
+					Capacity:         map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("22528Mi")}},
+					ConsumesCounters: []resourcev1.DeviceCounterConsumption{{CounterSet: "gpu-0", Counters: map[string]resourcev1.Counter{"slices": {Value: resource.MustParse("7")}}}},
+				}},
+			},
+		}},
+		Claims: []resourcev1.ResourceClaim{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared", UID: "s"},
+			Spec:       resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request}}},
+			Status: resourcev1.ResourceClaimStatus{
+				Allocation:  &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.nvidia.com", Pool: "node-1", Device: "gpu-0"}}}},
+				ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "train-0", UID: "u"}},
+			},
+		}},
 	}
-	s.Namespaces = map[string]map[string]string{"default": {"team": "web"}}
-	s.NodeOverlays = []karpenter.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: "cheap"}, Spec: karpenter.NodeOverlaySpec{
-		Requirements:    []karpenter.OverlayRequirement{{Key: corev1.LabelArchStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"arm64"}}},
-		PriceAdjustment: new("-10%"), Capacity: corev1.ResourceList{"example.com/fpga": resource.MustParse("1")}, Weight: new(int32(2)),
-	}}}
-	s.Buffers = []planning.Buffer{{
-		Namespace: "default", Name: "spare", UID: "b", Created: planningtest.Now, Spec: planning.PodSpec{Requests: planningtest.NewRequests("1", "1Gi")},
-		Replicas: new(int32(1)), Percentage: new(int32(10)), WorkloadReplicas: 4, Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")},
-	}, {Namespace: "default", Name: "broken", UID: "c", Problem: "it names neither a podTemplateRef nor a scalableRef"}}
-	going := planningtest.NewPods("late", 1, "1", "1Gi")
-	going.Pods[0].Terminating = true
-	s.Nodes = []planning.Node{{
-		Name: "node-1", Allocatable: corev1.ResourceList{planning.AttachLimitResource("ebs.csi.aws.com"): planningtest.NewRequests("25", "0")[corev1.ResourceCPU]},
-		Created: planningtest.Now.Add(-time.Hour), Pods: []planning.PodClass{going}, DaemonPods: []planning.PodClass{planningtest.NewPods("logs", 1, "50m", "32Mi")},
-	}}
-	batch.Pending = append(batch.Pending, planning.NewBufferPods(s.Buffers)...)
 	return batch
 }

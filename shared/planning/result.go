@@ -38,6 +38,8 @@ type PlannedNode struct {
 	Requests corev1.ResourceList
 	// PricePerHour is the price of the cheapest offering, in US dollars.
 	PricePerHour float64
+	// DeviceDrivers are the drivers of the devices that the pods were allocated on the node, sorted.
+	DeviceDrivers []string
 	// MinValuesRelaxed is true if the offerings do not cover every minValues, which the BestEffort
 	// policy allows.
 	MinValuesRelaxed bool

@@ -43,6 +43,8 @@ type Snapshot struct {
 	// PendingPods are the provisionable pods in a snapshot for disruption: they use capacity that a
 	// removal must not count on. A batch has them as Pending.
 	PendingPods []PodClass `json:"waiting,omitempty"`
+	// Devices is the state of Dynamic Resource Allocation, if PlanDRARequests is on.
+	Devices DeviceState `json:"devices,omitzero"`
 }
 
 // Batch is the input of the planner: a snapshot and all provisionable pods, nominated or not.
@@ -77,9 +79,9 @@ type Settings struct {
 	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
 	// ReservedENIs is the number of network interfaces that pods must not use.
 	ReservedENIs int `json:"reservedEnis,omitempty"`
-	// PlanDRARequests plans pods with dynamic resource claims by their other requirements. Otherwise
-	// they are ignored, with an Event, as in Karpenter with its default IGNORE_DRA_REQUESTS: the
-	// devices that a node will publish are unknown until it has joined.
+	// PlanDRARequests plans pods with dynamic resource claims by the devices of nodes and instance
+	// types. Otherwise such pods are rejected, with an Event, as in Karpenter with its default
+	// IGNORE_DRA_REQUESTS.
 	PlanDRARequests bool  `json:"planDraRequests,omitempty"`
 	Gates           Gates `json:"gates,omitzero"`
 	// MaxNodeShare is the maximum share of a plan on one new node, by default a third.
@@ -107,6 +109,10 @@ type Gates struct {
 	StaticCapacity bool `json:"staticCapacity,omitempty"`
 	// SpotToSpotConsolidation replaces spot nodes with cheaper spot nodes.
 	SpotToSpotConsolidation bool `json:"spotToSpotConsolidation,omitempty"`
+	// DRANVIDIAGPU plans with the devices of the driver gpu.nvidia.com that new nodes will publish,
+	// and DRAEFA with those of dra.net. Both need PlanDRARequests.
+	DRANVIDIAGPU bool `json:"draNvidiaGpu,omitempty"`
+	DRAEFA       bool `json:"draEfa,omitempty"`
 }
 
 // Unavailable is an offering that is not used until a time. Empty fields of the offering match all
@@ -158,6 +164,9 @@ type PodRef struct {
 	// Buffer is the name of the CapacityBuffer of a buffer pod. Such a pod does not exist in the
 	// cluster, so it gets no Event.
 	Buffer string `json:"buffer,omitempty"`
+	// Claims are the names of the pod's ResourceClaims in its namespace, in the order of
+	// PodSpec.Claims. The name of a claim with a problem may be empty.
+	Claims []string `json:"claims,omitempty"`
 }
 
 // PodSpec is the part of a pod that planning reads. Nothing else of a pod leaves the cluster: no
@@ -178,10 +187,12 @@ type PodSpec struct {
 	Volumes      []Volume                          `json:"volumes,omitempty"`
 	Priority     int32                             `json:"priority,omitempty"`
 	GraceSeconds int64                             `json:"graceSeconds,omitempty"`
-	// ResourceClaims counts dynamic resource claims.
-	ResourceClaims int    `json:"resourceClaims,omitempty"`
-	DoNotDisrupt   string `json:"doNotDisrupt,omitempty"`
-	DeletionCost   string `json:"deletionCost,omitempty"`
+	// ResourceClaims counts dynamic resource claims. Claims describes the claims that need devices, if
+	// PlanDRARequests is on.
+	ResourceClaims int        `json:"resourceClaims,omitempty"`
+	Claims         []PodClaim `json:"claims,omitempty"`
+	DoNotDisrupt   string     `json:"doNotDisrupt,omitempty"`
+	DeletionCost   string     `json:"deletionCost,omitempty"`
 }
 
 // HostPort is a port of the node that the pod binds.

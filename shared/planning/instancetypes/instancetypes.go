@@ -41,6 +41,10 @@ type Type struct {
 	// Capacity counts against limits. Allocatable is the capacity for pods, including daemons.
 	Capacity, Allocatable corev1.ResourceList
 	Offerings             []InstanceOffering
+	// DeviceTemplates are the devices that drivers will publish on a node, and DeviceBindings what is
+	// known about attributes without a value.
+	DeviceTemplates []catalog.DeviceTemplate
+	DeviceBindings  []catalog.DeviceBinding
 	// Exotic types are expensive for ordinary pods.
 	Exotic bool
 }

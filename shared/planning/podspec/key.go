@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,7 @@ func (k *key) draft(d *draft) {
 	k.number(int64(s.Priority))
 	k.number(s.GraceSeconds)
 	k.number(int64(s.ResourceClaims))
+	k.claims(s.Claims)
 	k.text(s.DoNotDisrupt)
 	k.text(s.DeletionCost)
 }
@@ -143,5 +145,14 @@ func (k *key) volumes(list []planning.Volume) {
 		k.text(list[i].Driver)
 		k.nodeTerms(list[i].Alternatives)
 		k.text(list[i].Problem)
+	}
+}
+
+// claims writes the claims as JSON: few pods have any, and their fields are Kubernetes'.
+func (k *key) claims(list []planning.PodClaim) {
+	k.length(len(list))
+	if len(list) > 0 {
+		text, _ := json.Marshal(list) // Kubernetes API objects can always be encoded.
+		k.text(string(text))
 	}
 }

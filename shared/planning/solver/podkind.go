@@ -68,6 +68,7 @@ func (s *keyWriter) writeSpec(spec *planning.PodSpec) {
 	s.writeCount(int(spec.Priority))
 	s.writeCount(int(spec.GraceSeconds))
 	s.writeCount(spec.ResourceClaims)
+	s.writeObject(spec.Claims, len(spec.Claims) > 0)
 	s.writeSelector(spec.Labels)
 	s.writeAmounts(spec.Requests)
 	s.writeNodeConstraints(spec)
