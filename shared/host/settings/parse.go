@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"net/url"
 	"regexp"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // positiveDuration is a duration above zero.
@@ -137,31 +134,6 @@ func parseBool(set func(s *Settings, on bool)) setter {
 		set(s, on)
 		return nil
 	}
-}
-
-// parseFeatureGates parses Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false". Gates that are not named
-// keep their defaults. Some control features that Joist lacks or always has; they are accepted so that existing
-// installations keep working.
-func parseFeatureGates(s *Settings, text string) error {
-	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
-	known := map[string]*bool{
-		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
-		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
-		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
-	}
-	for gate := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		switch on, err := strconv.ParseBool(value); {
-		case name == "" && value == "":
-		case known[name] == nil:
-			return fmt.Errorf("is not a list of feature gates: unknown gate %q (use %s)", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		case err != nil:
-			return fmt.Errorf("is not a list of feature gates: use %s=true or %s=false", name, name)
-		default:
-			*known[name] = on
-		}
-	}
-	return nil
 }
 
 func parseLogLevel(s *Settings, text string) error {

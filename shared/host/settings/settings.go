@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -43,10 +45,18 @@ type Settings struct {
 	TemplateAge         time.Duration
 	// DryRuns enables the validation of node classes with EC2 dry runs.
 	DryRuns bool
-	// NodeRepair is the feature gate of that name. Repair defines which nodes are unhealthy, and how many stop node
-	// repair.
-	NodeRepair bool
-	Repair     NodeRepairSettings
+	// These are the feature gates of those names. Scheduling.Gates holds the gates of planning.
+	NodeRepair, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement bool
+	// AWSFeatureGates are the gates of Karpenter's AWS provider.
+	AWSFeatureGates AWSFeatureGates
+	// LegacyNodeRepair repairs nodes as Karpenter 1.14 does, outside of disruption budgets.
+	LegacyNodeRepair bool
+	// Repair defines which nodes are unhealthy, and how many stop node repair.
+	Repair NodeRepairSettings
+	// SecurityGroupRefreshInterval is the time for which the security groups of a node class are cached.
+	SecurityGroupRefreshInterval time.Duration
+	// DefaultConstraints are kube-scheduler's constraints for pods without topology spread constraints.
+	DefaultConstraints []corev1.TopologySpreadConstraint
 	// PoolDeletionApproval defines which NodePools are deleted only after approval.
 	PoolDeletionApproval PoolDeletionApproval
 	// Rebalance is the reaction to EC2's rebalance recommendations: ignore, cordon or replace.
@@ -73,7 +83,7 @@ type Settings struct {
 	CloudWatch string
 	// Lambda is set if the process runs under Lambda.
 	Lambda string
-	// Warnings are the wrong values that were ignored, each with its variable.
+	// Warnings are the values that have no effect, each with its variable and the reason.
 	Warnings []string
 }
 
@@ -106,6 +116,9 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 		problems = append(problems, fmt.Errorf("%s is %s, longer than %s, which is %s", BatchIdle, s.BatchIdle, BatchMax, s.BatchMax))
 	}
 	if err := s.Tracing.check(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := s.checkGates(); err != nil {
 		problems = append(problems, err)
 	}
 	if len(problems) > 0 {

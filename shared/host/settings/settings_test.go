@@ -27,13 +27,18 @@ var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
 	Repair:     settings.NodeRepairSettings{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
-	Rebalance:   "ignore",
+	Rebalance: "ignore", SecurityGroupRefreshInterval: time.Minute,
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081, Tracing: settings.Tracing{Protocol: "http/protobuf"},
 }
 
 func karpentersRules() []karpenter.RepairPolicy {
 	rules, _ := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
 	return rules
+}
+
+// notSupported is the warning about a setting whose behaviour is missing.
+func notSupported(setting string) string {
+	return setting + " is not supported by this version and has no effect"
 }
 
 func TestRead(t *testing.T) {
@@ -67,6 +72,42 @@ func TestRead(t *testing.T) {
 		}},
 		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = planning.Gates{StaticCapacity: true}
+		}},
+		{"legacy node repair", map[string]string{"FEATURE_GATES": "NodeRepair=true", "LEGACY_NODE_REPAIR": "true"}, func(s *settings.Settings) {
+			s.NodeRepair, s.LegacyNodeRepair = true, true
+			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR")}
+		}},
+		{"gates of 1.15", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true,TerminateFirstRepair=true,PodDeletionCostManagement=true,NodeRepair=true"}, func(s *settings.Settings) {
+			s.TerminateFirstDrift, s.TerminateFirstRepair, s.PodDeletionCostManagement, s.NodeRepair = true, true, true, true
+			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstDrift"), notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("FEATURE_GATES: PodDeletionCostManagement")}
+		}},
+		{"the gate of drift is not that of repair", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true"}, func(s *settings.Settings) {
+			s.TerminateFirstDrift, s.Warnings = true, []string{notSupported("FEATURE_GATES: TerminateFirstDrift")}
+		}},
+		{"repair gates without node repair", map[string]string{"FEATURE_GATES": "TerminateFirstRepair=true", "AWS_FEATURE_GATES": "RebootForRepair=true"}, func(s *settings.Settings) {
+			s.TerminateFirstRepair, s.AWSFeatureGates.RebootForRepair = true, true
+			s.Warnings = []string{
+				notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("AWS_FEATURE_GATES: RebootForRepair"),
+				"FEATURE_GATES: TerminateFirstRepair has no effect without the feature gate NodeRepair", "AWS_FEATURE_GATES: RebootForRepair has no effect without the feature gate NodeRepair",
+			}
+		}},
+		{"legacy node repair without node repair", map[string]string{"LEGACY_NODE_REPAIR": "true"}, func(s *settings.Settings) {
+			s.LegacyNodeRepair = true
+			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR"), "LEGACY_NODE_REPAIR has no effect without the feature gate NodeRepair"}
+		}},
+		{"unknown gates are named and have no effect", map[string]string{"FEATURE_GATES": "Drift=true,NodeRepair=true", "AWS_FEATURE_GATES": "Hello=true, DRAEFA = true,World=false"}, func(s *settings.Settings) {
+			s.NodeRepair, s.AWSFeatureGates.DRAEFA = true, true
+			s.Warnings = []string{
+				"FEATURE_GATES: unknown gate Drift has no effect", "AWS_FEATURE_GATES: unknown gate Hello has no effect", "AWS_FEATURE_GATES: unknown gate World has no effect",
+				notSupported("AWS_FEATURE_GATES: DRAEFA"),
+			}
+		}},
+		{"each AWS gate", map[string]string{"AWS_FEATURE_GATES": "NodeClassCEL=true,DRANVIDIAGPU=true,DRAEFA=false"}, func(s *settings.Settings) {
+			s.AWSFeatureGates = settings.AWSFeatureGates{NodeClassCEL: true, DRANVIDIAGPU: true}
+			s.Warnings = []string{notSupported("AWS_FEATURE_GATES: NodeClassCEL"), notSupported("AWS_FEATURE_GATES: DRANVIDIAGPU")}
+		}},
+		{"security groups are cached longer", map[string]string{"SECURITY_GROUP_REFRESH_INTERVAL": "15m"}, func(s *settings.Settings) {
+			s.SecurityGroupRefreshInterval, s.Warnings = 15*time.Minute, []string{notSupported("SECURITY_GROUP_REFRESH_INTERVAL")}
 		}},
 		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
 			zone := intstr.FromString("50%")
@@ -110,7 +151,7 @@ func TestRead(t *testing.T) {
 // The error for a wrong value contains its variable, the purpose and an example; all problems are reported at once.
 func TestReadRejects(t *testing.T) {
 	for name, value := range map[string]string{
-		"FEATURE_GATES": "NodeOverlays=true", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
+		"FEATURE_GATES": "NodeOverlay=maybe", "AWS_FEATURE_GATES": "NodeClassCEL", "LEGACY_NODE_REPAIR": "x", "SECURITY_GROUP_REFRESH_INTERVAL": "59s", "SCHEDULER_CONFIG": "podTopologySpread: {", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
 		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",
@@ -129,6 +170,12 @@ func TestReadRejects(t *testing.T) {
 	}
 	t.Run("idle longer than max", func(t *testing.T) {
 		if _, err := settings.Read(environment(map[string]string{"BATCH_IDLE_DURATION": "1m"})); err == nil || !strings.Contains(err.Error(), "BATCH_MAX_DURATION") {
+			t.Error(err)
+		}
+	})
+	t.Run("legacy node repair that terminates first", func(t *testing.T) {
+		_, err := settings.Read(environment(map[string]string{"LEGACY_NODE_REPAIR": "true", "FEATURE_GATES": "TerminateFirstRepair=true,NodeRepair=true"}))
+		if err == nil || !strings.Contains(err.Error(), "LEGACY_NODE_REPAIR=true excludes the feature gate TerminateFirstRepair") {
 			t.Error(err)
 		}
 	})

@@ -52,6 +52,10 @@ const (
 	MinValues      = "MIN_VALUES_POLICY"
 	ReservedENIs   = "RESERVED_ENIS"
 	FeatureGates   = "FEATURE_GATES"
+	AWSGates       = "AWS_FEATURE_GATES"
+	LegacyRepair   = "LEGACY_NODE_REPAIR"
+	GroupRefresh   = "SECURITY_GROUP_REFRESH_INTERVAL"
+	Scheduler      = "SCHEDULER_CONFIG"
 	DisableDryRun  = "DISABLE_DRY_RUN"
 	IgnoreDRA      = "IGNORE_DRA_REQUESTS"
 	MaxNodeShare   = "MAX_NODE_SHARE"
@@ -137,6 +141,13 @@ var joistVariables = []Variable{
 	{Name: ReservedENIs, Purpose: "the number of network interfaces that are not used for pods", Example: "1", Default: "0",
 		set: parseNumber(100, func(s *Settings) *int { return &s.Scheduling.ReservedENIs })},
 	{Name: FeatureGates, Purpose: "the feature gates that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: parseFeatureGates},
+	{Name: AWSGates, Purpose: "the feature gates of Karpenter's AWS provider that are switched on or off", Example: "NodeClassCEL=true", set: parseAWSFeatureGates},
+	{Name: LegacyRepair, Purpose: "whether nodes are repaired as in Karpenter 1.14, outside of disruption budgets (feature gate NodeRepair)", Example: "true", Default: "false",
+		set: parseBool(func(s *Settings, on bool) { s.LegacyNodeRepair = on })},
+	{Name: GroupRefresh, Purpose: "the time for which the security groups of a node class are cached, at least 1m", Example: "5m", Default: "1m",
+		set: parseRefreshInterval},
+	{Name: Scheduler, Purpose: "the default topology spread constraints of the cluster's kube-scheduler, as YAML or JSON",
+		Example: `{"podTopologySpread":{"defaultConstraints":[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"ScheduleAnyway"}]}}`, set: parseSchedulerConfig},
 	{Name: DisableDryRun, Purpose: "whether node classes become ready without dry runs of the launch calls", Example: "true", Default: "false",
 		set: parseBool(func(s *Settings, on bool) { s.DryRuns = !on })},
 	{Name: IgnoreDRA, Purpose: "whether pods with resource claims are ignored", Example: "true", Default: "true",

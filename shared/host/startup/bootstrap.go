@@ -115,9 +115,6 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 		return nil, err
 	}
 	told.ReportSDKErrors()
-	for _, warning := range first.Warnings {
-		told.Log.Warn("setting ignored", "error", warning)
-	}
 	loaded, err := loadAWS(ctx, s, first.Region)
 	if err != nil {
 		return nil, err
@@ -130,6 +127,9 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 			if voice, err = told.ForCluster(read.Cluster.Name); err != nil {
 				return nil, err
 			}
+		}
+		for _, warning := range read.Warnings {
+			voice.Log.Warn("setting ignored", "error", warning)
 		}
 		all = append(all, &Bootstrap{
 			Settings: read, Service: s, Telemetry: voice, ErrorLog: voice.ErrorLog(), AWS: common.clusterConfig(loaded, read, s.Name, voice), process: common,

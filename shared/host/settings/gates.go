@@ -1,0 +1,109 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// AWSFeatureGates are the feature gates of Karpenter's AWS provider. All are off by default.
+type AWSFeatureGates struct {
+	// NodeClassCEL allows CEL expressions in spec.kubelet of an EC2NodeClass.
+	NodeClassCEL bool
+	// DRANVIDIAGPU and DRAEFA derive the devices of instance types that the NVIDIA driver and dranet publish.
+	DRANVIDIAGPU, DRAEFA bool
+	// RebootForRepair reboots a node instead of replacing it if that clears its fault.
+	RebootForRepair bool
+}
+
+// parseFeatureGates parses Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false". Gates that are not named
+// keep their defaults.
+func parseFeatureGates(s *Settings, text string) error {
+	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
+	return s.parseGates(FeatureGates, text, map[string]*bool{
+		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
+		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
+		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
+		"TerminateFirstDrift": &s.TerminateFirstDrift, "TerminateFirstRepair": &s.TerminateFirstRepair,
+		"PodDeletionCostManagement": &s.PodDeletionCostManagement,
+	})
+}
+
+func parseAWSFeatureGates(s *Settings, text string) error {
+	g := &s.AWSFeatureGates
+	return s.parseGates(AWSGates, text, map[string]*bool{
+		"NodeClassCEL": &g.NodeClassCEL, "DRANVIDIAGPU": &g.DRANVIDIAGPU, "DRAEFA": &g.DRAEFA, "RebootForRepair": &g.RebootForRepair,
+	})
+}
+
+// parseGates sets the gates that the text names. It warns about unknown gates: Karpenter ignores them, so that gates of
+// older and newer versions do not stop an installation.
+func (s *Settings) parseGates(variable, text string, known map[string]*bool) error {
+	for gate := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		switch on, err := strconv.ParseBool(strings.TrimSpace(value)); {
+		case name == "" && value == "":
+		case err != nil:
+			return fmt.Errorf("is not a list of feature gates: use %s=true or %s=false", name, name)
+		case known[strings.TrimSpace(name)] == nil:
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: unknown gate %s has no effect", variable, name))
+		default:
+			*known[strings.TrimSpace(name)] = on
+		}
+	}
+	return nil
+}
+
+// notSupported lists the settings whose behaviour this version lacks. A process that starts with one of them warns.
+var notSupported = []struct {
+	setting string
+	isOn    func(s *Settings) bool
+}{
+	{FeatureGates + ": TerminateFirstDrift", func(s *Settings) bool { return s.TerminateFirstDrift }},
+	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
+	{FeatureGates + ": PodDeletionCostManagement", func(s *Settings) bool { return s.PodDeletionCostManagement }},
+	{AWSGates + ": NodeClassCEL", func(s *Settings) bool { return s.AWSFeatureGates.NodeClassCEL }},
+	{AWSGates + ": DRANVIDIAGPU", func(s *Settings) bool { return s.AWSFeatureGates.DRANVIDIAGPU }},
+	{AWSGates + ": DRAEFA", func(s *Settings) bool { return s.AWSFeatureGates.DRAEFA }},
+	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
+	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
+	{GroupRefresh, func(s *Settings) bool { return s.SecurityGroupRefreshInterval > time.Minute }},
+	{Scheduler, func(s *Settings) bool { return len(s.DefaultConstraints) > 0 }},
+}
+
+// checkGates refuses gates that exclude each other, and warns about gates without effect.
+func (s *Settings) checkGates() error {
+	if s.LegacyNodeRepair && s.TerminateFirstRepair {
+		return fmt.Errorf("%s=true excludes the feature gate TerminateFirstRepair, which the legacy node repair does not have: unset one of them", LegacyRepair)
+	}
+	for _, n := range notSupported {
+		if n.isOn(s) {
+			s.Warnings = append(s.Warnings, n.setting+" is not supported by this version and has no effect")
+		}
+	}
+	for _, of := range []struct {
+		setting string
+		on      bool
+	}{{FeatureGates + ": TerminateFirstRepair", s.TerminateFirstRepair}, {AWSGates + ": RebootForRepair", s.AWSFeatureGates.RebootForRepair}, {LegacyRepair, s.LegacyNodeRepair}} {
+		if of.on && !s.NodeRepair {
+			s.Warnings = append(s.Warnings, of.setting+" has no effect without the feature gate NodeRepair")
+		}
+	}
+	return nil
+}
+
+// leastRefreshInterval is Karpenter's minimum.
+const leastRefreshInterval = time.Minute
+
+func parseRefreshInterval(s *Settings, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < leastRefreshInterval {
+		return errors.New("is not a duration of at least 1m")
+	}
+	s.SecurityGroupRefreshInterval = d
+	return nil
+}
