@@ -181,7 +181,7 @@ func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b
 	if offering.InstanceType == "" {
 		offering = b.Offering
 	}
-	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
+	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(planning.UnavailableTTL).UTC(), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
 		// Spot interruption warnings concern spot capacity, regardless of the label.

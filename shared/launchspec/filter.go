@@ -21,7 +21,7 @@ type filter struct {
 // filters are applied in this order. Unavailable offerings were already excluded when the node was
 // planned.
 var filters = []filter{
-	{"CompatibleAvailable", compatible},
+	{"CompatibleLaunchable", launchable},
 	{"CapacityReservationType", oneReservationType},
 	{"CapacityBlock", oneCapacityBlock},
 	{"ReservedOffering", oneReservationEach},
@@ -29,11 +29,15 @@ var filters = []filter{
 	{"SpotOffering", noDearSpot},
 }
 
-// compatible keeps offers that the node's requirements allow.
-func compatible(reqs planning.Requirements, offers []offer) []offer {
+// launchable keeps offers that the node's requirements allow, without full reservations. So later
+// filters prefer no reservation that cannot launch to one that can, or to on-demand and spot.
+func launchable(reqs planning.Requirements, offers []offer) []offer {
 	return kept(offers, func(o offer) bool {
 		if (o.CapacityType == cloud.Reserved) != (o.reservation != nil) {
 			return false // The class no longer lists the reservation.
+		}
+		if o.reservation != nil && o.left <= 0 {
+			return false
 		}
 		for _, key := range offerKeys {
 			if values, asked := reqs[key]; asked && o.label(key) != "" && !values.Has(o.label(key)) {

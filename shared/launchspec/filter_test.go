@@ -68,12 +68,14 @@ func TestFilters(t *testing.T) {
 		offers       []offer
 		want         string
 	}{
-		{"CompatibleAvailable", "no requirements", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
-		{"CompatibleAvailable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{newOffer("m", "spot", 1), newOffer("n", "spot", 2)}, "n"},
-		{"CompatibleAvailable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{newOffer("m", "spot", 1), newOffer("m", "spot", 2, in("b"))}, "m/b"},
-		{"CompatibleAvailable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "n"},
-		{"CompatibleAvailable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{newOffer("m", "", 1, from("cr-1", 1)), newOffer("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
-		{"CompatibleAvailable", "a reservation that the class no longer has", nil, []offer{newOffer("m", "reserved", 1), newOffer("n", "spot", 2)}, "n"},
+		{"CompatibleLaunchable", "no requirements", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
+		{"CompatibleLaunchable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{newOffer("m", "spot", 1), newOffer("n", "spot", 2)}, "n"},
+		{"CompatibleLaunchable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{newOffer("m", "spot", 1), newOffer("m", "spot", 2, in("b"))}, "m/b"},
+		{"CompatibleLaunchable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "n"},
+		{"CompatibleLaunchable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{newOffer("m", "", 1, from("cr-1", 1)), newOffer("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
+		{"CompatibleLaunchable", "a reservation that the class no longer has", nil, []offer{newOffer("m", "reserved", 1), newOffer("n", "spot", 2)}, "n"},
+
+		{"CompatibleLaunchable", "a full reservation", nil, []offer{newOffer("m", "", 1, from("cr-1", 0)), newOffer("m", "", 1, from("cr-2", 1)), newOffer("n", "on-demand", 2)}, "m:cr-2 n"},
 
 		{"CapacityReservationType", "no reserved offerings", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
 		{"CapacityReservationType", "reserved offerings only", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
@@ -119,7 +121,7 @@ func TestFiltersInOrder(t *testing.T) {
 	for _, f := range filters {
 		got = append(got, f.name)
 	}
-	want := []string{"CompatibleAvailable", "CapacityReservationType", "CapacityBlock", "ReservedOffering", "ExoticInstanceType", "SpotOffering"}
+	want := []string{"CompatibleLaunchable", "CapacityReservationType", "CapacityBlock", "ReservedOffering", "ExoticInstanceType", "SpotOffering"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -18,6 +18,13 @@ const (
 	UnavailableKey           = "offerings.json"
 )
 
+// UnavailableTTL is how long an offering is not launched after a failure.
+const UnavailableTTL = 3 * time.Minute
+
+// ReservationFullCode is EC2's error code for a launch into a capacity reservation without free
+// capacity.
+const ReservationFullCode = "ReservationCapacityExceeded"
+
 // ReadUnavailable reads the ConfigMap. A ConfigMap that cannot be decoded counts as empty:
 // one more refused launch costs less than a failed plan.
 func ReadUnavailable(object *corev1.ConfigMap) []Unavailable {
@@ -47,11 +54,25 @@ func IsSubnetUnavailable(id string, s Snapshot) bool {
 	})
 }
 
-// IsReservationUnavailable reports whether a capacity reservation must not be used now.
+// IsReservationUnavailable reports whether a capacity reservation must not be used now. A full
+// reservation is available.
 func IsReservationUnavailable(id string, s Snapshot) bool {
 	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
-		return u.Reservation != "" && u.Reservation == id && s.TakenAt.Before(u.Until)
+		return u.Reservation != "" && u.Reservation == id && s.TakenAt.Before(u.Until) && !u.IsReservationFull()
 	})
+}
+
+// IsReservationFull reports whether EC2 rejected a launch because the reservation was full, and has not
+// been asked for the reservation's free capacity since, at counted.
+func IsReservationFull(id string, counted time.Time, s Snapshot) bool {
+	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
+		return u.Reservation == id && s.TakenAt.Before(u.Until) && u.IsReservationFull() && counted.Before(u.Until.Add(-UnavailableTTL))
+	})
+}
+
+// IsReservationFull reports whether the entry only means that a reservation has no free capacity.
+func (u Unavailable) IsReservationFull() bool {
+	return u.Reservation != "" && u.Reason == ReservationFullCode
 }
 
 // IsOfferingUnavailable reports whether nodes of the class must not use an offering now.

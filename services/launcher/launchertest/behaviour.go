@@ -182,6 +182,7 @@ func publishFleetErrors(s *testRun) {
 	for _, code := range []string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded",
+		"SpotMaxPriceTooLow", "InvalidCapacityReservationState.Unavailable",
 		"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "UnauthorizedOperation", "UnknownCode",
 	} {
 		s.published = nil

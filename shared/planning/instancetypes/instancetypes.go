@@ -52,7 +52,7 @@ type Type struct {
 // InstanceOffering is one way to buy a type.
 type InstanceOffering struct {
 	planning.PricedOffering
-	// Available is false while EC2 rejects the offering.
+	// Available is false while EC2 rejects the offering. A full reservation may be available.
 	Available bool
 	// Unpriced is true while the offering has no price: no plan uses it.
 	Unpriced bool
@@ -162,9 +162,15 @@ func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.
 	return images[i], true
 }
 
-// IsBuyable reports whether the offering is available at a valid price.
+// IsBuyable reports whether a launch can use the offering now: it is available at a valid price, and if
+// it is a reservation, it has free capacity (Karpenter: Launchable in pkg/cloudprovider/types.go).
 func (o *InstanceOffering) IsBuyable() bool {
-	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
+	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1) && (o.Reservation == "" || o.ReservationCapacity > 0)
+}
+
+// IsFullReservation reports whether only the reservation's capacity prevents a launch.
+func (o *InstanceOffering) IsFullReservation() bool {
+	return o.Available && o.Reservation != "" && o.ReservationCapacity <= 0
 }
 
 // ExpectedAllocatable returns the node's allocatable resources. For an uninitialized node whose

@@ -1,6 +1,7 @@
 package instancetypes
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -43,7 +44,7 @@ func listReservedOfferings(t catalog.InstanceType, class *karpenter.EC2NodeClass
 			},
 			Reservation: r.ID, ReservationCapacity: left[r.ID], Labels: newReservationLabels(r),
 		}
-		offer.Available = offer.ReservationCapacity > 0 && acceptsLaunches(r, s.TakenAt) && !planning.IsReservationUnavailable(r.ID, s) && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
+		offer.Available = acceptsLaunches(r, s.TakenAt) && !planning.IsReservationUnavailable(r.ID, s) && !planning.IsOfferingUnavailable(offer.PricedOffering, class, s)
 		out = append(out, offer)
 	}
 	return out
@@ -78,16 +79,50 @@ func newReservationLabels(r karpenter.CapacityReservation) map[string]string {
 }
 
 // countReservationCapacity returns how many more instances each reservation can launch: the
-// catalogue's count, minus the nodes that it may not include yet.
+// catalogue's count, minus the nodes that it may not include yet, or none if EC2 found the reservation
+// full after the count.
 func countReservationCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]int {
 	out := map[string]int{}
 	for _, r := range cat.Reservations {
-		out[r.ID] = int(r.Count)
+		if !planning.IsReservationFull(r.ID, cat.CountedAt(), s) {
+			out[r.ID] = int(r.Count)
+		}
 	}
 	for i := range s.Nodes {
 		for _, id := range listUncountedReservations(&s.Nodes[i], cat.CountedAt()) {
 			out[id] = max(0, out[id]-1)
 		}
+	}
+	return out
+}
+
+// CreditReservation returns the instance types with more free capacity in a reservation that they
+// offer: the capacity that instances free when they are terminated.
+func (s InstanceTypes) CreditReservation(id string, instances int) InstanceTypes {
+	credit := func(types map[string][]Type) map[string][]Type {
+		out := maps.Clone(types)
+		for name, list := range types {
+			out[name] = creditTypes(list, id, instances)
+		}
+		return out
+	}
+	s.ByNodeClass, s.ByNodePool = credit(s.ByNodeClass), credit(s.ByNodePool)
+	return s
+}
+
+// creditTypes returns the types with the credited reservation. It does not change the list.
+func creditTypes(types []Type, id string, instances int) []Type {
+	out := types
+	for i := range types {
+		at := slices.IndexFunc(types[i].Offerings, func(o InstanceOffering) bool { return o.Reservation == id })
+		if at < 0 {
+			continue
+		}
+		if &out[0] == &types[0] {
+			out = slices.Clone(types)
+		}
+		out[i].Offerings = slices.Clone(types[i].Offerings)
+		out[i].Offerings[at].ReservationCapacity += instances
 	}
 	return out
 }

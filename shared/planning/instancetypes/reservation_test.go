@@ -94,6 +94,14 @@ func TestReservationsLeft(t *testing.T) {
 			s.Nodes = list
 		}
 	}
+	refused := func(id, code string, ago time.Duration) func(*snapshot, *catalogue, *reservation) {
+		return func(s *snapshot, _ *catalogue, _ *reservation) {
+			s.Unavailable = []planning.Unavailable{{
+				Offering:    event.Offering{InstanceType: reservedType, Zone: reservedZone, CapacityType: catalog.Reserved},
+				Reservation: id, Until: s.TakenAt.Add(ago + planning.UnavailableTTL), Reason: code,
+			}}
+		}
+	}
 	since := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	mine := map[string]string{karpenter.LabelCapacityReservationID: "cr-1"}
 	planned := []karpenter.NodeSelectorRequirementWithMinValues{{
@@ -109,8 +117,8 @@ func TestReservationsLeft(t *testing.T) {
 	}{
 		{"as counted", func(*snapshot, *catalogue, *reservation) {}, 1, true, 5},
 		{"feature gate off", func(s *snapshot, _ *catalogue, _ *reservation) { s.Settings.Gates = planning.Gates{} }, 0, false, 0},
-		{"never counted", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations = nil }, 1, false, 0},
-		{"full", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations[0].Count = 0 }, 1, false, 0},
+		{"never counted", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations = nil }, 1, true, 0},
+		{"full", func(_ *snapshot, c *catalogue, _ *reservation) { c.Reservations[0].Count = 0 }, 1, true, 0},
 		{"in a zone without a subnet", func(_ *snapshot, _ *catalogue, r *reservation) { r.AvailabilityZone = "ap-northeast-2z" }, 0, false, 0},
 		{"EC2 rejected launches", func(s *snapshot, _ *catalogue, _ *reservation) {
 			s.Unavailable = []planning.Unavailable{{Offering: event.Offering{CapacityType: "reserved"}, Until: s.TakenAt.Add(1)}}
@@ -134,7 +142,17 @@ func TestReservationsLeft(t *testing.T) {
 			for i := range s.Nodes {
 				s.Nodes[i] = planning.Node{Launched: true, Labels: mine, Created: c.AsOf}
 			}
-		}, 1, false, 0},
+		}, 1, true, 0},
+		{"EC2 found it full after the count", refused("cr-1", planning.ReservationFullCode, 0), 1, true, 0},
+		{"EC2 found it full before the count", func(s *snapshot, c *catalogue, r *reservation) {
+			refused("cr-1", planning.ReservationFullCode, -time.Second)(s, c, r)
+			c.Counted = s.TakenAt
+		}, 1, true, 5},
+		{"EC2 found it full, three minutes ago", refused("cr-1", planning.ReservationFullCode, -planning.UnavailableTTL), 1, true, 5},
+		{"EC2 found another one full", refused("cr-2", planning.ReservationFullCode, 0), 1, true, 5},
+		{"EC2 has no capacity for it", refused("cr-1", "InsufficientInstanceCapacity", 0), 1, false, 5},
+		{"its owner reclaims it", refused("cr-1", "InvalidCapacityReservationState.Unavailable", 0), 1, false, 5},
+		{"EC2 has no capacity for another one", refused("cr-2", "InsufficientInstanceCapacity", 0), 1, true, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := reserved(reserving(tt.edit))

@@ -163,6 +163,9 @@ func (p *Packer) CanBuy(k int) bool {
 	return p.problem.Pools[c.Pool].FitsNode(c.Capacity) && p.hasReservation(c)
 }
 
+// CanReserve reports whether the candidate uses no reservation, or one with free capacity.
+func (p *Packer) CanReserve(k int) bool { return p.hasReservation(&p.problem.Candidates[k]) }
+
 // HasAddresses reports whether any zone in the zone-capacity types has addresses for one more node
 // of the candidate and one pod.
 func (p *Packer) HasAddresses(k int, zoneCapacityTypes uint64) bool {

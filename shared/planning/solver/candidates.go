@@ -75,6 +75,8 @@ func (w *state) addType(s *candidateBuilder, i int) {
 		}
 		known = known || !o.Unpriced
 		switch {
+		case o.IsFullReservation():
+			p.fullReservations = append(p.fullReservations, fullReservation{t, o})
 		case !o.IsBuyable():
 		case o.Reservation != "":
 			w.addReservedCandidates(s, candidate{pool: p, instanceType: t, typeIndex: i}, o, n, plain)
@@ -103,9 +105,6 @@ func wantedTypeCount(capacityType string) int {
 }
 
 func (w *state) addReservedCandidates(s *candidateBuilder, c candidate, o *instancetypes.InstanceOffering, zoneCapacityType int, plain packing.CandidateType) {
-	if o.ReservationCapacity <= 0 {
-		return
-	}
 	plain.Flexible = 0
 	if s.reservations[o.Reservation] == 0 {
 		w.problem.Reservations = append(w.problem.Reservations, o.ReservationCapacity)

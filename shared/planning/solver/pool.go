@@ -37,10 +37,18 @@ type pool struct {
 	firstCandidate, endCandidate int
 	// unavailableTypes counts allowed types that cannot be bought at the moment.
 	unavailableTypes int
+	// fullReservations are the allowed reservations without free capacity.
+	fullReservations []fullReservation
 	// allowedOfferings caches which zoneCapacityTypes the pool allows: 1 for yes, -1 for no.
 	allowedOfferings [maxZoneCapacityTypes]int8
 	// prices caches the result of priceTiers.
 	prices []priceTier
+}
+
+// fullReservation is a reservation without free capacity, and its instance type.
+type fullReservation struct {
+	instanceType *instancetypes.Type
+	offering     *instancetypes.InstanceOffering
 }
 
 func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceTypes, named namedLabels) *pool {

@@ -40,7 +40,7 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 	for k := p.firstCandidate; k < p.endCandidate; k++ {
 		own.Add(k)
 	}
-	if own.Len() == 0 {
+	if own.Len() == 0 && len(p.fullReservations) == 0 {
 		return p.rejectWithoutTypes()
 	}
 	want := c.preferences.anyOf[0]
@@ -48,27 +48,58 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 		return p.newRejection(planning.RuleRequirements, "%s: the pod needs %s, the pool allows %s", key, want[key], p.requirements.AllowedValues(key))
 	}
 	sold := w.filterBuyable(own, c.feasible)
-	if sold.Len() == 0 {
+	large := w.filterLarge(sold, c)
+	switch {
+	case large.Len() == 0 && w.fitsFullReservation(p, c, want):
+		return p.newRejection(planning.RuleNoOffering, "%s", w.explainFullReservation())
+	case own.Len() == 0:
+		return p.rejectWithoutTypes()
+	case sold.Len() == 0:
 		return w.explainNoOffering(p, own, want)
+	case large.Len() == 0:
+		return w.explainTooSmall(p, c, sold)
 	}
-	return r.rejectNode(p, c, sold)
+	return r.rejectNode(p, c, large)
 }
 
-// rejectNode returns why no node of these candidates is launched for the class.
-func (r *rounds) rejectNode(p *pool, c *podClass, sold packing.Set) planning.Rejection {
-	w := r.state
-	large := packing.NewSet(len(w.candidates))
+// fitsFullReservation reports whether the pod could run on a node of a reservation that is full.
+func (w *state) fitsFullReservation(p *pool, c *podClass, want planning.Requirements) bool {
+	return slices.ContainsFunc(p.fullReservations, func(full fullReservation) bool {
+		labels := mergeLabels(full.instanceType.Labels, full.offering.Labels)
+		return p.requirements.AllowsType(labels) && want.AllowsType(labels) && want.AllowsOffering(full.offering.PricedOffering) &&
+			c.requests.fitsIn(w.resources.toAmounts(full.instanceType.Allocatable))
+	})
+}
+
+// explainFullReservation returns Karpenter's text (pkg/controllers/provisioning/scheduling/nodeclaim.go,
+// offeringsToReserve).
+func (w *state) explainFullReservation() string {
+	if w.removal != nil {
+		return "the only compatible reserved offering is full; falling through to other NodePools"
+	}
+	return "all compatible reserved offerings are full and no on-demand or spot fallback is available"
+}
+
+// filterLarge returns the candidates that are large enough for a pod of the class.
+func (w *state) filterLarge(sold packing.Set, c *podClass) packing.Set {
+	out := packing.NewSet(len(w.candidates))
 	sold.Each(func(k int) bool {
 		if c.requests.fitsIn(w.problem.Candidates[k].Allocatable) {
-			large.Add(k)
+			out.Add(k)
 		}
 		return true
 	})
+	return out
+}
+
+// rejectNode returns why no node of these candidates, which are large enough, is launched for the class.
+func (r *rounds) rejectNode(p *pool, c *podClass, large packing.Set) planning.Rejection {
+	w := r.state
 	switch {
-	case large.Len() == 0:
-		return w.explainTooSmall(p, c, sold)
 	case r.packer.IsBudgetUsed():
 		return p.newRejection(planning.RuleBudget, "the planner's work budget was used up before this pod; the next batch continues with it")
+	case !r.anyCandidate(large, r.packer.CanReserve):
+		return p.newRejection(planning.RuleNoOffering, "one or more instance types with compatible reserved offerings are available, but could not be reserved")
 	case !r.anyCandidate(large, r.packer.CanBuy):
 		return w.explainLimits(p, large, r.packer.Quota(p.index))
 	case !r.anyCandidate(large, func(k int) bool { return r.packer.HasAddresses(k, c.feasible.zoneCapacityTypes) }):

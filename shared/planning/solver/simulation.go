@@ -20,6 +20,10 @@ import (
 type Simulation struct {
 	snapshot planning.Snapshot
 	baseline *baseline
+	// commits are the removals that Commit applied.
+	commits []committedRemoval
+	// credited are simulations with one more free instance in a reservation, by its id.
+	credited map[string]*Simulation
 }
 
 // NewSimulation prepares a snapshot. It first places the pending pods, those of CapacityBuffers and
@@ -90,6 +94,25 @@ func (s *Simulation) SimulateRemovalWithOneNode(nodes ...int) planning.Result {
 	return s.simulate(oneNodeEffort, s.baseline.nodesUnderConsolidateAfter(), nodes)
 }
 
+// SimulateTermination is SimulateRemoval of a node that is terminated before its pods get other nodes:
+// the capacity that it frees in the reservation is available to them. A reservation that is
+// unavailable, not only full, stays so (Karpenter: pkg/controllers/disruption/helpers.go,
+// SimulateSchedulingWithReservedFallback).
+func (s *Simulation) SimulateTermination(reservation string, node int) planning.Result {
+	credited := s.credited[reservation]
+	if credited == nil {
+		credited = NewSimulation(s.snapshot, s.baseline.types.CreditReservation(reservation, 1))
+		for _, c := range s.commits {
+			credited.baseline.commitResult(&c.result, c.nodes, nil)
+		}
+		if s.credited == nil {
+			s.credited = map[string]*Simulation{}
+		}
+		s.credited[reservation] = credited
+	}
+	return credited.SimulateRemoval(node)
+}
+
 // simulate plans the pods of removed nodes, and places none on the closed nodes.
 func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) planning.Result {
 	r := s.baseline.newRemoval(nodes)
@@ -119,6 +142,10 @@ func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) plannin
 func (s *Simulation) Commit(result planning.Result, nodes ...int) {
 	s.baseline.ensureScheduler().recordRemoval(&result, nodes)
 	s.baseline.commitResult(&result, nodes, nil)
+	for _, credited := range s.credited {
+		credited.baseline.commitResult(&result, nodes, nil)
+	}
+	s.commits = append(s.commits, committedRemoval{result, nodes})
 }
 
 // ProjectSnapshot returns the snapshot after all commits have happened: removed nodes are gone, pods

@@ -111,7 +111,7 @@ func lowestPrice(t *instancetypes.Type, wanted planning.Requirements, reserved b
 	least := 0.0
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
-		if !o.Available || o.Unpriced || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
+		if !o.IsBuyable() || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
 		if matchesLabels(offerLabels(o), wanted) {

@@ -55,6 +55,8 @@ func TestUnavailableOfferings(t *testing.T) {
 		{"unsupported", "Unsupported", named, one, ""},
 		{"too many fleets", "MaxFleetCountExceeded", named, one, ""},
 		{"reservation full", "ReservationCapacityExceeded", named, one, ""},
+		{"reservation reclaimed", "InvalidCapacityReservationState.Unavailable", named, one, ""},
+		{"spot price above the maximum", "SpotMaxPriceTooLow", named, one, ""},
 		{"no addresses", "InsufficientFreeAddressesInSubnet", named, []event.Offering{{Zone: "b"}}, "subnet-b"},
 		{"no role for spot", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", named, []event.Offering{{CapacityType: cloud.Spot}}, ""},
 

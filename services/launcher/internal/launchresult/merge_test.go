@@ -86,6 +86,7 @@ func TestUnavailableReservations(t *testing.T) {
 		want []event.Refusal
 	}{
 		{"ReservationCapacityExceeded", named, []event.Refusal{refusal("ReservationCapacityExceeded", "cr-2")}},
+		{"InvalidCapacityReservationState.Unavailable", named, []event.Refusal{refusal("InvalidCapacityReservationState.Unavailable", "cr-2")}},
 		{"InsufficientInstanceCapacity", cloud.FleetError{}, []event.Refusal{refusal("InsufficientInstanceCapacity", "cr-1"), refusal("InsufficientInstanceCapacity", "cr-2")}},
 		{"InsufficientFreeAddressesInSubnet", named, []event.Refusal{
 			{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{{Zone: "a"}}, Subnet: "subnet-a"},

@@ -8,6 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // scope is the set of offerings that an error code makes unavailable.
@@ -31,7 +32,9 @@ var scopeByCode = map[string]scope{
 	"UnfulfillableCapacity":                             scopeOffering,
 	"Unsupported":                                       scopeOffering,
 	"MaxFleetCountExceeded":                             scopeOffering,
-	"ReservationCapacityExceeded":                       scopeOffering,
+	"SpotMaxPriceTooLow":                                scopeOffering,
+	planning.ReservationFullCode:                        scopeOffering,
+	"InvalidCapacityReservationState.Unavailable":       scopeOffering,
 	"InsufficientFreeAddressesInSubnet":                 scopeSubnet,
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": scopeSpot,
 }
@@ -66,7 +69,7 @@ func buildRefusals(intent launchspec.Intent, e cloud.FleetError) []event.Refusal
 	if scopeByCode[e.Code] == scopeSubnet {
 		out = append(out, addUnavailable(r, intent, e))
 	}
-	// Like Karpenter, this makes the reservation unavailable and no other offering.
+	// Like Karpenter, this concerns the reservation and no other offering.
 	if scopeByCode[e.Code] != scopeSpot {
 		for _, id := range matchingReservations(intent, e) {
 			r.Blamed, r.Reservation = matchingOfferings(intent, e), id

@@ -22,16 +22,13 @@ import (
 // contains them, and a ConfigMap holds 1 MiB.
 const MaxUnavailableBytes = 256 << 10
 
-// UnavailableTTL is how long an offering is not launched after a failure.
-const UnavailableTTL = 3 * time.Minute
-
 // RecordUnavailable records the offerings that the refusals report as unavailable.
 func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
 	var fresh []planning.Unavailable
 	for _, r := range refusals {
 		for _, o := range r.Blamed {
 			fresh = append(fresh, planning.Unavailable{
-				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(UnavailableTTL).UTC(), Reason: r.Code,
+				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(planning.UnavailableTTL).UTC(), Reason: r.Code,
 			})
 		}
 	}
@@ -103,7 +100,12 @@ func limitSize(all []planning.Unavailable) []planning.Unavailable {
 	})
 }
 
-// unavailableKey identifies an entry regardless of its expiry.
+// unavailableKey identifies an entry regardless of its expiry. A full reservation may be unavailable
+// too, and is then two entries.
 func unavailableKey(u planning.Unavailable) string {
-	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
+	parts := []string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}
+	if u.IsReservationFull() {
+		parts = append(parts, u.Reason)
+	}
+	return strings.Join(parts, "/")
 }

@@ -49,7 +49,7 @@ func stored(t *testing.T, server *memcluster.Server) []planning.Unavailable {
 // launches.
 func TestRecordedOfferingKeepsItsScope(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
-	end := noon.Add(admission.UnavailableTTL)
+	end := noon.Add(planning.UnavailableTTL)
 	for _, refusals := range [][]event.Refusal{
 		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1", Blamed: []event.Offering{zone}}},
 		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-2", Blamed: []event.Offering{zone}}},
@@ -134,7 +134,7 @@ func TestRecordUnavailable(t *testing.T) {
 	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
 		t.Error(diff)
 	}
-	if got := planning.FilterUnavailable(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
+	if got := planning.FilterUnavailable(stored(t, server), noon.Add(planning.UnavailableTTL)); got != nil {
 		t.Errorf("still unavailable after the TTL: %v", got)
 	}
 }
@@ -207,5 +207,21 @@ func TestAddIsBounded(t *testing.T) {
 	add(5, planning.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", admission.MaxUnavailableBytes)}})
 	if got := stored(t, server); !slices.ContainsFunc(got, func(u planning.Unavailable) bool { return u.Offering == large }) {
 		t.Error("an offering that fits was dropped for one that does not fit")
+	}
+}
+
+// A reservation that is full and reclaimed is two entries, because only the second makes it unavailable.
+func TestFullReservationIsRecordedApart(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	reserved := event.Offering{InstanceType: small.InstanceType, Zone: small.Zone, CapacityType: "reserved"}
+	for _, code := range []string{"InvalidCapacityReservationState.Unavailable", planning.ReservationFullCode, planning.ReservationFullCode} {
+		refusals := []event.Refusal{{Code: code, Blamed: []event.Offering{reserved}, Reservation: "cr-1"}}
+		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := planning.Snapshot{TakenAt: noon, Unavailable: stored(t, server)}
+	if !planning.IsReservationUnavailable("cr-1", s) || !planning.IsReservationFull("cr-1", noon.Add(-time.Second), s) || planning.IsReservationFull("cr-1", noon, s) || len(s.Unavailable) != 2 {
+		t.Errorf("recorded %+v", s.Unavailable)
 	}
 }

@@ -1,0 +1,153 @@
+package solver_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+const (
+	fullInBatch   = "all compatible reserved offerings are full and no on-demand or spot fallback is available"
+	fullInRemoval = "the only compatible reserved offering is full; falling through to other NodePools"
+	notReserved   = "one or more instance types with compatible reserved offerings are available, but could not be reserved"
+)
+
+// reservedCluster is a pool of t4g instances, and a reservation of t4g.medium with free capacity.
+func reservedCluster(free int64, capacityTypes ...string) (planning.Snapshot, catalog.Catalogue) {
+	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
+	s.Settings.Gates.ReservedCapacity = true
+	allowCapacityTypes(&s.NodePools[0], capacityTypes...)
+	cat.AsOf = s.TakenAt
+	cat.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: free}}
+	s.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{{ID: "cr-1", InstanceType: "t4g.medium", AvailabilityZone: "ap-northeast-2a"}}
+	return s, cat
+}
+
+func allowCapacityTypes(pool *karpenter.NodePool, capacityTypes ...string) {
+	requirements := slices.Clone(pool.Spec.Template.Spec.Requirements)
+	for i := range requirements {
+		if requirements[i].Key == karpenter.CapacityTypeLabelKey {
+			requirements[i].Values = capacityTypes
+		}
+	}
+	pool.Spec.Template.Spec.Requirements = requirements
+}
+
+// withOnDemandPool adds a pool of lower weight without reservations.
+func withOnDemandPool(s *planning.Snapshot) {
+	pool := planningtest.NewNodePool()
+	pool.Name = "fallback"
+	allowCapacityTypes(&pool, karpenter.CapacityTypeOnDemand)
+	s.NodePools[0].Spec.Weight = new(int32(10))
+	s.NodePools = append(s.NodePools, pool)
+}
+
+// reclaim makes the reservation unavailable.
+func reclaim(s *planning.Snapshot) {
+	s.Unavailable = []planning.Unavailable{{
+		Offering:    event.Offering{InstanceType: "t4g.medium", Zone: "ap-northeast-2a", CapacityType: karpenter.CapacityTypeReserved},
+		Reservation: "cr-1", Until: s.TakenAt.Add(time.Minute), Reason: "InvalidCapacityReservationState.Unavailable",
+	}}
+}
+
+// describePlan returns the pool and capacity type of each planned node, and why pods are unplaced.
+func describePlan(r planning.Result) string {
+	var out []string
+	for _, n := range r.Nodes {
+		out = append(out, n.NodePool+"/"+n.Offerings[0].CapacityType)
+	}
+	slices.Sort(out)
+	for _, u := range r.Unplaced {
+		out = append(out, fmt.Sprintf("%d: %s", len(u.Pods), u.Rejections[0].Detail))
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestFullReservations follows Karpenter's pkg/controllers/provisioning/scheduling/reserved_fallback_test.go:
+// batches are its strict mode, removals its fallback mode, and terminations its credited capacity. One
+// pod needs a whole node.
+func TestFullReservations(t *testing.T) {
+	reserved, onDemand := karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand
+	for _, tt := range []struct {
+		name                        string
+		free                        int64
+		capacityTypes               []string
+		edit                        func(*planning.Snapshot)
+		pods                        int
+		batch, removal, termination string
+	}{
+		{"reserved only, with free capacity", 1, []string{reserved}, nil, 1, "default/reserved", "default/reserved", "default/reserved"},
+		{"reserved only, full", 0, []string{reserved}, nil, 1, "1: " + fullInBatch, "1: " + fullInRemoval, "default/reserved"},
+		{"reserved only, full, two pods", 0, []string{reserved}, nil, 2, "2: " + fullInBatch, "2: " + fullInRemoval, "default/reserved; 1: " + notReserved},
+		{"reserved only, full and unavailable", 0, []string{reserved}, reclaim, 1, unavailableText, unavailableText, unavailableText},
+		{"reserved only, free but unavailable", 1, []string{reserved}, reclaim, 1, unavailableText, unavailableText, unavailableText},
+		{"reserved or on-demand, with free capacity", 1, []string{reserved, onDemand}, nil, 1, "default/reserved", "default/reserved", "default/reserved"},
+		{"reserved or on-demand, full", 0, []string{reserved, onDemand}, nil, 1, "default/on-demand", "default/on-demand", "default/reserved"},
+		{"reserved or on-demand, more pods than free capacity", 1, []string{reserved, onDemand}, nil, 2,
+			"default/on-demand; default/reserved", "default/on-demand; default/reserved", "default/reserved; default/reserved"},
+		{"reserved only, full, with another pool", 0, []string{reserved}, withOnDemandPool, 1, "fallback/on-demand", "fallback/on-demand", "default/reserved"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, cat := reservedCluster(tt.free, tt.capacityTypes...)
+			if tt.edit != nil {
+				tt.edit(&s)
+			}
+			pods := planningtest.NewPods("web", tt.pods, "1500m", "1Gi")
+			if got := describePlan(solver.Solve(planning.Batch{Snapshot: s, Pending: []planning.PodClass{pods}}, cat)); got != tt.batch {
+				t.Errorf("a batch gives %q, want %q", got, tt.batch)
+			}
+			s.Nodes = []planning.Node{node("old", running(pods))}
+			simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+			if got := describePlan(simulation.SimulateRemoval(0)); got != tt.removal {
+				t.Errorf("a removal gives %q, want %q", got, tt.removal)
+			}
+			if got := describePlan(simulation.SimulateTermination("cr-1", 0)); got != tt.termination {
+				t.Errorf("a termination gives %q, want %q", got, tt.termination)
+			}
+			if got := describePlan(simulation.SimulateRemoval(0)); got != tt.removal {
+				t.Errorf("a removal after the termination gives %q, want %q", got, tt.removal)
+			}
+		})
+	}
+}
+
+const unavailableText = "1: all 1 instance types of the pool are currently unavailable"
+
+// TestTerminationOfUnknownReservation credits a reservation that no class selects.
+func TestTerminationOfUnknownReservation(t *testing.T) {
+	s, cat := reservedCluster(0, karpenter.CapacityTypeReserved)
+	s.Nodes = []planning.Node{node("old", running(planningtest.NewPods("web", 1, "1500m", "1Gi")))}
+	simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+	if got := describePlan(simulation.SimulateTermination("cr-9", 0)); got != "1: "+fullInRemoval {
+		t.Errorf("the plan is %q", got)
+	}
+}
+
+// TestTerminationsShareCredit commits the termination of one node, so that the capacity that it frees is
+// used when the next node is tried.
+func TestTerminationsShareCredit(t *testing.T) {
+	s, cat := reservedCluster(0, karpenter.CapacityTypeReserved)
+	for _, name := range []string{"a", "b"} {
+		s.Nodes = append(s.Nodes, node(name, running(planningtest.NewPods(name, 1, "1500m", "1Gi"))))
+	}
+	for _, prepared := range []bool{false, true} {
+		simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+		if prepared { // The credited simulation exists before the commit.
+			simulation.SimulateTermination("cr-1", 1)
+		}
+		simulation.Commit(simulation.SimulateTermination("cr-1", 0), 0)
+		if got := describePlan(simulation.SimulateTermination("cr-1", 1)); got != "1: "+notReserved {
+			t.Errorf("prepared %t: the second termination gives %q", prepared, got)
+		}
+	}
+}
