@@ -7,6 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -47,6 +48,9 @@ var (
 	VolumeAttachments = Kind{"storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", false, true}
 	DisruptionBudgets = Kind{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true, true}
 	PriorityClasses   = Kind{"scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false, false}
+	DeviceClasses     = Kind{"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", false, false}
+	ResourceSlices    = Kind{"resource.k8s.io", "v1", "ResourceSlice", "resourceslices", false, false}
+	ResourceClaims    = Kind{"resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", true, true}
 	Leases            = Kind{"coordination.k8s.io", "v1", "Lease", "leases", true, false}
 	NodePools         = Kind{"karpenter.sh", "v1", "NodePool", "nodepools", false, true}
 	NodeClaims        = Kind{"karpenter.sh", "v1", "NodeClaim", "nodeclaims", false, true}
@@ -87,6 +91,9 @@ var kindTable = []kindConstructor{
 	forType[storagev1.VolumeAttachment](VolumeAttachments),
 	forType[policyv1.PodDisruptionBudget](DisruptionBudgets),
 	forType[schedulingv1.PriorityClass](PriorityClasses),
+	forType[resourcev1.DeviceClass](DeviceClasses),
+	forType[resourcev1.ResourceSlice](ResourceSlices),
+	forType[resourcev1.ResourceClaim](ResourceClaims),
 	forType[coordinationv1.Lease](Leases),
 	forType[karpenter.NodePool](NodePools),
 	forType[karpenter.NodeClaim](NodeClaims),

@@ -8,7 +8,7 @@ import (
 )
 
 func TestKinds(t *testing.T) {
-	if len(cluster.Kinds) != 22 {
+	if len(cluster.Kinds) != 25 {
 		t.Errorf("%d kinds", len(cluster.Kinds))
 	}
 	types := map[reflect.Type]bool{}

@@ -61,6 +61,6 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 // filled returns the node with the resources of its pods.
 func (n *Node) filled(named podspec.SelectorKeys) planning.Node {
 	out := n.bare
-	podspec.SetBoundPods(&out, n.Pods, named, nil)
+	podspec.SetBoundPods(&out, n.Pods, named, nil, nil)
 	return out
 }

@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"ListBy returns the pods of a node", listsByNode, false},
 		{"objects share no memory", sharesNoMemory, false},
 		{"kinds keep their content", kinds, false},
+		{"kinds of devices keep their content", deviceKinds, false},
 		{"custom kinds keep their content", customKinds, true},
 		{"overlays and buffers keep their content", alphaKinds, true},
 		{"an unbound pod is deleted at once", unboundPod, false},

@@ -113,6 +113,7 @@ func (c *Cache) recordErrors(kind cluster.Kind, from *cache.ListWatch) *cache.Li
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.ListWithContextFunc(ctx, options)
+			c.syncUnserved(kind, err)
 			return list, c.recordError(ctx, operation{kind, verbList}, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -121,6 +122,20 @@ func (c *Cache) recordErrors(kind cluster.Kind, from *cache.ListWatch) *cache.Li
 			return w, c.recordError(ctx, operation{kind, verbWatch}, err)
 		},
 	}
+}
+
+// isDeviceKind reports whether the kind belongs to Dynamic Resource Allocation, which API servers
+// before Kubernetes 1.34 do not serve.
+func isDeviceKind(kind cluster.Kind) bool { return kind.Group == cluster.DeviceClasses.Group }
+
+// syncUnserved marks a kind of devices as synced and empty if the API server does not serve it, so
+// that everything else goes on. The reflector tries again, and Problem reports it until it succeeds.
+func (c *Cache) syncUnserved(kind cluster.Kind, err error) {
+	if !isDeviceKind(kind) || !isKindMissing(err) {
+		return
+	}
+	c.stores[kind].Store.Replace(nil)
+	c.stores[kind].notify()
 }
 
 // recordError keeps an error until the same operation succeeds, and returns it. It ignores
@@ -165,7 +180,7 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Problem returns why the cache is not synced, or which permission it lacks to stay so.
+// Problem returns why the cache is not synced, or which permission or API it lacks to stay so.
 func (c *Cache) Problem() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +189,7 @@ func (c *Cache) Problem() error {
 	})
 	var problems []error
 	for _, what := range order {
-		if err := c.problems[what]; !c.stores[what.kind].Synced() || fault.Is(err, fault.Denied) {
+		if err := c.problems[what]; !c.stores[what.kind].Synced() || fault.Is(err, fault.Denied) || isDeviceKind(what.kind) && isKindMissing(err) {
 			problems = append(problems, err)
 		}
 	}

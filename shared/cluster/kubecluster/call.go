@@ -81,6 +81,8 @@ func (what call) classifyError(err error) error {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "):
 		return told.WithHint("grant the verb %q on the resource %q of the API group %q to this service account",
 			what.verb, what.resourceName(), what.kind.Group)
+	case isKindMissing(err) && isDeviceKind(what.kind):
+		return told.WithHint("upgrade the cluster to Kubernetes 1.34, which serves %s, or set IGNORE_DRA_REQUESTS=true", what.kind.APIVersion())
 	case isKindMissing(err):
 		return told.WithHint("install the CustomResourceDefinition of %s %s", what.kind.APIVersion(), what.kind.Kind)
 	case told.Kind == fault.Invalid && hasSeveralBudgets(err):

@@ -1,11 +1,17 @@
 package kubecluster
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientcache "k8s.io/client-go/tools/cache"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -56,5 +62,32 @@ func TestProblem(t *testing.T) {
 				t.Errorf("Problem = %v after the permission was granted", err)
 			}
 		})
+	}
+}
+
+// A kind of devices that the API server does not serve is synced and empty, so that everything else
+// goes on, and Problem reports it until it is served. Any other kind stays unsynced.
+func TestUnservedDevices(t *testing.T) {
+	for kind, synced := range map[cluster.Kind]bool{cluster.ResourceSlices: true, cluster.NodeClaims: false} {
+		kept := reflectorStore{cluster.NewStore(kind, nil), func() {}}
+		cache := &Cache{stores: map[cluster.Kind]reflectorStore{kind: kept}, problems: map[operation]error{}}
+		unserved := apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, "", "404 page not found", 0, true)
+		var answer error = unserved
+		source := cache.recordErrors(kind, &clientcache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &resourcev1.ResourceSliceList{}, answer
+		}})
+		if _, err := source.ListWithContextFunc(t.Context(), metav1.ListOptions{}); err == nil {
+			t.Errorf("%s: the list returned no error, so it would not be repeated", kind.Kind)
+		}
+		if cache.Synced() != synced {
+			t.Errorf("%s: synced = %t, want %t", kind.Kind, cache.Synced(), synced)
+		}
+		if problem := cache.Problem(); problem == nil || synced != strings.Contains(fault.FindHint(problem), "IGNORE_DRA_REQUESTS=true") {
+			t.Errorf("%s: Problem = %v with hint %q", kind.Kind, problem, fault.FindHint(problem))
+		}
+		answer = nil
+		if _, err := source.ListWithContextFunc(t.Context(), metav1.ListOptions{}); err != nil || cache.Problem() != nil {
+			t.Errorf("%s: Problem = %v after the kind was served", kind.Kind, cache.Problem())
+		}
 	}
 }

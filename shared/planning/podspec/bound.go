@@ -10,21 +10,21 @@ import (
 
 // SetBoundPods sets the fields of a node that derive from its bound pods that have not ended: used resources
 // including attach limits, host ports, and the pods that rules of other pods may count. volumes may be
-// nil if volumes do not matter.
-func SetBoundPods(node *planning.Node, pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume) {
-	var staying, fixed, unseen Classes
+// nil if volumes do not matter, and claims if devices are not planned.
+func SetBoundPods(node *planning.Node, pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume, claims *Claims) {
+	staying, fixed, unseen := Classes{Claims: claims}, Classes{Claims: claims}, Classes{Claims: claims}
 	for _, pod := range pods {
-		var claims []planning.Volume
+		var mounted []planning.Volume
 		if volumes != nil {
-			claims = volumes(pod)
+			mounted = volumes(pod)
 		}
 		switch {
 		case !NodeBound(pod):
-			staying.AddBound(pod, keys, claims)
+			staying.AddBound(pod, keys, mounted)
 		case keys.affectsPlacement(pod):
-			fixed.AddBound(pod, keys, claims)
+			fixed.AddBound(pod, keys, mounted)
 		default:
-			unseen.AddBound(pod, keys, claims)
+			unseen.AddBound(pod, keys, mounted)
 		}
 	}
 	node.Pods, node.DaemonPods = staying.List(), fixed.List()

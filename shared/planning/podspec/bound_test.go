@@ -44,7 +44,7 @@ func TestSetBoundPods(t *testing.T) {
 		running("late", "100m", ofDaemon, leaves), running("static pod", "100m", mirrored, unlabelled),
 	}, podspec.SelectorKeys{"app": true}, func(*corev1.Pod) []planning.Volume {
 		return []planning.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
-	})
+	}, nil)
 	names := func(classes []planning.PodClass) (out []string) {
 		for _, class := range classes {
 			for _, ref := range class.Pods {

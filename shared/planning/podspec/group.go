@@ -12,6 +12,9 @@ import (
 
 // Classes groups pods as they are added. The zero value is ready to use.
 type Classes struct {
+	// Claims looks up the ResourceClaims of added pods; nil if devices are not planned.
+	Claims *Claims
+
 	byKey map[string]int32
 	// keys and specs are parallel, in the order in which classes were added.
 	keys  []string
@@ -53,25 +56,24 @@ const expectedClasses = 1 << 12
 
 // AddPod converts a pod like Convert and adds it. A pod of a known class allocates almost nothing.
 func (c *Classes) AddPod(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
-	c.draft.read(pod, keys, volumes)
-	c.count(Ref(pod))
+	c.count(c.read(pod, keys, volumes))
 }
 
 // AddPending is AddPod, except that it does not add a pod whose spec is larger than MaxSpec, and
 // returns false.
 func (c *Classes) AddPending(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) bool {
-	c.draft.read(pod, keys, volumes)
+	ref := c.read(pod, keys, volumes)
 	if c.key.draft(&c.draft); len(c.key.bytes) > MaxSpec {
 		return false
 	}
-	c.enter(Ref(pod))
+	c.enter(ref)
 	return true
 }
 
 // AddBound is AddPod for a running pod. If its spec is larger than MaxSpec, the class keeps only the
 // pod's requests and anti-affinity, and the pod is not moved.
 func (c *Classes) AddBound(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
-	c.draft.read(pod, keys, volumes)
+	ref := c.read(pod, keys, volumes)
 	c.key.draft(&c.draft)
 	for _, reduce := range []func(*draft){(*draft).fix, (*draft).strip} {
 		if len(c.key.bytes) <= MaxSpec {
@@ -80,7 +82,15 @@ func (c *Classes) AddBound(pod *corev1.Pod, keys SelectorKeys, volumes []plannin
 		reduce(&c.draft)
 		c.key.draft(&c.draft)
 	}
-	c.enter(Ref(pod))
+	c.enter(ref)
+}
+
+// read sets the draft from a pod, and returns the pod's reference.
+func (c *Classes) read(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) planning.PodRef {
+	c.draft.read(pod, keys, volumes)
+	ref := Ref(pod)
+	c.draft.spec.Claims, ref.Claims = c.Claims.Of(pod)
+	return ref
 }
 
 // Add adds a pod with a converted spec.

@@ -24,7 +24,7 @@ func Oversize(spec planning.PodSpec) bool { return len(Key(spec)) > MaxSpec }
 // fix reduces the draft of a running pod to its requests and anti-affinity. Without its other
 // constraints the pod must not be moved.
 func (d *draft) fix() {
-	d.spec.NodeSelector, d.spec.Tolerations, d.spec.Spread = nil, nil, nil
+	d.spec.NodeSelector, d.spec.Tolerations, d.spec.Spread, d.spec.Claims = nil, nil, nil, nil
 	d.spec.DoNotDisrupt, d.spec.DeletionCost = "true", ""
 	d.requests = slices.DeleteFunc(d.requests, func(a amount) bool { return a.units() == 0 })
 	if affinity := d.spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil {

@@ -110,6 +110,9 @@ func trimmedStatus(pod *corev1.Pod) corev1.PodStatus {
 	if _, timed := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]; timed {
 		out.StartTime = status.StartTime
 	}
+	for _, claim := range status.ResourceClaimStatuses {
+		out.ResourceClaimStatuses = append(out.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: claim.Name, ResourceClaimName: claim.ResourceClaimName})
+	}
 	apart := undefaulted(&pod.Spec)
 	if apart {
 		out.ContainerStatuses, out.InitContainerStatuses = resized(status.ContainerStatuses), resized(status.InitContainerStatuses)

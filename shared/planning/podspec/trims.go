@@ -3,6 +3,7 @@ package podspec
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -22,6 +23,10 @@ func Trims() cluster.Trims {
 		cluster.Deployments:  func(o cluster.Object) { trimDeployment(o.(*appsv1.Deployment)) },
 		cluster.StatefulSets: func(o cluster.Object) { trimStatefulSet(o.(*appsv1.StatefulSet)) },
 		cluster.ReplicaSets:  func(o cluster.Object) { trimReplicaSet(o.(*appsv1.ReplicaSet)) },
+
+		cluster.DeviceClasses:  func(o cluster.Object) { trimDeviceClass(o.(*resourcev1.DeviceClass)) },
+		cluster.ResourceSlices: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) },
+		cluster.ResourceClaims: func(o cluster.Object) { trimResourceClaim(o.(*resourcev1.ResourceClaim)) },
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 		maps.Copy(limits, out.Allocatable)
 		out.Allocatable = limits
 	}
-	podspec.SetBoundPods(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of)
+	podspec.SetBoundPods(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of, nil)
 	return out
 }
 

@@ -35,7 +35,7 @@ func main() {
 
 // watchedKinds returns the kinds to watch: every input of a decision. Only Joist's own ConfigMaps
 // are watched.
-func watchedKinds(gates planning.Gates) []cluster.Kind {
+func watchedKinds(given planning.Settings) []cluster.Kind {
 	kinds := []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
@@ -43,11 +43,15 @@ func watchedKinds(gates planning.Gates) []cluster.Kind {
 	}
 	// Do not watch kinds behind disabled feature gates: the cluster may lack their CRDs, and the
 	// cache would never sync.
+	gates := given.Gates
 	if gates.NodeOverlay {
 		kinds = append(kinds, cluster.NodeOverlays)
 	}
 	if gates.CapacityBuffer {
 		kinds = append(kinds, cluster.CapacityBuffers, cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets)
+	}
+	if given.PlanDRARequests {
+		kinds = append(kinds, cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims)
 	}
 	return kinds
 }
@@ -67,7 +71,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watchedKinds(p.Scheduling.Gates), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Kinds: watchedKinds(p.Scheduling), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
 		Trim: watcher.Trims(),
 	})
 	if err != nil {

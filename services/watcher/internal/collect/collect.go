@@ -100,6 +100,7 @@ func (v View) SupplyKey() string {
 			fmt.Fprintf(&b, " %s", volume.Problem)
 		}
 	}
+	v.writeDeviceSupply(&b)
 	return b.String()
 }
 
@@ -112,6 +113,8 @@ type collector struct {
 	labelKeys, namespaceKeys podspec.SelectorKeys
 	mounts                   podspec.Mounts
 	storage                  *podspec.Storage
+	// claims looks up ResourceClaims; nil if devices are not planned.
+	claims *podspec.Claims
 	// leaving maps the nodes that are being removed to their deadlines, or to zero.
 	leaving map[string]time.Time
 	// budgets are loaded when they are first used.
@@ -127,7 +130,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 		cache: cache, pods: cluster.ListCached[*corev1.Pod](cache, cluster.Pods),
 		labelKeys: podspec.SelectorKeys{}, namespaceKeys: podspec.SelectorKeys{}, leaving: map[string]time.Time{}, now: given.Now,
 	}
-	c.storage = newStorage(cache)
+	c.storage, c.claims = newStorage(cache), given.lookUpClaims(cache)
 	c.mounts = podspec.NewMounts(c.pods, c.storage)
 	for _, pod := range c.pods {
 		c.labelKeys.Add(pod)
@@ -156,6 +159,9 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 		s.NodeClasses = append(s.NodeClasses, *stripMetadata(class.DeepCopy()))
 	}
 	c.addGatedKinds(&s)
+	if s.Settings.PlanDRARequests {
+		s.Devices = podspec.DeviceState(c.cache)
+	}
 	pending, ignored := c.pendingPods()
 	pending = append(pending, planning.NewBufferPods(s.Buffers)...)
 	s.Namespaces = c.describeNamespaces(counts, pending)

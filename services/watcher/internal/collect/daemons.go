@@ -14,7 +14,7 @@ import (
 // describeDaemonSets returns the pod spec that each DaemonSet adds to a node. It uses the newest
 // running pod if there is one, because admission may have changed the template's spec, or a resize
 // the pod's. It leaves out a DaemonSet whose spec is too large for documents, so new nodes have no
-// capacity for it.
+// capacity for it, and one with ResourceClaims if devices are not planned, as Karpenter does.
 func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []planning.PodSpec {
 	var out []planning.PodSpec
 	for _, set := range cluster.ListCached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
@@ -23,9 +23,11 @@ func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []plannin
 			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}
 			pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
 		}
-		if spec := podspec.Daemon(withTemplateAffinity(pod, set)); !podspec.Oversize(spec) {
-			out = append(out, spec)
+		spec := podspec.Daemon(withTemplateAffinity(pod, set))
+		if podspec.Oversize(spec) || spec.ResourceClaims > 0 && c.claims == nil {
+			continue
 		}
+		out = append(out, spec)
 	}
 	return out
 }

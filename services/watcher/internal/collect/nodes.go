@@ -99,7 +99,7 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 	if leaves {
 		c.leaving[node.Name] = out.Deadline
 	}
-	podspec.SetBoundPods(&out, pods, c.labelKeys, c.mounts.Of)
+	podspec.SetBoundPods(&out, pods, c.labelKeys, c.mounts.Of, c.claims)
 	c.addAttachments(&out, pods)
 	return out
 }

@@ -15,7 +15,7 @@ import (
 // pendingPods returns the classes of pods that are pending or will soon be because their node is
 // being removed. It also returns the pending pods that Joist does not plan.
 func (c *collector) pendingPods() ([]planning.PodClass, []planning.IgnoredPods) {
-	var classes podspec.Classes
+	classes := podspec.Classes{Claims: c.claims}
 	var ignored []planning.IgnoredPods
 	for _, pod := range c.pods {
 		result := podspec.Provisionable(pod)

@@ -88,6 +88,7 @@ var otherKinds = []cluster.Kind{
 func (s *State) View(given Inputs) View {
 	s.updatePods()
 	s.updateVolumes()
+	s.updateDevices()
 	s.updateNodes()
 	for _, kind := range otherKinds {
 		if !s.feed.TakeChanges(kind).Empty() {
@@ -260,7 +261,7 @@ func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
 func (s *State) rebuildView(given Inputs) View {
 	c := &collector{
 		cache: s.feed, labelKeys: s.labelKeys.Keys(), namespaceKeys: s.namespaceKeys.Keys(), mounts: s.volumeUsers.Mounts(s.storage),
-		storage: s.storage, leaving: s.nodes.leaving, now: given.Now,
+		storage: s.storage, claims: given.lookUpClaims(s.feed), leaving: s.nodes.leaving, now: given.Now,
 	}
 	s.markRelabelled()
 	s.refreshNodes(c)

@@ -65,6 +65,12 @@ func (t randomObjects) pod() *corev1.Pod {
 			claims(name)(p)
 		}
 	}
+	if t.maybe("uses a device") {
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "own", ResourceClaimTemplateName: new("t")}, {Name: "shared", ResourceClaimName: new(t.one("rc"))}}
+		if t.maybe("generated") {
+			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "own", ResourceClaimName: new(t.one("rc"))}}
+		}
+	}
 	if t.maybe("owned") {
 		owner(t.pick("owner", "DaemonSet", "StatefulSet"))(p)
 		p.OwnerReferences[0].UID = types.UID(t.one("d"))
@@ -117,13 +123,15 @@ func (t randomObjects) claim() *karpenter.NodeClaim {
 
 // object draws an object of any kind that the view reads.
 func (t randomObjects) object() cluster.Object {
-	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi") {
+	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi", "device") {
 	case "node":
 		return t.node()
 	case "claim":
 		return t.claim()
 	case "volume":
 		return t.storage()
+	case "device":
+		return t.device()
 	case "budget":
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: t.one("b")}}
 		b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(int32(rapid.IntRange(0, 1).Draw(t.T, "unavailable"))))
@@ -147,6 +155,22 @@ func (t randomObjects) object() cluster.Object {
 		return csi
 	default:
 		return t.pod()
+	}
+}
+
+func (t randomObjects) device() cluster.Object {
+	switch t.pick("device", "claim", "claim", "slice", "class") {
+	case "slice":
+		return resourceSlice(t.one("s"), t.one("n"), t.one("gpu-"))
+	case "class":
+		return deviceClass(t.one("class"))
+	default:
+		c := resourceClaim(t.one("rc"))
+		c.Namespace, c.Spec.Devices.Requests[0].Exactly.Count = t.pick("claim's namespace", "default", "other"), int64(rapid.IntRange(1, 3).Draw(t.T, "devices"))
+		if t.maybe("allocated") {
+			allocate(c, t.one("n"))
+		}
+		return c
 	}
 }
 
@@ -190,7 +214,7 @@ func TestStateEqualsCollectAll(t *testing.T) {
 			feed.put(hand.pod())
 		}
 		state := collect.NewState(feed)
-		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates}}
+		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates, PlanDRARequests: true}}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
 				change(hand, feed)
