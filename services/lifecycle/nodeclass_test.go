@@ -204,7 +204,7 @@ func TestNodeClassHash(t *testing.T) {
 			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 			claim.Labels[karpenter.LabelEC2NodeClass] = "default"
 			claim.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "old"
-			claim.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "v4"
+			claim.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "v5"
 			if i == 1 {
 				claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: "Drifted"}, s.now)
 			}
@@ -214,7 +214,7 @@ func TestNodeClassHash(t *testing.T) {
 	answer := event.NodeClassResolved{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Hash: "123"}
 	s.handleMessage(s.newMessage(answer), "")
 	got := s.getNodeClass()
-	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
+	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v6" {
 		t.Errorf("got annotations %v", got.Annotations)
 	}
 	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
@@ -223,7 +223,7 @@ func TestNodeClassHash(t *testing.T) {
 	s.reconcile()
 	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {
 		a := s.getClaim(name).Annotations
-		if a[karpenter.EC2NodeClassHashAnnotationKey] != want || a[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
+		if a[karpenter.EC2NodeClassHashAnnotationKey] != want || a[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v6" {
 			t.Errorf("%s: got annotations %v", name, a)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -22,8 +23,8 @@ const DefaultVMMemoryOverheadPercent = 0.075
 type NodeConfig struct {
 	// AMIFamily is one of karpenter's AMIFamily constants; anything else counts as Custom.
 	AMIFamily string
-	// Kubelet may be nil. Quantities that cannot be parsed count as not set; Validate reports them.
-	Kubelet             *karpenter.KubeletConfiguration
+	// Kubelet has the class's settings. Quantities that cannot be parsed count as not set; Validate reports them.
+	Kubelet             karpenter.ParsedKubelet
 	BlockDevices        []karpenter.BlockDeviceMapping
 	InstanceStorePolicy karpenter.InstanceStorePolicy
 	NetworkInterfaces   []karpenter.NetworkInterface
@@ -42,9 +43,13 @@ func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 	if err != nil {
 		return NodeConfig{}, err
 	}
+	kubelet, err := class.Spec.Kubelet.Parse()
+	if err != nil {
+		return NodeConfig{}, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
+	}
 	cfg := NodeConfig{
 		AMIFamily:         family,
-		Kubelet:           class.Spec.Kubelet,
+		Kubelet:           kubelet,
 		BlockDevices:      class.Spec.BlockDeviceMappings,
 		NetworkInterfaces: class.Spec.NetworkInterfaces,
 	}
@@ -59,10 +64,10 @@ func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 
 // Validate reports each kubelet setting that NodeResources cannot parse. The API server accepts such values.
 func (cfg NodeConfig) Validate() error {
-	if cfg.Kubelet == nil {
-		return nil
-	}
 	var all []error
+	if most := cfg.Kubelet.MaxPods; most != nil && most.Type == intstr.String {
+		all = append(all, fmt.Errorf("maxPods: %q is not a number", most.StrVal))
+	}
 	for _, field := range []struct {
 		name   string
 		values map[string]string
@@ -98,12 +103,4 @@ func parseThreshold(text string) error {
 		return fmt.Errorf("invalid percentage %q (use for example 5%%)", text)
 	}
 	return nil
-}
-
-// kubeletConfig returns Kubelet, or an empty configuration if it is nil.
-func (cfg NodeConfig) kubeletConfig() karpenter.KubeletConfiguration {
-	if cfg.Kubelet == nil {
-		return karpenter.KubeletConfiguration{}
-	}
-	return *cfg.Kubelet
 }

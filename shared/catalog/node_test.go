@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -11,21 +13,21 @@ import (
 func TestValidateNamesInvalidSettings(t *testing.T) {
 	tests := []struct {
 		name    string
-		kubelet karpenter.KubeletConfiguration
+		kubelet karpenter.ParsedKubelet
 		want    string // part of the error; "" means no error
 	}{
-		{"nothing set", karpenter.KubeletConfiguration{}, ""},
-		{"good", karpenter.KubeletConfiguration{
+		{"nothing set", karpenter.ParsedKubelet{}, ""},
+		{"good", karpenter.ParsedKubelet{
 			KubeReserved: map[string]string{"cpu": "100m"}, EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "1Gi"},
 		}, ""},
-		{"quantity", karpenter.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "one"}}, `kubeReserved[cpu]: invalid quantity "one"`},
-		{"system", karpenter.KubeletConfiguration{SystemReserved: map[string]string{"memory": "1GiB"}}, `systemReserved[memory]: invalid quantity "1GiB"`},
-		{"percentage", karpenter.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "five%"}}, `evictionHard[memory.available]`},
-		{"too much", karpenter.KubeletConfiguration{EvictionSoft: map[string]string{"memory.available": "101%"}}, `evictionSoft[memory.available]`},
+		{"quantity", karpenter.ParsedKubelet{KubeReserved: map[string]string{"cpu": "one"}}, `kubeReserved[cpu]: invalid quantity "one"`},
+		{"system", karpenter.ParsedKubelet{SystemReserved: map[string]string{"memory": "1GiB"}}, `systemReserved[memory]: invalid quantity "1GiB"`},
+		{"percentage", karpenter.ParsedKubelet{EvictionHard: map[string]string{"memory.available": "five%"}}, `evictionHard[memory.available]`},
+		{"too much", karpenter.ParsedKubelet{EvictionSoft: map[string]string{"memory.available": "101%"}}, `evictionSoft[memory.available]`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := catalog.NodeConfig{Kubelet: &test.kubelet}.Validate()
+			err := catalog.NodeConfig{Kubelet: test.kubelet}.Validate()
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("got %v, want none", err)
@@ -42,7 +44,7 @@ func TestNewNodeConfig(t *testing.T) {
 	class.Spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
 	class.Spec.InstanceStorePolicy = new(karpenter.InstanceStorePolicyRAID0)
 	class.Spec.BlockDeviceMappings = []karpenter.BlockDeviceMapping{device("/dev/xvdb", "80Gi")}
-	class.Spec.Kubelet = &karpenter.KubeletConfiguration{MaxPods: new(int32(40))}
+	class.Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`40`)}, "logging": {Raw: []byte(`{"verbosity":3}`)}}
 	cfg, err := catalog.NewNodeConfig(class)
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +54,11 @@ func TestNewNodeConfig(t *testing.T) {
 	capacity, _, _ := catalog.NodeResources(x86, cfg)
 	check(t, "capacity", capacity, want{"ephemeral-storage": "80Gi"})
 
-	class.Spec.Kubelet.KubeReserved = map[string]string{"cpu": "one"}
-	if _, err := catalog.NewNodeConfig(class); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") {
-		t.Errorf("error = %v, want it to name the class", err)
+	for field, value := range map[string]string{"kubeReserved": `{"cpu":"one"}`, "maxPods": `"2 * vcpus"`, "podsPerCore": `"many"`} {
+		wrong := class.DeepCopy()
+		wrong.Spec.Kubelet[field] = apiextensionsv1.JSON{Raw: []byte(value)}
+		if _, err := catalog.NewNodeConfig(wrong); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: error = %v, want it to name the class and the field", field, err)
+		}
 	}
 }

@@ -42,18 +42,18 @@ func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 		corev1.ResourceMemory:           *resource.NewQuantity((reservedMiBPerPod*pods+reservedMiBFixed)*mebibyte, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(reservedStorageGi<<30, resource.BinarySI),
 	}
-	maps.Copy(reserved, parseQuantities(cfg.kubeletConfig().KubeReserved))
+	maps.Copy(reserved, parseQuantities(cfg.Kubelet.KubeReserved))
 	return reserved
 }
 
 func systemReserved(cfg NodeConfig) corev1.ResourceList {
-	return parseQuantities(cfg.kubeletConfig().SystemReserved)
+	return parseQuantities(cfg.Kubelet.SystemReserved)
 }
 
 // evictionThreshold returns the kubelet's hard eviction thresholds. Soft thresholds do not lower a node's allocatable
 // resources.
 func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1.ResourceList {
-	hard := cfg.kubeletConfig().EvictionHard
+	hard := cfg.Kubelet.EvictionHard
 	threshold := corev1.ResourceList{
 		corev1.ResourceMemory:           *resource.NewQuantity(evictionMemoryMiB*mebibyte, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: percentOf(storage, evictionStoragePart),

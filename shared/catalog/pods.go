@@ -1,17 +1,21 @@
 package catalog
 
-import "github.com/joist-autoscaler/joist/shared/karpenter"
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
 
 // podsDefault is the kubelet's own limit, for families that do not count addresses.
 const podsDefault = 110
 
 // MaxPods returns the maximum number of pods on a node.
 func MaxPods(t InstanceType, cfg NodeConfig) int64 {
-	kubelet, f := cfg.kubeletConfig(), familyOf(cfg.AMIFamily)
+	kubelet, f := cfg.Kubelet, familyOf(cfg.AMIFamily)
 	count := int64(podsDefault)
 	switch {
-	case kubelet.MaxPods != nil:
-		count = int64(*kubelet.MaxPods)
+	case kubelet.MaxPods != nil && kubelet.MaxPods.Type == intstr.Int:
+		count = int64(kubelet.MaxPods.IntVal)
 	case f.eniPods:
 		count = addressablePods(t, cfg, cfg.ReservedENIs)
 	}

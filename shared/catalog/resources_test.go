@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -68,8 +69,8 @@ func al2023(change func(*catalog.NodeConfig)) catalog.NodeConfig {
 	return cfg
 }
 
-func kubelet(k karpenter.KubeletConfiguration) catalog.NodeConfig {
-	return al2023(func(cfg *catalog.NodeConfig) { cfg.Kubelet = &k })
+func kubelet(k karpenter.ParsedKubelet) catalog.NodeConfig {
+	return al2023(func(cfg *catalog.NodeConfig) { cfg.Kubelet = k })
 }
 
 type resourcesCase struct {
@@ -112,16 +113,16 @@ func TestResourcesMemoryAndReserve(t *testing.T) {
 			nil, nil, want{"cpu": "1930m", "memory": "3187Mi", "pods": "17"}},
 		{"96 cores", big, al2023(nil), // 60 + 10 + 10 + 230 m; 15 × 49 + 2 = 737 pods
 			nil, want{"cpu": "310m", "memory": "8462Mi"}, nil}, // 11 × 737 + 255 + 100
-		{"the reserve ignores maxPods", x86, kubelet(karpenter.KubeletConfiguration{MaxPods: new(int32(110))}),
+		{"the reserve ignores maxPods", x86, kubelet(karpenter.ParsedKubelet{MaxPods: new(intstr.FromInt32(110))}),
 			want{"pods": "110"}, want{"memory": "674Mi"}, nil},
 		{"Bottlerocket's reserve uses maxPods", x86,
-			catalog.NodeConfig{AMIFamily: "Bottlerocket", Kubelet: &karpenter.KubeletConfiguration{MaxPods: new(int32(110))}},
+			catalog.NodeConfig{AMIFamily: "Bottlerocket", Kubelet: karpenter.ParsedKubelet{MaxPods: new(intstr.FromInt32(110))}},
 			want{"pods": "110"}, want{"memory": "1565Mi"}, nil}, // 11 × 110 + 255 + 100
-		{"kubeReserved and systemReserved", x86, kubelet(karpenter.KubeletConfiguration{
+		{"kubeReserved and systemReserved", x86, kubelet(karpenter.ParsedKubelet{
 			KubeReserved:   map[string]string{"cpu": "200m", "memory": "1Gi"},
 			SystemReserved: map[string]string{"cpu": "100m", "memory": "100Mi", "ephemeral-storage": "2Gi"},
 		}), nil, want{"cpu": "300m", "memory": "1224Mi", "ephemeral-storage": "5Gi"}, nil},
-		{"settings that do not parse count as unset", x86, kubelet(karpenter.KubeletConfiguration{
+		{"settings that do not parse count as unset", x86, kubelet(karpenter.ParsedKubelet{
 			KubeReserved: map[string]string{"cpu": "much"}, EvictionHard: map[string]string{"memory.available": "x%"},
 		}), nil, want{"cpu": "70m", "memory": "674Mi"}, nil},
 	})
@@ -129,7 +130,7 @@ func TestResourcesMemoryAndReserve(t *testing.T) {
 
 func TestResourcesEviction(t *testing.T) {
 	hard := func(memory, disk string) catalog.NodeConfig {
-		return kubelet(karpenter.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": memory, "nodefs.available": disk}})
+		return kubelet(karpenter.ParsedKubelet{EvictionHard: map[string]string{"memory.available": memory, "nodefs.available": disk}})
 	}
 	run(t, []resourcesCase{
 		{"quantities", x86, hard("500Mi", "3Gi"), nil, want{"memory": "1074Mi", "ephemeral-storage": "4Gi"}, nil},
@@ -137,7 +138,7 @@ func TestResourcesEviction(t *testing.T) {
 		{"percentages", x86, hard("10%", "25%"), nil, want{"memory": "1396388660", "ephemeral-storage": "6Gi"}, nil},
 		{"100% switches off", x86, hard("100%", "100%"), nil, want{"memory": "574Mi", "ephemeral-storage": "1Gi"}, nil},
 		{"soft thresholds do not count", x86,
-			kubelet(karpenter.KubeletConfiguration{EvictionSoft: map[string]string{"memory.available": "2Gi"}}),
+			kubelet(karpenter.ParsedKubelet{EvictionSoft: map[string]string{"memory.available": "2Gi"}}),
 			nil, want{"memory": "674Mi"}, nil},
 	})
 }

@@ -15,8 +15,14 @@ const (
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
 	// DRADriversAnnotationKey: the resource drivers whose devices the planned pods use, separated by commas.
 	DRADriversAnnotationKey = Group + "/requested-dra-drivers"
-	// ProviderCompatibilityAnnotationKey: the provider in the API before v1.
-	ProviderCompatibilityAnnotationKey = CompatibilityGroup + "/provider"
+	// DoNotRepairAnnotationKey: "true" on a Node or NodeClaim prevents repair and reboot.
+	DoNotRepairAnnotationKey = Group + "/do-not-repair"
+	// DisruptionCostAnnotationKey: the cost of evicting a Pod, an int32.
+	DisruptionCostAnnotationKey = Group + "/disruption-cost"
+	// RebootPreBootIDAnnotationKey: the node's boot ID before the reboot of a NodeClaim.
+	RebootPreBootIDAnnotationKey = Group + "/reboot-pre-boot-id"
+	// RebootTerminationGracePeriodAnnotationKey: the longest drain before the reboot of a NodeClaim, a Go duration.
+	RebootTerminationGracePeriodAnnotationKey = Group + "/reboot-termination-grace-period"
 )
 
 // Annotations of the AWS group.
@@ -29,6 +35,9 @@ const (
 	InstanceTaggedAnnotationKey = AWSGroup + "/tagged"
 	// InstanceProfileAnnotationKey: the instance profile of the claim's instance.
 	InstanceProfileAnnotationKey = AWSGroup + "/instance-profile-name"
+	// NVIDIAConsumableCapacityAnnotationKey: how pods share the GPUs of an EC2NodeClass: disabled, memory, unlimited, or
+	// the number of shares.
+	NVIDIAConsumableCapacityAnnotationKey = AWSGroup + "/nvidia-consumable-capacity"
 	// ClusterNameTaggedCompatibilityAnnotationKey: "true" once the instance has the tag with the cluster's name.
 	ClusterNameTaggedCompatibilityAnnotationKey = "compatibility." + AWSGroup + "/cluster-name-tagged"
 )

@@ -34,3 +34,10 @@ type CPUOptions struct {
 	// +optional
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`
 }
+
+// EnclaveOptions set up Nitro Enclaves.
+type EnclaveOptions struct {
+	// Whether enclaves can run in the instance. If it is true, only instance types that support them are used.
+	// +required
+	Enabled bool `json:"enabled"`
+}

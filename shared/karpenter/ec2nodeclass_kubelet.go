@@ -1,56 +1,70 @@
 package karpenter
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"encoding/json"
+	"fmt"
 
-// KubeletConfiguration is the part of the kubelet's configuration that a node class may set, under the kubelet's own names.
-type KubeletConfiguration struct {
-	// Addresses of the cluster's DNS server.
-	// +optional
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// KubeletConfiguration has the kubelet's settings under the kubelet's own names. The schema accepts every field with
+// every value, and each value keeps its text; Parse reads the fields that Joist uses.
+// +kubebuilder:pruning:PreserveUnknownFields
+// +kubebuilder:validation:Type=object
+type KubeletConfiguration map[string]apiextensionsv1.JSON
+
+// ParsedKubelet has the kubelet's settings that Joist reads, because they change a node's resources or because bootstrap
+// scripts pass them on as flags.
+type ParsedKubelet struct {
+	// ClusterDNS has the addresses of the cluster's DNS server.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
-	// The maximum number of pods on a node.
-	// +kubebuilder:validation:Minimum:=0
-	// +optional
-	MaxPods *int32 `json:"maxPods,omitempty"`
-	// The maximum number of pods per core; maxPods also applies.
-	// +kubebuilder:validation:Minimum:=0
-	// +optional
+	// MaxPods is the maximum number of pods on a node, or an expression with that result.
+	MaxPods *intstr.IntOrString `json:"maxPods,omitempty"`
+	// PodsPerCore is the maximum number of pods per core; maxPods also applies.
 	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
-	// Resources reserved for the operating system.
-	// +kubebuilder:validation:XValidation:message="valid keys for systemReserved are ['cpu','memory','ephemeral-storage','pid']",rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')"
-	// +kubebuilder:validation:XValidation:message="systemReserved value cannot be a negative resource quantity",rule="self.all(x, !self[x].startsWith('-'))"
-	// +optional
+	// SystemReserved has the resources reserved for the operating system.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
-	// Resources reserved for Kubernetes components.
-	// +kubebuilder:validation:XValidation:message="valid keys for kubeReserved are ['cpu','memory','ephemeral-storage','pid']",rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')"
-	// +kubebuilder:validation:XValidation:message="kubeReserved value cannot be a negative resource quantity",rule="self.all(x, !self[x].startsWith('-'))"
-	// +optional
+	// KubeReserved has the resources reserved for Kubernetes components.
 	KubeReserved map[string]string `json:"kubeReserved,omitempty"`
-	// Eviction signals and the thresholds at which pods are evicted at once.
-	// +kubebuilder:validation:XValidation:message="valid keys for evictionHard are ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available']",rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])"
-	// +optional
+	// EvictionHard has the thresholds, by signal, at which pods are evicted at once.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
-	// Eviction signals and the thresholds at which pods are evicted after a grace period.
-	// +kubebuilder:validation:XValidation:message="valid keys for evictionSoft are ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available']",rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])"
-	// +optional
+	// EvictionSoft has the thresholds, by signal, at which pods are evicted after a grace period.
 	EvictionSoft map[string]string `json:"evictionSoft,omitempty"`
-	// Grace periods of the soft thresholds, by the same signals.
-	// +kubebuilder:validation:XValidation:message="valid keys for evictionSoftGracePeriod are ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available']",rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])"
-	// +optional
+	// EvictionSoftGracePeriod has the grace periods of the soft thresholds, by the same signals.
 	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod,omitempty"`
-	// The maximum grace period in seconds of a pod that a soft threshold evicts.
-	// +optional
+	// EvictionMaxPodGracePeriod is the maximum grace period in seconds of a pod that a soft threshold evicts.
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
-	// Disk usage in percent above which unused images are deleted.
-	// +kubebuilder:validation:Minimum:=0
-	// +kubebuilder:validation:Maximum:=100
-	// +optional
+	// ImageGCHighThresholdPercent is the disk usage above which unused images are deleted.
 	ImageGCHighThresholdPercent *int32 `json:"imageGCHighThresholdPercent,omitempty"`
-	// Disk usage in percent down to which unused images are deleted.
-	// +kubebuilder:validation:Minimum:=0
-	// +kubebuilder:validation:Maximum:=100
-	// +optional
+	// ImageGCLowThresholdPercent is the disk usage down to which unused images are deleted.
 	ImageGCLowThresholdPercent *int32 `json:"imageGCLowThresholdPercent,omitempty"`
-	// Whether CPU limits are enforced by CFS quota.
-	// +optional
+	// CPUCFSQuota is whether CPU limits are enforced by CFS quota.
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
+}
+
+// Parse returns the fields that Joist reads, and ignores the others. An error names a field whose value has another
+// type.
+func (k KubeletConfiguration) Parse() (ParsedKubelet, error) {
+	var parsed ParsedKubelet
+	if len(k) == 0 {
+		return parsed, nil
+	}
+	text, err := k.text()
+	if err == nil {
+		err = json.Unmarshal(text, &parsed)
+	}
+	if err != nil {
+		return ParsedKubelet{}, fmt.Errorf("reading kubelet settings: %w", err)
+	}
+	return parsed, nil
+}
+
+// text returns the configuration as JSON with sorted keys. The text of an empty one is null.
+func (k KubeletConfiguration) text() ([]byte, error) {
+	if len(k) == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(k)
 }

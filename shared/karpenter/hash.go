@@ -11,7 +11,7 @@ import (
 // equal objects get another hash.
 const (
 	NodePoolHashVersion     = "v3"
-	EC2NodeClassHashVersion = "v5"
+	EC2NodeClassHashVersion = "v6"
 )
 
 // Hash returns the hash of the template's fields whose change causes drift: all but the requirements, which are
@@ -21,14 +21,18 @@ func (p *NodePool) Hash() (string, error) {
 }
 
 // Hash returns the hash of the spec's fields whose change causes drift. It contains the resolved image family, so
-// that setting the family that an alias implies changes nothing. caBundle is the cluster's certificate authority,
-// base64, or "".
+// that setting the family that an alias implies changes nothing. The kubelet's settings are hashed as JSON with sorted
+// keys. caBundle is the cluster's certificate authority, base64, or "".
 func (c *EC2NodeClass) Hash(caBundle string) (string, error) {
 	family, err := c.AMIFamily()
 	if err != nil {
 		return "", err
 	}
-	return hashFields([]any{c.Spec, family, caBundle})
+	kubelet, err := c.Spec.Kubelet.text()
+	if err != nil {
+		return "", fmt.Errorf("hashing the kubelet settings: %w", err)
+	}
+	return hashFields([]any{c.Spec, family, caBundle, string(kubelet)})
 }
 
 // hashFields hashes exported field names in their order and the names of struct types. It skips fields tagged

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -79,7 +80,10 @@ func TestFieldsOfEC2NodeClassHash(t *testing.T) {
 		{"disk", func(s *EC2NodeClassSpec) {
 			s.BlockDeviceMappings[0].EBS.VolumeSize.Add(*s.BlockDeviceMappings[0].EBS.VolumeSize)
 		}, true},
-		{"kubelet", func(s *EC2NodeClassSpec) { s.Kubelet.MaxPods = nil }, true},
+		{"kubelet", func(s *EC2NodeClassSpec) { delete(s.Kubelet, "maxPods") }, true},
+		{"a kubelet field that Joist does not read", func(s *EC2NodeClassSpec) { s.Kubelet["logging"] = apiextensionsv1.JSON{Raw: []byte(`{}`)} }, true},
+		{"enclaves", func(s *EC2NodeClassSpec) { s.EnclaveOptions = &EnclaveOptions{Enabled: true} }, true},
+		{"no enclaves", func(s *EC2NodeClassSpec) { s.EnclaveOptions = &EnclaveOptions{} }, true},
 		{"family", func(s *EC2NodeClassSpec) { s.AMIFamily = &custom }, true},
 		{"family that the alias implies", func(s *EC2NodeClassSpec) { s.AMIFamily = &al2023 }, false},
 		{"version of the alias", func(s *EC2NodeClassSpec) { s.AMISelectorTerms[0].Alias = "al2023@latest" }, false},

@@ -55,6 +55,8 @@ const (
 	ConditionTypeConsistentStateFound = "ConsistentStateFound"
 	// ConditionTypeDisruptionReason: the node is being disrupted; the condition's reason is the disruption's.
 	ConditionTypeDisruptionReason = "DisruptionReason"
+	// ConditionTypeRebooting: the node is being rebooted; the condition's reason is the step of the reboot.
+	ConditionTypeRebooting = "Rebooting"
 )
 
 // NodeClaimReady returns the conditions on which a NodeClaim's Ready depends.

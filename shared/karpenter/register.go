@@ -16,9 +16,6 @@ const (
 
 	BufferGroup   = "autoscaling.x-k8s.io" // CapacityBuffer
 	BufferVersion = "v1beta1"
-
-	// CompatibilityGroup is the prefix of annotations with state from the API before v1.
-	CompatibilityGroup = "compatibility." + Group
 )
 
 var (

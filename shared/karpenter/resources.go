@@ -12,8 +12,6 @@ const (
 	ResourceAWSPodENI          corev1.ResourceName = "vpc.amazonaws.com/pod-eni"
 	ResourcePrivateIPv4Address corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
 	ResourceEFA                corev1.ResourceName = "vpc.amazonaws.com/efa"
-	// ResourceNIPSlots: a claim with this resource needs an instance with Nitro Enclaves.
-	ResourceNIPSlots corev1.ResourceName = "eks.amazonaws.com/nip-slots"
 )
 
 // ExoticResources returns the resources that make an instance type expensive; types with them are used only for pods

@@ -11,6 +11,7 @@ import (
 const (
 	DisruptedTaintKey    = Group + "/disrupted"
 	UnregisteredTaintKey = Group + "/unregistered"
+	RebootingTaintKey    = Group + "/rebooting"
 )
 
 // readinessPrefix is the prefix of taints that node readiness rules remove.

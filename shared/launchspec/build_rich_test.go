@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -106,14 +106,22 @@ func enrich(class *karpenter.EC2NodeClass) {
 	s.NetworkInterfaces = []karpenter.NetworkInterface{
 		{InterfaceType: karpenter.InterfaceTypeInterface}, {NetworkCardIndex: 0, DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
 	}
-	s.Kubelet = &karpenter.KubeletConfiguration{
-		ClusterDNS: []string{"10.0.1.100"}, MaxPods: new(int32(20)), PodsPerCore: new(int32(20)),
-		SystemReserved: map[string]string{"cpu": "100m", "memory": "100Mi", "ephemeral-storage": "1Gi"},
-		KubeReserved:   map[string]string{"cpu": "200m", "memory": "100Mi", "ephemeral-storage": "3Gi"},
-		EvictionHard:   map[string]string{"memory.available": "5%", "nodefs.available": "10%", "nodefs.inodesFree": "10%"},
-		EvictionSoft:   map[string]string{"memory.available": "500Mi"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: time.Minute}},
-		EvictionMaxPodGracePeriod: new(int32(60)), ImageGCHighThresholdPercent: new(int32(85)), ImageGCLowThresholdPercent: new(int32(80)),
-		CPUCFSQuota: new(true),
+	s.EnclaveOptions = &karpenter.EnclaveOptions{Enabled: true}
+	if err := yaml.Unmarshal([]byte(`
+clusterDNS: [10.0.1.100]
+maxPods: 20
+podsPerCore: 20
+systemReserved: {cpu: 100m, memory: 100Mi, ephemeral-storage: 1Gi}
+kubeReserved: {cpu: 200m, memory: 100Mi, ephemeral-storage: 3Gi}
+evictionHard: {memory.available: 5%, nodefs.available: 10%, nodefs.inodesFree: 10%}
+evictionSoft: {memory.available: 500Mi}
+evictionSoftGracePeriod: {memory.available: 1m0s}
+evictionMaxPodGracePeriod: 60
+imageGCHighThresholdPercent: 85
+imageGCLowThresholdPercent: 80
+cpuCFSQuota: true
+`), &s.Kubelet); err != nil {
+		panic(err) // the text above is wrong
 	}
 }
 

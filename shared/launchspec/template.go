@@ -97,7 +97,8 @@ func (g *recipe) node(v variant) bootstrap.Node {
 		taints = append(taints, unregistered)
 	}
 	return bootstrap.Node{
-		Cluster: g.cluster, Kubelet: g.class.Spec.Kubelet, MaxPods: v.maxPods, Labels: labels, Taints: taints,
+		Cluster: g.cluster, Kubelet: g.config.Kubelet, KubeletConfiguration: g.class.Spec.Kubelet, MaxPods: v.maxPods,
+		Labels: labels, Taints: taints,
 		InstanceStore: g.config.InstanceStorePolicy, ImageName: v.imageName, Custom: value(g.class.Spec.UserData),
 	}
 }

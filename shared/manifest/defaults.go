@@ -17,8 +17,8 @@ func setDefaults(kind cluster.Kind, object map[string]any) {
 	switch kind {
 	case cluster.NodePools:
 		spec := innerMapping(object, "spec")
-		setDefault(spec, "disruption", map[string]any{"consolidateAfter": "0s"})
 		disruption := innerMapping(spec, "disruption")
+		setDefault(disruption, "consolidateAfter", "0s")
 		setDefault(disruption, "consolidationPolicy", string(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized))
 		setDefault(disruption, "budgets", []any{map[string]any{"nodes": "10%"}})
 		setDefault(innerMapping(innerMapping(spec, "template"), "spec"), "expireAfter", "720h")

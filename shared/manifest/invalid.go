@@ -134,9 +134,6 @@ func isWholeNumber(text string) bool {
 
 func (in *validation) checkDisruption(d *karpenter.Disruption) {
 	const path = "spec.disruption"
-	if in.isWritten(path) && !in.isWritten(path+".consolidateAfter") {
-		in.report(path+".consolidateAfter", "missing: write a duration such as 0s or 1m, or Never")
-	}
 	in.checkWord(path+".consolidationPolicy", string(d.ConsolidationPolicy),
 		[]string{"WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"},
 		map[string]string{"WhenUnderutilized": `: it is WhenEmptyOrUnderutilized since v1`})
@@ -146,7 +143,7 @@ func (in *validation) checkDisruption(d *karpenter.Disruption) {
 			in.report(at, "schedule and duration go together: write both or neither")
 		}
 		for j, reason := range b.Reasons {
-			in.checkWord(fmt.Sprintf("%s.reasons[%d]", at, j), string(reason), []string{"Underutilized", "Empty", "Drifted"}, nil)
+			in.checkWord(fmt.Sprintf("%s.reasons[%d]", at, j), string(reason), []string{"Underutilized", "Empty", "Drifted", "Unhealthy"}, nil)
 		}
 	}
 }

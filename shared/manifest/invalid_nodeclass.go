@@ -69,8 +69,10 @@ func (in *validation) checkImages(c *karpenter.EC2NodeClass) {
 	}
 }
 
-func (in *validation) checkKubelet(k *karpenter.KubeletConfiguration) {
-	if k == nil {
+func (in *validation) checkKubelet(settings karpenter.KubeletConfiguration) {
+	k, err := settings.Parse()
+	if err != nil {
+		in.report("spec.kubelet", "%v", err)
 		return
 	}
 	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {

@@ -210,7 +210,9 @@ func (r *reader) readUntyped(n ast.Node, path string, depth int) any {
 	out := map[string]any{}
 	entries, _ := r.listEntries(n, path, depth)
 	for _, e := range entries {
-		out[e.key] = r.readUntyped(e.value, joinPath(path, e.key), depth+1)
+		child := joinPath(path, e.key)
+		r.places[child] = e.at
+		out[e.key] = r.readUntyped(e.value, child, depth+1)
 	}
 	return out
 }

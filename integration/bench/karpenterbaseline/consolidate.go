@@ -89,7 +89,7 @@ func (f *fleet) pass(ctx context.Context) (changed bool, err error) {
 // decide runs one reconcile of the disruption controller.
 func (f *fleet) decide(ctx context.Context) (command *disruption.Command, candidates int, err error) {
 	real, clouds := clock.RealClock{}, &catalogue{types: f.types}
-	provisioner := provisioning.NewProvisioner(f.store, quiet{}, clouds, f.cluster, real, nil)
+	provisioner := provisioning.NewProvisioner(f.store, quiet{}, clouds, f.cluster, real, nil, nil)
 	queue := disruption.NewQueue(f.store, quiet{}, f.cluster, real, provisioner)
 	c := disruption.MakeConsolidation(real, f.cluster, f.store, provisioner, clouds, quiet{}, queue)
 	at := disruption.WithValidator(atOnce{})

@@ -57,7 +57,7 @@ func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted sch
 	// order.
 	slices.SortFunc(types, func(a, b *cloudprovider.InstanceType) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
 	for _, f := range []filter.Filter{
-		filter.CompatibleAvailableFilter(wanted, requests),
+		filter.CompatibleLaunchableFilter(wanted, requests),
 		filter.CapacityReservationTypeFilter(wanted),
 		filter.CapacityBlockFilter(wanted),
 		filter.ReservedOfferingFilter(wanted),

@@ -48,7 +48,7 @@ type Summary struct {
 }
 
 // planner is the planner's name, with the module's version.
-const planner = "karpenter v1.14.0"
+const planner = "karpenter v1.15.0"
 
 func (r *run) result(ctx context.Context, from scheduling.Results, effort Effort) (*Result, error) {
 	out := &Result{

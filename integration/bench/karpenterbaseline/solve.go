@@ -87,7 +87,7 @@ func (r *run) setUp(ctx context.Context) (*scheduling.Scheduler, error) {
 	if r.cluster, err = newCluster(ctx, r.scenario, r.store); err != nil {
 		return nil, err
 	}
-	provisioner := provisioning.NewProvisioner(r.store, quiet{}, nil, r.cluster, clock.RealClock{}, nil)
+	provisioner := provisioning.NewProvisioner(r.store, quiet{}, nil, r.cluster, clock.RealClock{}, nil, nil)
 	for _, pod := range r.scenario.Pods {
 		if err := provisioner.Validate(ctx, pod); err != nil {
 			r.refused[pod] = err

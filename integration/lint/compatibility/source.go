@@ -10,7 +10,7 @@ import (
 type Source struct {
 	// Name is how homes refer to it.
 	Name string
-	// Version is that of the module, such as v1.14.0.
+	// Version is that of the module, such as v1.15.1. A replaced module has the version that replaces it.
 	Version string
 	// Dir is its folder in the module cache.
 	Dir string
@@ -27,7 +27,7 @@ var modules = []struct{ name, path, repository string }{
 func findSources() ([]Source, error) {
 	var sources []Source
 	for _, m := range modules {
-		out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", m.path).Output()
+		out, err := exec.Command("go", "list", "-m", "-f", "{{if .Replace}}{{.Replace.Version}}{{else}}{{.Version}}{{end}} {{.Dir}}", m.path).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding the module %s: %w", m.path, err)
 		}

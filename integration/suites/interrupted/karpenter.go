@@ -109,7 +109,7 @@ func (quiet) Publish(...events.Event) {}
 // after success, and with the default rate limiter after an error.
 func readyKarpenter(_ context.Context, b *bench, messages []Message) (func(ctx context.Context) error, error) {
 	controller := interruption.NewController(newStore(&b.toAPI, messages), clock.RealClock{}, nil, quiet{},
-		provider{b.far()}, nil, cache.NewUnavailableOfferings(), nil)
+		provider{b.far()}, nil, cache.NewUnavailableOfferings())
 	limiter := workqueue.DefaultTypedControllerRateLimiter[string]()
 	return func(ctx context.Context) error {
 		ctx = log.IntoContext(ctx, logr.Discard())

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -15,6 +16,7 @@ import (
 var (
 	durations  = []string{"720h", "1h30m", "90m", "0s", "168h0m0s", "1.5h", karpenter.Never}
 	quantities = []string{"1", "100m", "4Gi", "59000Gi", "64T", "1.5", "20G", "0"}
+	kubelets   = []string{`"a<b"`, `-1.50`, `true`, `["z","a"]`, `{"b":{"d":1e3,"c":[]},"a":""}`, `9007199254740993`}
 	aliases    = []string{"", "al2@latest", "al2023@v20240625", "bottlerocket@v1.10.0", "windows2022@latest", "windows2025@latest"}
 )
 
@@ -37,6 +39,9 @@ func fill(seed int64, object any) {
 		},
 		func(f *metav1.FieldsV1, c randfill.Continue) {
 			f.SetRawBytes([]byte(`{"f:spec":{}}`))
+		},
+		func(value *apiextensionsv1.JSON, c randfill.Continue) {
+			value.Raw = []byte(pick(c, kubelets))
 		},
 		func(d *karpenter.NillableDuration, c randfill.Continue) {
 			parsed, err := karpenter.ParseNillableDuration(pick(c, durations))

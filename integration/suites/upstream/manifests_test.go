@@ -35,7 +35,7 @@ func TestSameManifests(t *testing.T) {
 	}{
 		{"karpenter.sh_nodepools.yaml", awsapis.NodePoolCRD, 20, "spec.template.spec"},
 		{"karpenter.sh_nodeclaims.yaml", awsapis.NodeClaimCRD, 10, "spec"},
-		{"karpenter.k8s.aws_ec2nodeclasses.yaml", awsapis.EC2NodeClassCRD, 54, ""},
+		{"karpenter.k8s.aws_ec2nodeclasses.yaml", awsapis.EC2NodeClassCRD, 44, ""},
 		{"karpenter.sh_nodeoverlays.yaml", awsapis.NodeOverlayCRD, 8, "spec"},
 		{"autoscaling.x-k8s.io_capacitybuffers.yaml", karpapis.CapacityBufferCRD, 2, ""},
 	} {

@@ -231,7 +231,10 @@ func (u *upstreamTypes) GetInstanceTypes(context.Context, *karpv1.NodePool) ([]*
 		for _, usage := range u.sale.usage {
 			info.SupportedUsageClasses = append(info.SupportedUsageClasses, ec2types.UsageClassType(usage))
 		}
-		it := instancetype.NewDefaultResolver("ap-northeast-2").Resolve(u.ctx, info, zones, &u.class)
+		it, err := instancetype.NewDefaultResolver("ap-northeast-2", nil).Resolve(u.ctx, info, zones, &u.class, &awsv1.ParsedKubeletConfig{})
+		if err != nil {
+			return nil, fmt.Errorf("resolving %s: %w", saleType, err)
+		}
 		return provider.InjectOfferings(u.ctx, []*cloudprovider.InstanceType{it},
 			map[ec2types.InstanceType]ec2types.InstanceTypeInfo{saleType: info}, &u.class, sets.New(zones...)), nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/karpenter-provider-aws/pkg/operator/options"
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -21,7 +22,7 @@ import (
 // setting is one configuration of nodes, for Karpenter and for Joist.
 type setting struct {
 	name     string
-	kubelet  karpenter.KubeletConfiguration
+	kubelet  karpenter.ParsedKubelet
 	raid     bool
 	networks []karpenter.NetworkInterface
 	reserved int
@@ -30,20 +31,20 @@ type setting struct {
 
 var settings = []setting{
 	{name: "default", overhead: 0.075},
-	{name: "maxPods", overhead: 0.075, kubelet: karpenter.KubeletConfiguration{MaxPods: new(int32(42))}},
-	{name: "podsPerCore", overhead: 0.075, kubelet: karpenter.KubeletConfiguration{PodsPerCore: new(int32(3))}},
+	{name: "maxPods", overhead: 0.075, kubelet: karpenter.ParsedKubelet{MaxPods: new(intstr.FromInt32(42))}},
+	{name: "podsPerCore", overhead: 0.075, kubelet: karpenter.ParsedKubelet{PodsPerCore: new(int32(3))}},
 	{name: "reserved interfaces", overhead: 0.075, reserved: 1},
 	{name: "other overhead", overhead: 0.1},
 	{name: "no overhead", overhead: 0},
-	{name: "reserves", overhead: 0.075, kubelet: karpenter.KubeletConfiguration{
+	{name: "reserves", overhead: 0.075, kubelet: karpenter.ParsedKubelet{
 		KubeReserved:   map[string]string{"cpu": "500m", "ephemeral-storage": "3Gi"},
 		SystemReserved: map[string]string{"cpu": "100m", "memory": "200Mi"},
 	}},
-	{name: "eviction", overhead: 0.075, kubelet: karpenter.KubeletConfiguration{
+	{name: "eviction", overhead: 0.075, kubelet: karpenter.ParsedKubelet{
 		EvictionHard: map[string]string{"memory.available": "7%", "nodefs.available": "3Gi"},
 		EvictionSoft: map[string]string{"memory.available": "20%"}, EvictionSoftGracePeriod: nil,
 	}},
-	{name: "no eviction", overhead: 0.075, kubelet: karpenter.KubeletConfiguration{
+	{name: "no eviction", overhead: 0.075, kubelet: karpenter.ParsedKubelet{
 		EvictionHard: map[string]string{"memory.available": "100%", "nodefs.available": "100%"},
 	}},
 	{name: "local disks", overhead: 0.075, raid: true},
@@ -72,14 +73,18 @@ func (s setting) theirs(t *testing.T, info ec2types.InstanceTypeInfo, family str
 		})
 	}
 	k := s.kubelet
-	it := instancetype.NewInstanceType(ctx, info, "us-east-1", nil, nil, nil, policy, networks, k.MaxPods, k.PodsPerCore,
+	var maxPods *int32
+	if k.MaxPods != nil {
+		maxPods = &k.MaxPods.IntVal
+	}
+	it := instancetype.NewInstanceType(ctx, info, "us-east-1", nil, nil, nil, policy, networks, maxPods, k.PodsPerCore,
 		k.KubeReserved, k.SystemReserved, k.EvictionHard, k.EvictionSoft, family, nil)
 	return it.Capacity, it.Overhead.Total(), it.Allocatable()
 }
 
 func (s setting) ours(it catalog.InstanceType, family string) (capacity, overhead, allocatable corev1.ResourceList) {
 	config := catalog.NodeConfig{
-		AMIFamily: family, Kubelet: &s.kubelet, NetworkInterfaces: s.networks, ReservedENIs: int64(s.reserved), VMMemoryOverheadPercent: &s.overhead,
+		AMIFamily: family, Kubelet: s.kubelet, NetworkInterfaces: s.networks, ReservedENIs: int64(s.reserved), VMMemoryOverheadPercent: &s.overhead,
 	}
 	if s.raid {
 		config.InstanceStorePolicy = karpenter.InstanceStorePolicyRAID0

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // The version and media type by which nodeadm, the agent of AL2023 instances, finds its configuration.
@@ -36,8 +37,8 @@ type nodeCluster struct {
 }
 
 type nodeKubelet struct {
-	Config map[string]any `json:"config"`
-	Flags  []string       `json:"flags"`
+	Config karpenter.KubeletConfiguration `json:"config"`
+	Flags  []string                       `json:"flags"`
 }
 
 type nodeInstance struct {
@@ -113,11 +114,7 @@ func (n Node) nodeConfig() (string, error) {
 	}
 	config := nodeConfig{APIVersion: nodeConfigVersion, Kind: "NodeConfig"}
 	config.Spec.Cluster = nodeCluster{Name: c.Name, Endpoint: c.Endpoint, Authority: c.CABundle, CIDR: c.ServiceCIDR}
-	settings, err := n.config()
-	if err != nil {
-		return "", err
-	}
-	config.Spec.Kubelet.Config = settings
+	config.Spec.Kubelet.Config = n.config()
 	config.Spec.Kubelet.Flags = []string{"--node-labels=" + n.labelFlag(), "--register-with-taints=" + n.taintFlag()}
 	if n.raid0() {
 		config.Spec.Instance = &nodeInstance{}

@@ -18,8 +18,10 @@ const (
 // Node is the information that an instance needs to join as the planned node.
 type Node struct {
 	Cluster catalog.ClusterFacts
-	// Kubelet is the class's kubelet configuration; nil if it has none.
-	Kubelet *karpenter.KubeletConfiguration
+	// Kubelet has the class's kubelet settings, for families that pass on only some of them.
+	Kubelet karpenter.ParsedKubelet
+	// KubeletConfiguration has all of the class's kubelet settings, for families that pass on every one.
+	KubeletConfiguration karpenter.KubeletConfiguration
 	// MaxPods is the number of pods that the plan assumed. It already includes podsPerCore and
 	// maxPods.
 	MaxPods int64

@@ -6,11 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -52,13 +51,25 @@ func defaultNode() bootstrap.Node {
 func fullNode() bootstrap.Node {
 	n := defaultNode()
 	n.MaxPods, n.InstanceStore, n.ImageName = 42, karpenter.InstanceStorePolicyRAID0, "bottlerocket-aws-k8s-1.33-x86_64-v1.44.0-431fe75a"
-	n.Kubelet = &karpenter.KubeletConfiguration{
-		ClusterDNS: []string{"10.0.1.100"}, MaxPods: new(int32(42)), PodsPerCore: new(int32(3)),
-		SystemReserved: map[string]string{"cpu": "100m", "memory": "100Mi"}, KubeReserved: map[string]string{"cpu": "200m"},
-		EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "10%"},
-		EvictionSoft: map[string]string{"memory.available": "500Mi"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: 90 * time.Second}},
-		EvictionMaxPodGracePeriod: new(int32(60)), ImageGCHighThresholdPercent: new(int32(85)), ImageGCLowThresholdPercent: new(int32(80)),
-		CPUCFSQuota: new(true),
+	err := yaml.Unmarshal([]byte(`
+clusterDNS: [10.0.1.100]
+maxPods: 42
+podsPerCore: 3
+systemReserved: {cpu: 100m, memory: 100Mi}
+kubeReserved: {cpu: 200m}
+evictionHard: {memory.available: 5%, nodefs.available: 10%}
+evictionSoft: {memory.available: 500Mi}
+evictionSoftGracePeriod: {memory.available: 1m30s}
+evictionMaxPodGracePeriod: 60
+imageGCHighThresholdPercent: 85
+imageGCLowThresholdPercent: 80
+cpuCFSQuota: true
+`), &n.KubeletConfiguration)
+	if err == nil {
+		n.Kubelet, err = n.KubeletConfiguration.Parse()
+	}
+	if err != nil {
+		panic(err) // the text above is wrong
 	}
 	n.Labels["node-role.kubernetes.io/web"] = "true"
 	n.Taints = append([]corev1.Taint{
@@ -200,7 +211,7 @@ func TestDNS(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := defaultNode()
-			n.Cluster.ServiceCIDR, n.Cluster.IPFamily, n.Kubelet = tt.cidr, tt.family, &karpenter.KubeletConfiguration{ClusterDNS: tt.set}
+			n.Cluster.ServiceCIDR, n.Cluster.IPFamily, n.Kubelet = tt.cidr, tt.family, karpenter.ParsedKubelet{ClusterDNS: tt.set}
 			for _, family := range []string{karpenter.AMIFamilyAL2, karpenter.AMIFamilyBottlerocket, karpenter.AMIFamilyWindows2022} {
 				text, err := bootstrap.Write(family, n)
 				if err != nil {

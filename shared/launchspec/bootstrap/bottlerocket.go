@@ -76,7 +76,7 @@ func below(in table, name string) (table, error) {
 // setKubernetes overwrites the settings that the plan assumed. Taints are replaced completely: a taint
 // that the plan does not know would keep its pods off. The user's labels are kept.
 func (n Node) setKubernetes(to table) error {
-	k := n.settings()
+	k := n.Kubelet
 	to["cluster-name"], to["api-server"], to["cluster-certificate"] = n.Cluster.Name, n.Cluster.Endpoint, n.Cluster.CABundle
 	to["max-pods"] = n.MaxPods
 	labels, err := below(to, "node-labels")
@@ -113,7 +113,7 @@ func (n Node) setKubernetes(to table) error {
 // setNumbers sets the settings with single values. Bottlerocket has no podsPerCore, and takes
 // percentages as text.
 func (n Node) setNumbers(to table) {
-	k := n.settings()
+	k := n.Kubelet
 	if k.EvictionMaxPodGracePeriod != nil {
 		to["eviction-max-pod-grace-period"] = *k.EvictionMaxPodGracePeriod
 	}

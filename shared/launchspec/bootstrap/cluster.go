@@ -28,7 +28,7 @@ const dnsHost = 10
 // dns returns the addresses of the cluster's DNS: those of the class, or else the EKS default; none if
 // the service range is unknown.
 func (n Node) dns() []string {
-	if n.Kubelet != nil && len(n.Kubelet.ClusterDNS) > 0 {
+	if len(n.Kubelet.ClusterDNS) > 0 {
 		return n.Kubelet.ClusterDNS
 	}
 	services, err := netip.ParsePrefix(n.Cluster.ServiceCIDR)

@@ -1,27 +1,19 @@
 package bootstrap
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/fault"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
-
-// settings returns the kubelet configuration, or an empty one.
-func (n Node) settings() karpenter.KubeletConfiguration {
-	if n.Kubelet == nil {
-		return karpenter.KubeletConfiguration{}
-	}
-	return *n.Kubelet
-}
 
 // flags returns the kubelet's command line, for families with a bootstrap script. A single DNS address
 // is an argument of the script instead. Lists are quoted, because thresholds contain "<".
 func (n Node) flags() []string {
-	k := n.settings()
+	k := n.Kubelet
 	var out []string
 	list := func(name, value string) {
 		if value != "" {
@@ -55,7 +47,7 @@ func (n Node) flags() []string {
 }
 
 // graces returns the grace periods of soft thresholds in the kubelet's format.
-func graces(k karpenter.KubeletConfiguration) map[string]string {
+func graces(k karpenter.ParsedKubelet) map[string]string {
 	out := map[string]string{}
 	for signal, grace := range k.EvictionSoftGracePeriod {
 		out[signal] = grace.Duration.String()
@@ -63,16 +55,13 @@ func graces(k karpenter.KubeletConfiguration) map[string]string {
 	return out
 }
 
-// config returns the class's settings, which have the same names in the kubelet's configuration.
-func (n Node) config() (map[string]any, error) {
-	out := map[string]any{}
-	text, err := json.Marshal(n.settings())
-	if err == nil {
-		err = json.Unmarshal(text, &out)
+// config returns the class's settings, which have the same names in the kubelet's configuration, with the plan's
+// maxPods.
+func (n Node) config() karpenter.KubeletConfiguration {
+	out := n.KubeletConfiguration.DeepCopy()
+	if out == nil {
+		out = karpenter.KubeletConfiguration{}
 	}
-	if err != nil {
-		return nil, fault.E("writing the kubelet's settings", fault.Bug, err)
-	}
-	out["maxPods"] = n.MaxPods
-	return out, nil
+	out["maxPods"] = apiextensionsv1.JSON{Raw: strconv.AppendInt(nil, n.MaxPods, 10)}
+	return out
 }

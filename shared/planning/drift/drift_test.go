@@ -25,14 +25,14 @@ func view(changes ...func(*drift.View)) drift.View {
 			},
 			Annotations: map[string]string{
 				karpenter.NodePoolHashAnnotationKey: "1", karpenter.NodePoolHashVersionAnnotationKey: "v3",
-				karpenter.EC2NodeClassHashAnnotationKey: "2", karpenter.EC2NodeClassHashVersionAnnotationKey: "v5",
+				karpenter.EC2NodeClassHashAnnotationKey: "2", karpenter.EC2NodeClassHashVersionAnnotationKey: "v6",
 			},
 		}},
 		Pool: &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			karpenter.NodePoolHashAnnotationKey: "1", karpenter.NodePoolHashVersionAnnotationKey: "v3",
 		}}},
 		Class: &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-			karpenter.EC2NodeClassHashAnnotationKey: "2", karpenter.EC2NodeClassHashVersionAnnotationKey: "v5",
+			karpenter.EC2NodeClassHashAnnotationKey: "2", karpenter.EC2NodeClassHashVersionAnnotationKey: "v6",
 		}}},
 		Instance: &event.Listed{
 			InstanceID: "i-1", SubnetID: "subnet-1", SecurityGroups: []string{"sg-1", "sg-2"},
@@ -109,7 +109,7 @@ func TestReason(t *testing.T) {
 
 		{"class spec changed", one(func(v *drift.View) { v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "9" }), drift.NodeClassDrift},
 		{"class hash has another version", one(func(v *drift.View) {
-			v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey], v.Class.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "9", "v6"
+			v.Class.Annotations[karpenter.EC2NodeClassHashAnnotationKey], v.Class.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "9", "v7"
 		}), ""},
 		{"class does not exist", one(func(v *drift.View) { v.Class, v.Instance.SubnetID = nil, "subnet-9" }), ""},
 		{"class is being deleted", one(func(v *drift.View) {

@@ -11,9 +11,6 @@ import (
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
-	quantity      = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?`
-	// threshold is a percentage or a quantity; the double bar, which allows the empty text, is Karpenter's.
-	threshold = `^((\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%||` + quantity + `)$`
 	// oldReason allows the empty reasons of claims from before v1.
 	oldReason = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
 )
@@ -50,14 +47,7 @@ func nodeClaim() []edit {
 }
 
 func nodeClass() []edit {
-	edits := append(common(), regroup(karpenter.AWSGroup), removeDescription("status.amis[].requirements[]"))
-	for _, field := range []string{"kubeReserved", "systemReserved"} {
-		edits = append(edits, setKeywords("spec.kubelet."+field+"{}", node{"pattern": "^" + quantity + "$"}))
-	}
-	for _, field := range []string{"evictionHard", "evictionSoft"} {
-		edits = append(edits, setKeywords("spec.kubelet."+field+"{}", node{"pattern": threshold}))
-	}
-	return edits
+	return append(common(), regroup(karpenter.AWSGroup), removeDescription("status.amis[].requirements[]"))
 }
 
 func nodeOverlay() []edit {
@@ -94,7 +84,7 @@ func requirements(spec string, rules ...rule) []edit {
 	return []edit{
 		setKeywords(at+".key", node{"maxLength": karpenter.LabelKeyMax, "pattern": qualifiedName}),
 		setKeywords(at+".key", validations(rules...)),
-		setKeywords(at+".operator", node{"enum": []any{"Gte", "Lte", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}}),
+		setKeywords(at+".operator", node{"enum": []any{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}}),
 		setKeywords(at+".values[]", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
 	}
 }
