@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // clusterState is the content of the cache, indexed for one reconcile. Indexes that few
@@ -152,6 +153,17 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 	v.Registration = s.registrationView(v, w)
 	v.Termination = s.terminationView(v, w)
 	return v
+}
+
+// countMovingPods counts the pods that need another node without this one.
+func (w clusterState) countMovingPods(node string) int {
+	n := 0
+	for _, pod := range w.pods(node) {
+		if podspec.Reschedulable(pod) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w clusterState) findNodes(names []string) []*corev1.Node {

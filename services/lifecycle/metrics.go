@@ -2,16 +2,21 @@ package lifecycle
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -23,6 +28,23 @@ type metricState struct {
 	deletionReasons map[types.UID]string
 	// gauges are the published series, so that series that end are published as NaN.
 	gauges map[string]gaugeValue
+	// userData is the size of the user data in the last verified launch of each EC2NodeClass, in
+	// bytes.
+	userData map[string]int
+}
+
+// recordUserData records the size of the largest user data of a launch.
+func (t *metricState) recordUserData(intent launchspec.Intent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.userData == nil {
+		t.userData = map[string]int{}
+	}
+	size := 0
+	for i := range intent.Templates {
+		size = max(size, len(intent.Templates[i].UserData))
+	}
+	t.userData[intent.NodeClass] = size
 }
 
 // recordDeletion records why a claim is deleted; the first reason wins.
@@ -59,7 +81,8 @@ func (t *metricState) removeMissing(before, now map[types.UID]claimSnapshot) {
 // nothing, because the previous leader counted the existing objects.
 func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterState) {
 	if before != nil {
-		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason}
+		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason,
+			Pool: func(name string) *karpenter.NodePool { return w.pools[name] }, Moving: w.countMovingPods}
 		for _, c := range looks.CountChanges() {
 			s.Metrics.Record(c.Metric, c.Value, c.Labels...)
 			s.recordSpan(c, cmp.Or(s.lastSeen[c.Claim].claim, before[c.Claim].claim))
@@ -72,7 +95,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 			// An alarm does not detect an increase of a series that begins with 1.
 			s.Metrics.Record(metric.DrainsOverdue, 0, name)
 		}
-		s.publishGauges(collectGauges(w))
+		s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w)))
 	}
 }
 
@@ -119,6 +142,42 @@ func collectGauges(w clusterState) []gaugeValue {
 	}
 	for pool := range w.pools {
 		all = append(all, gaugeValue{metric.PoolCost, []string{pool}, costs[pool]})
+	}
+	return all
+}
+
+// budgetReasons are the reasons for which NodePools have budgets.
+var budgetReasons = []karpenter.DisruptionReason{karpenter.DisruptionReasonUnderutilized, karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted}
+
+// collectBudgetGauges returns what the budgets of the NodePools allow, and how much of it is used.
+func (s *Service) collectBudgetGauges(w clusterState) []gaugeValue {
+	pools := slices.Collect(maps.Values(w.pools))
+	counted := disruption.CountBudgets(pools, w.claims, func(c *karpenter.NodeClaim) bool {
+		node := w.findNode(c)
+		return node != nil && conditions.NodeReady(node)
+	})
+	var all []gaugeValue
+	for _, pool := range pools {
+		for _, reason := range budgetReasons {
+			allowed, consumed := counted.MeasureUse(pool, reason, s.lastReconcile)
+			labels := []string{pool.Name, reason.Label()}
+			all = append(all, gaugeValue{metric.PoolAllowedDisruptions, labels, float64(min(allowed, math.MaxInt32))}, gaugeValue{metric.PoolConsumedBudgets, labels, float64(consumed)})
+		}
+	}
+	return all
+}
+
+// collectUserDataGauges returns the sizes of user data of the EC2NodeClasses that exist.
+func (s *Service) collectUserDataGauges(w clusterState) []gaugeValue {
+	s.metricState.mu.Lock()
+	defer s.metricState.mu.Unlock()
+	var all []gaugeValue
+	for class, size := range s.metricState.userData {
+		if w.classes[class] == nil {
+			delete(s.metricState.userData, class)
+			continue
+		}
+		all = append(all, gaugeValue{metric.UserDataSize, []string{class}, float64(size)})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,18 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // Each transition of a claim counts once, including a drain that exceeds the notice's deadline.
 func TestClaimTransitionsAreCounted(t *testing.T) {
 	s := newTestCluster(t)
 	recorded := s.countMetricsOf(func(name string) bool {
-		return !slices.Contains([]string{metric.PoolUsage.Name, metric.PoolLimit.Name, metric.PoolCost.Name}, name)
+		return !slices.Contains([]string{metric.PoolUsage.Name, metric.PoolLimit.Name, metric.PoolCost.Name, metric.PoolAllowedDisruptions.Name, metric.PoolConsumedBudgets.Name}, name)
 	})
 	s.reconcile()
 	s.runNode()
@@ -30,7 +35,7 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)
-	expectCounts(t, "notice handled", recorded, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot] 1")
+	expectCounts(t, "notice handled", recorded, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot  graceful] 1")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(2 * time.Minute)
 	expectCounts(t, "deadline passed", recorded, "joist_drains_overdue_total [default] 1")
@@ -55,7 +60,8 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
-	recorded := s.countMetricsOf(func(name string) bool { return name != metric.PoolUsage.Name })
+	gauges := []string{metric.PoolUsage.Name, metric.PoolAllowedDisruptions.Name, metric.PoolConsumedBudgets.Name}
+	recorded := s.countMetricsOf(func(name string) bool { return !slices.Contains(gauges, name) })
 	s.advance(time.Second)
 	expectCounts(t, "counted by the former leader", recorded, "karpenter_nodepools_cost_total [default] 0.0301")
 	if !s.svc.Reconciled() {
@@ -119,5 +125,79 @@ func TestNodePoolGauges(t *testing.T) {
 	s.advance(2 * time.Second)
 	if !slices.Contains(*recorded, "karpenter_nodepools_cost_total [default] NaN") {
 		t.Errorf("after the pool was deleted got %v", *recorded)
+	}
+}
+
+// The gauges of budgets count nodes that are being removed or are not ready. A NodePool without
+// budgets has Karpenter's largest number.
+func TestBudgetGauges(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	recorded := s.countMetricsOf(func(name string) bool {
+		return name == metric.PoolAllowedDisruptions.Name || name == metric.PoolConsumedBudgets.Name
+	})
+	look := func(what string, want ...string) {
+		t.Helper()
+		*recorded = nil
+		s.advance(time.Second)
+		slices.Sort(*recorded)
+		expectCounts(t, what, recorded, want...)
+	}
+	s.updatePool(func(np *karpenter.NodePool) {
+		np.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "3"}, {Nodes: "0", Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonDrifted}}}
+	})
+	look("two budgets", "karpenter_nodepools_allowed_disruptions [default drifted] 0", "karpenter_nodepools_allowed_disruptions [default empty] 3", "karpenter_nodepools_allowed_disruptions [default underutilized] 3",
+		"karpenter_nodepools_nodes_consuming_budgets [default drifted] 0", "karpenter_nodepools_nodes_consuming_budgets [default empty] 0", "karpenter_nodepools_nodes_consuming_budgets [default underutilized] 0")
+	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Disruption.Budgets = nil })
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	look("no budgets, a node is being removed", "karpenter_nodepools_allowed_disruptions [default drifted] 2.147483647e+09", "karpenter_nodepools_allowed_disruptions [default empty] 2.147483647e+09",
+		"karpenter_nodepools_allowed_disruptions [default underutilized] 2.147483647e+09", "karpenter_nodepools_nodes_consuming_budgets [default drifted] 1",
+		"karpenter_nodepools_nodes_consuming_budgets [default empty] 1", "karpenter_nodepools_nodes_consuming_budgets [default underutilized] 1")
+}
+
+// The size of user data is that of the last verified launch, until the EC2NodeClass is deleted. A
+// forged launch does not change it.
+func TestUserDataGauge(t *testing.T) {
+	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
+	s, configure := withCatalogue(t, batch)
+	last, class := math.NaN(), batch.Snapshot.NodeClasses[0].Name
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
+		configure(c)
+		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
+			if m.Name == metric.UserDataSize.Name && slices.Equal(labels, []string{class}) {
+				last = value
+			}
+		}
+	})
+	for _, forge := range []bool{false, true} {
+		pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := s.startBatch()
+		batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
+		built, err := launchspec.Build(batch, held.Batch, solver.Solve(batch, cat), cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := float64(len(built.Intents[0].Templates[0].UserData))
+		if forge {
+			built.Intents[0].Templates[0].UserData += "x"
+		}
+		s.handleMessage(s.storeBuilt(held, built), "")
+		s.advance(time.Second)
+		if size == 0 || last != size {
+			t.Errorf("forged %t: got %g bytes of user data, want %g", forge, last, size)
+		}
+	}
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: class}, func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: class}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(2 * time.Second)
+	if !math.IsNaN(last) {
+		t.Errorf("the gauge of a deleted EC2NodeClass has the value %g", last)
 	}
 }

@@ -67,6 +67,8 @@ func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*k
 			refusals[i] = &admission.Refusal{Intent: planned.ID, NodePool: planned.NodePool, Reason: err.Error()}
 		} else if err != nil {
 			return err
+		} else {
+			s.metricState.recordUserData(intent)
 		}
 		return nil
 	})

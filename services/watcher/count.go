@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -12,8 +13,8 @@ func (s *Service) countPods(view collect.View) {
 	now := s.Now()
 	s.Metrics.Record(metric.WaitingPods, float64(len(view.PendingKeys())))
 	bound, ready := s.state.TakeStarts()
-	for _, made := range bound {
-		s.Metrics.Record(metric.PodBoundTime, now.Sub(made).Seconds())
+	for _, pod := range bound {
+		s.Metrics.Record(metric.PodBoundTime, now.Sub(pod.Created).Seconds(), strconv.FormatBool(pod.UsesDevices))
 	}
 	for _, pod := range ready {
 		s.Metrics.Record(metric.PodStartupTime, now.Sub(pod.Created).Seconds())

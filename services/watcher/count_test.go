@@ -46,7 +46,7 @@ func TestWatcherMetrics(t *testing.T) {
 	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
 	s.SeedObjects(runs)
 	s.advance(time.Second)
-	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
+	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [false] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
 		if !slices.Contains(recorded, want) {
 			t.Errorf("the metric %s is missing in %v", want, recorded)
 		}

@@ -33,7 +33,19 @@ func Decision(replacements int) string {
 // Label returns the reason label.
 func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
 
-// MetricResource returns the resource_type label of a resource in the NodePool metrics (Karpenter v1.14.0:
+// Label returns the consolidation_policy label: the policy in snake case.
+func (p ConsolidationPolicy) Label() string {
+	switch p {
+	case ConsolidationPolicyWhenEmpty:
+		return "when_empty"
+	case ConsolidationPolicyBalanced:
+		return "balanced"
+	default:
+		return "when_empty_or_underutilized"
+	}
+}
+
+// MetricResource returns the resource_type label of a resource in the NodePool metrics (Karpenter v1.15.0:
 // pkg/controllers/metrics/nodepool).
 func MetricResource(name corev1.ResourceName) string {
 	return strings.ReplaceAll(strings.ToLower(string(name)), "-", "_")

@@ -12,7 +12,7 @@ func TestCatalogue(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range Catalogue {
 		t.Run(m.Name, func(t *testing.T) {
-			if names[m.Name] || !regexp.MustCompile(`^(joist|karpenter|client_go|rest_client|aws_sdk_go)_[a-z_]+$`).MatchString(m.Name) {
+			if names[m.Name] || !regexp.MustCompile(`^(joist|karpenter|client_go|rest_client|aws_sdk_go)_[a-z0-9_]+$`).MatchString(m.Name) {
 				t.Error("the name is taken or not lower_case")
 			}
 			names[m.Name] = true

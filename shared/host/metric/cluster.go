@@ -2,11 +2,15 @@ package metric
 
 var (
 	labelPool         = Label{Name: "nodepool", Help: "the NodePool", Max: 30}
+	labelNodeClass    = Label{Name: "nodeclass", Help: "the EC2NodeClass", Max: 10}
 	labelZone         = Label{Name: "zone", Help: "the availability zone", Max: 6}
+	labelDynamic      = Label{Name: "dynamic_resources", Help: "true if the pod has ResourceClaims", Max: 2}
 	labelPodCapacity  = Label{Name: "capacity_type", Help: "spot, on-demand or reserved; empty while it is not known", Max: 4, Bare: true}
 	labelCreateReason = Label{Name: "reason", Help: "provisioned, or the reason for a replacement: drifted, underutilized or empty", Max: 6}
 	labelRelaxed      = Label{Name: "min_values_relaxed", Help: "true if a minValues was relaxed", Max: 2}
 	labelEndReason    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
+	labelEndPolicy    = Label{Name: "consolidation_policy", Help: "the NodePool's consolidationPolicy in snake case: when_empty, when_empty_or_underutilized or balanced; empty if the reason is not consolidation", Max: 4, Bare: true, Implied: true}
+	labelEndMode      = Label{Name: "termination_mode", Help: "graceful without a terminationGracePeriod, eventual with one, forceful if it is 0", Max: 3, Implied: true}
 	labelResource     = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
 	labelNotice       = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
 )
@@ -20,8 +24,8 @@ var (
 	}
 	PodBoundTime = Metric{
 		Name: "karpenter_pods_bound_duration_seconds", Kind: Histogram, Unit: "s", Buckets: karpenterBuckets,
-		Help:     "Time from the creation of a pod until the watcher saw it bound to a node.",
-		Services: []string{"watcher"}, Panel: "Pod startup time", CloudWatch: []string{ByCluster},
+		Help:   "Time from the creation of a pod until the watcher saw it bound to a node.",
+		Labels: []Label{labelDynamic}, Services: []string{"watcher"}, Panel: "Pod startup time", CloudWatch: []string{ByCluster},
 	}
 	PodStartupTime = Metric{
 		Name: "karpenter_pods_startup_duration_seconds", Kind: Summary, Unit: "s",
@@ -77,8 +81,13 @@ var (
 	ClaimsDisrupted = Metric{
 		Name: "karpenter_nodeclaims_disrupted_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims whose deletion began, by reason.",
-		Labels: []Label{labelEndReason, labelPool, labelPodCapacity}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"reason"},
+		Labels: []Label{labelEndReason, labelPool, labelPodCapacity, labelEndPolicy, labelEndMode}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"reason"},
 		CloudWatch: []string{ByCluster, "reason"},
+	}
+	PodsDisrupted = Metric{
+		Name: "karpenter_pods_disruption_initiated_total", Kind: Counter, Unit: "{pod}",
+		Help:   "Pods that need another node because the deletion of their NodeClaim began. Interruptions and failed launches do not count.",
+		Labels: []Label{labelEndReason, labelPool, labelPodCapacity, labelEndPolicy, labelEndMode}, Services: []string{"lifecycle"}, Panel: "Pods of terminated nodes", By: []string{"reason"},
 	}
 	ClaimsTerminated = Metric{
 		Name: "karpenter_nodeclaims_terminated_total", Kind: Counter, Unit: "{nodeclaim}",
@@ -128,6 +137,21 @@ var (
 		Help:   "Resource limits of a NodePool, in Kubernetes units.",
 		Labels: []Label{labelResource, labelPool}, Services: []string{"lifecycle"}, Panel: "NodePool usage and limits", By: []string{"nodepool", "resource_type"},
 	}
+	PoolAllowedDisruptions = Metric{
+		Name: "karpenter_nodepools_allowed_disruptions", Kind: Gauge, Unit: "{node}",
+		Help:   "Nodes of a NodePool that its budgets allow to be removed at the same time.",
+		Labels: []Label{labelPool, labelReason}, Services: []string{"lifecycle"}, Panel: "Disruption budgets", By: []string{"nodepool", "reason"},
+	}
+	PoolConsumedBudgets = Metric{
+		Name: "karpenter_nodepools_nodes_consuming_budgets", Kind: Gauge, Unit: "{node}",
+		Help:   "Nodes of a NodePool that its budgets count as removed: nodes that are being removed, and nodes that are not ready.",
+		Labels: []Label{labelPool, labelReason}, Services: []string{"lifecycle"}, Panel: "Disruption budgets", By: []string{"nodepool", "reason"},
+	}
+	UserDataSize = Metric{
+		Name: "karpenter_ec2nodeclasses_userdata_bytes", Kind: Gauge, Unit: "By",
+		Help:   "Size of the user data in the last launch of an EC2NodeClass that lifecycle verified, before base64, of at most 16384 bytes.",
+		Labels: []Label{labelNodeClass}, Services: []string{"lifecycle"}, Panel: "User data size", By: []string{"nodeclass"},
+	}
 	PoolCost = Metric{
 		Name: "karpenter_nodepools_cost_total", Kind: Gauge, Unit: "{USD}/h",
 		Help:   "Launch price of the instances of a NodePool, in US dollars per hour, without instances of unknown price.",
@@ -138,7 +162,7 @@ var (
 
 var clusterMetrics = []Metric{
 	WaitingPods, PodBoundTime, PodStartupTime, MessagesSent, NoticesReceived, NoticesDeleted, NoticeLatency,
-	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
+	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, PodsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
 	GarbageCollectionStopped,
-	PoolUsage, PoolLimit, PoolCost,
+	PoolUsage, PoolLimit, PoolAllowedDisruptions, PoolConsumedBudgets, UserDataSize, PoolCost,
 }

@@ -23,13 +23,13 @@ const (
 var quiet = []string{"DLQ messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions", "AWS throttling and retries"}
 
 // constant lists the panels whose lines never change.
-var constant = []string{"Versions"}
+var constant = []string{"Versions", "User data size"}
 
 // standing lists the panels whose lines keep their level after a change.
-var standing = []string{"Cost by NodePool", "NodePool usage and limits", "Eligible nodes"}
+var standing = []string{"Cost by NodePool", "NodePool usage and limits", "Eligible nodes", "Disruption budgets"}
 
 // noticed lists the panels that new pods do not change.
-var noticed = []string{"Interruption notices", "Interruption handling latency", "Nodes terminated", "Termination time", "Terminations requested", "Disruptions", "Disruptions by NodePool", "Consolidation moves"}
+var noticed = []string{"Interruption notices", "Interruption handling latency", "Nodes terminated", "Termination time", "Terminations requested", "Disruptions", "Disruptions by NodePool", "Pods of terminated nodes", "Consolidation moves"}
 
 // values returns made-up data for one line of a panel.
 func values(title, line string, n int) plotter.XYs {

@@ -97,6 +97,21 @@ func (r RemainingBudgets) findExcess(pool string, names []string, reason karpent
 	}
 }
 
+// MeasureUse returns how many nodes of the pool its budgets allow to be removed at the same time for
+// the reason, budget.Unbounded without a limit, and how many nodes they count as removed. Budgets
+// that cannot be read allow none.
+func (r RemainingBudgets) MeasureUse(pool *karpenter.NodePool, reason karpenter.DisruptionReason, now time.Time) (allowed, consumed int) {
+	of := r.pools[pool.Name]
+	if of == nil {
+		return 0, 0
+	}
+	allowed, err := budget.AllowedDisruptions(pool, len(of.isLeaving), reason, now)
+	if err != nil {
+		allowed = 0
+	}
+	return allowed, of.leaving
+}
+
 // CountNodes returns how many nodes of the pool its budgets count.
 func (r RemainingBudgets) CountNodes(pool string) int {
 	if of := r.pools[pool]; of != nil {

@@ -42,6 +42,10 @@ type Snapshots struct {
 	At time.Time
 	// Why returns why lifecycle deleted a claim; false if it did not.
 	Why func(uid types.UID) (string, bool)
+	// Pool returns a NodePool, nil if it does not exist.
+	Pool func(name string) *karpenter.NodePool
+	// Moving returns how many pods of a node need another node without it.
+	Moving func(node string) int
 }
 
 // CountChanges returns the changes between the two reconciles, sorted by metric and labels.
@@ -99,7 +103,7 @@ func (l Snapshots) countTransitions(before, now ClaimAndNode) []Count {
 		all = append(all, Count{Metric: metric.ClaimInitialization, Value: condition.LastTransitionTime.Sub(c.CreationTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
 	}
 	if before.Claim.DeletionTimestamp == nil && c.DeletionTimestamp != nil {
-		all = append(all, l.countDisrupted(c)...)
+		all = append(all, l.countDisrupted(now)...)
 	}
 	if becameTrue(before.Claim, c, karpenter.ConditionTypeDrained) {
 		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeDrained)
@@ -111,12 +115,25 @@ func (l Snapshots) countTransitions(before, now ClaimAndNode) []Count {
 	return all
 }
 
-func (l Snapshots) countDisrupted(c *karpenter.NodeClaim) []Count {
+// countDisrupted counts a claim whose deletion began, and its pods if Karpenter counts them for the
+// reason.
+func (l Snapshots) countDisrupted(of ClaimAndNode) []Count {
+	c := of.Claim
 	why, ours := l.Why(c.UID)
 	if !ours {
 		return nil // Another client deleted it, which Karpenter does not count either.
 	}
-	return []Count{{Metric: metric.ClaimsDisrupted, Value: 1, Labels: []string{ReasonLabel(why), nodePoolOf(c), capacityTypeOf(c)}}}
+	reason := ReasonLabel(why)
+	labels := []string{reason, nodePoolOf(c), capacityTypeOf(c), policyLabel(reason, l.Pool(nodePoolOf(c))), terminationMode(c)}
+	all := []Count{{Metric: metric.ClaimsDisrupted, Value: 1, Labels: labels}}
+	if countsPods(reason) {
+		moving := 0
+		if of.Node != nil {
+			moving = l.Moving(of.Node.Name)
+		}
+		all = append(all, Count{Metric: metric.PodsDisrupted, Value: float64(moving), Labels: labels})
+	}
+	return all
 }
 
 // countTerminated counts the end of a claim, and of its node if that was not counted before.
@@ -126,7 +143,7 @@ func (l Snapshots) countTerminated(before ClaimAndNode) []Count {
 	if c.DeletionTimestamp != nil {
 		all = append(all, Count{Metric: metric.ClaimTermination, Value: l.At.Sub(c.DeletionTimestamp.Time).Seconds(), Labels: []string{nodePoolOf(c)}})
 	} else {
-		all = append(all, l.countDisrupted(c)...)
+		all = append(all, l.countDisrupted(before)...)
 	}
 	if before.Node == nil {
 		return all

@@ -49,6 +49,10 @@ func until(after time.Duration) func(*karpenter.NodeClaim) {
 	}
 }
 
+func within(period time.Duration) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) { c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: period} }
+}
+
 func node(goes ...time.Duration) *corev1.Node {
 	n := &corev1.Node{}
 	for _, after := range goes {
@@ -62,6 +66,8 @@ func TestCountChanges(t *testing.T) {
 	const registered, initialized, drained = karpenter.ConditionTypeRegistered, karpenter.ConditionTypeInitialized, karpenter.ConditionTypeDrained
 	young := metrics.ClaimAndNode{Claim: claim()}
 	ready := metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0)), Node: node()}
+	pool := &karpenter.NodePool{}
+	pool.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty
 	leaves := claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute))
 	for _, test := range []struct {
 		name        string
@@ -78,13 +84,20 @@ func TestCountChanges(t *testing.T) {
 			[]string{"joist_nodeclaim_initialized_seconds [default] 60", "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default a] 1"}},
 		{"claim registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"karpenter_nodes_created_total [default a] 1"}},
 		{"unchanged claim", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
-		{"claim deleted by Joist", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"karpenter_nodeclaims_disrupted_total [underutilized default spot] 1"}},
+		{"claim deleted by Joist", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{
+			"karpenter_nodeclaims_disrupted_total [underutilized default spot when_empty graceful] 1", "karpenter_pods_disruption_initiated_total [underutilized default spot when_empty graceful] 3"}},
+		{"drifted claim with a grace period", &ready, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), within(time.Minute))}, "Drifted", []string{
+			"karpenter_nodeclaims_disrupted_total [drifted default spot  eventual] 1", "karpenter_nodes_terminated_total [default a] 1", "karpenter_pods_disruption_initiated_total [drifted default spot  eventual] 0"}},
+		{"interrupted claim without a grace period", &ready, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), within(0)), Node: node()}, "spot-interruption",
+			[]string{"karpenter_nodeclaims_disrupted_total [spot_interrupted default spot  forceful] 1"}},
+		{"claim whose launch failed", &young, &metrics.ClaimAndNode{Claim: claim(going(0))}, "launch refused", []string{"karpenter_nodeclaims_disrupted_total [insufficient_capacity default spot  graceful] 1"}},
 		{"claim deleted by another client", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
 		{"node removed", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
 			[]string{"karpenter_nodes_terminated_total [default a] 1", "karpenter_nodes_termination_duration_seconds [default] 3600"}},
 		{"claim removed", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodeclaims_termination_duration_seconds [default] 3600"}},
 		{"claim and node removed together", &ready, nil, "expired", []string{
-			"karpenter_nodeclaims_disrupted_total [expired default spot] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodes_terminated_total [default a] 1"}},
+			"karpenter_nodeclaims_disrupted_total [expired default spot  graceful] 1", "karpenter_nodeclaims_terminated_total [default spot a] 1", "karpenter_nodes_terminated_total [default a] 1",
+			"karpenter_pods_disruption_initiated_total [expired default spot  graceful] 3"}},
 		{"drained before the deadline", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute),
 			is(drained, 61*time.Minute)), Node: node()}, "spot-interruption", nil},
 		{"interruption deadline passed", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
@@ -97,7 +110,8 @@ func TestCountChanges(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			looks := metrics.Snapshots{Before: map[types.UID]metrics.ClaimAndNode{}, Now: map[types.UID]metrics.ClaimAndNode{}, At: noon.Add(2 * time.Hour),
-				Why: func(types.UID) (string, bool) { return test.why, test.why != "" }}
+				Why:  func(types.UID) (string, bool) { return test.why, test.why != "" },
+				Pool: func(string) *karpenter.NodePool { return pool }, Moving: func(string) int { return 3 }}
 			if test.before != nil {
 				looks.Before["u"] = *test.before
 			}

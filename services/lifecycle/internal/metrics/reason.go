@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -11,7 +12,7 @@ import (
 const Unhealthy = "unhealthy: "
 
 // reasonLabels map the first words of a deletion's reason to the metric label. The labels are
-// Karpenter's where it has one (NodeClaimsDisruptedTotal in v1.14.0).
+// Karpenter's where it has one (NodeClaimsDisruptedTotal in v1.15.0).
 var reasonLabels = []struct{ begins, label string }{
 	{string(karpenter.DisruptionReasonEmpty), "empty"},
 	{string(karpenter.DisruptionReasonDrifted), "drifted"},
@@ -53,5 +54,32 @@ func hasAnnouncedDeadline(why string) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// countsPods reports whether karpenter_pods_disruption_initiated_total counts the pods of a node
+// that ends for the reason. Karpenter omits failed launches and interruptions.
+func countsPods(reason string) bool {
+	return slices.Contains([]string{"empty", "drifted", "underutilized", "unhealthy", "expired", "garbage_collected"}, reason)
+}
+
+// policyLabel returns the consolidation_policy of a deletion: the NodePool's consolidationPolicy in
+// snake case, or "" if the reason is not consolidation.
+func policyLabel(reason string, pool *karpenter.NodePool) string {
+	if pool == nil || reason != karpenter.DisruptionReasonEmpty.Label() && reason != karpenter.DisruptionReasonUnderutilized.Label() {
+		return ""
+	}
+	return pool.Spec.Disruption.ConsolidationPolicy.Label()
+}
+
+// terminationMode returns the termination_mode of a claim.
+func terminationMode(c *karpenter.NodeClaim) string {
+	switch period := c.Spec.TerminationGracePeriod; {
+	case period == nil:
+		return "graceful"
+	case period.Duration > 0:
+		return "eventual"
+	default:
+		return "forceful"
 	}
 }

@@ -11,18 +11,22 @@ import (
 // are ready. It ignores pods that were never seen pending: they started before this process.
 type podStarts struct {
 	unbound, unready map[types.UID]bool
-	// bound are the creation times of the pods that were bound since the last TakeStarts, and ready
-	// the pods that became ready.
-	bound []time.Time
-	ready []PodStart
+	// bound are the pods that were bound since the last TakeStarts, and ready the pods that became
+	// ready.
+	bound, ready []PodStart
 }
 
-// PodStart is a pod that became ready: its creation time and its node. A DaemonSet's pod did not
-// wait for its node.
+// PodStart is a pod that was bound or became ready: its creation time and its node. A DaemonSet's pod
+// did not wait for its node. UsesDevices reports that it has ResourceClaims.
 type PodStart struct {
-	Created time.Time
-	Node    string
-	Daemon  bool
+	Created     time.Time
+	Node        string
+	Daemon      bool
+	UsesDevices bool
+}
+
+func newPodStart(pod *corev1.Pod) PodStart {
+	return PodStart{pod.CreationTimestamp.Time, pod.Spec.NodeName, isDaemon(pod), len(pod.Spec.ResourceClaims) > 0}
 }
 
 // trackPod records the change of a pod; pod is nil if it was deleted.
@@ -34,7 +38,7 @@ func (s *podStarts) trackPod(old, pod *corev1.Pod) {
 	if pod == nil {
 		return
 	}
-	uid, created := pod.UID, pod.CreationTimestamp.Time
+	uid := pod.UID
 	switch {
 	case isFinished(pod):
 		delete(s.unbound, uid)
@@ -45,11 +49,11 @@ func (s *podStarts) trackPod(old, pod *corev1.Pod) {
 	default:
 		if s.unbound[uid] {
 			delete(s.unbound, uid)
-			s.bound = append(s.bound, created)
+			s.bound = append(s.bound, newPodStart(pod))
 		}
 		if s.unready[uid] && isReady(pod) {
 			delete(s.unready, uid)
-			s.ready = append(s.ready, PodStart{created, pod.Spec.NodeName, isDaemon(pod)})
+			s.ready = append(s.ready, newPodStart(pod))
 		}
 	}
 }
@@ -71,9 +75,8 @@ func isReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning
 }
 
-// TakeStarts returns the creation times of the pods that were bound and the pods that became ready
-// since the last call.
-func (s *State) TakeStarts() (bound []time.Time, ready []PodStart) {
+// TakeStarts returns the pods that were bound and the pods that became ready since the last call.
+func (s *State) TakeStarts() (bound, ready []PodStart) {
 	bound, ready = s.starts.bound, s.starts.ready
 	s.starts.bound, s.starts.ready = nil, nil
 	return bound, ready
