@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
+
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -133,6 +136,12 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		{"a policy", append(slices.Clone(needed), "settings.preferencePolicy=Maybe"), []string{"preferencePolicy", "Respect"}},
 		{"a duration", append(slices.Clone(needed), "settings.batchMaxDuration=10"), []string{"batchMaxDuration"}},
 		{"a gate", append(slices.Clone(needed), "settings.featureGates.nodeRepair=on"), []string{"nodeRepair"}},
+		{"DRA in general and in particular", append(slices.Clone(needed), "settings.enableDRA=true", "settings.awsFeatureGates.draEFA=true", "settings.ignoreDRARequests=false"),
+			[]string{"settings.enableDRA is mutually exclusive with settings.awsFeatureGates.draEFA, settings.ignoreDRARequests: unset them, or unset settings.enableDRA"}},
+		{"DRA in general, and a gate off", append(slices.Clone(needed), "settings.enableDRA=true", "settings.awsFeatureGates.draNVIDIAGPU=false"),
+			[]string{"settings.enableDRA is mutually exclusive with settings.awsFeatureGates.draNVIDIAGPU: unset them, or unset settings.enableDRA"}},
+		{"legacy repair that terminates first", append(slices.Clone(needed), "settings.legacyNodeRepair=true", "settings.featureGates.terminateFirstRepair=true"),
+			[]string{"settings.legacyNodeRepair can't be combined with settings.featureGates.terminateFirstRepair: the legacy node repair controller doesn't support terminate-first repair"}},
 		{"a level", append(slices.Clone(needed), "logLevel=loud"), []string{"logLevel"}},
 		{"a port", append(slices.Clone(needed), "controller.metrics.port=80800"), []string{"port"}},
 		{"replicas", append(slices.Clone(needed), "replicas=-1"), []string{"replicas"}},
@@ -160,6 +169,66 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%v\ndoes not say %q", err, want)
 				}
+			}
+		})
+	}
+}
+
+// Either DRA gate and enableDRA turn IGNORE_DRA_REQUESTS off, which is always rendered. The gates of AWS follow.
+func TestDRASettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		set           []string
+		ignore, gates string
+	}{
+		"nothing":            {nil, "true", "DRANVIDIAGPU=false,DRAEFA=false"},
+		"explicitly ignored": {[]string{"settings.ignoreDRARequests=true"}, "true", "DRANVIDIAGPU=false,DRAEFA=false"},
+		"not ignored":        {[]string{"settings.ignoreDRARequests=false"}, "false", "DRANVIDIAGPU=false,DRAEFA=false"},
+		"all":                {[]string{"settings.enableDRA=true"}, "false", "DRANVIDIAGPU=true,DRAEFA=true"},
+		"one gate":           {[]string{"settings.awsFeatureGates.draNVIDIAGPU=true"}, "false", "DRANVIDIAGPU=true,DRAEFA=false"},
+		"a gate is stronger": {[]string{"settings.awsFeatureGates.draEFA=true", "settings.ignoreDRARequests=true"}, "false", "DRANVIDIAGPU=false,DRAEFA=true"},
+		"gates that are off": {[]string{"settings.awsFeatureGates.draEFA=false", "settings.awsFeatureGates.draNVIDIAGPU=false"}, "true", "DRANVIDIAGPU=false,DRAEFA=false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := given{namespace: "joist", set: append(slices.Clone(needed), c.set...)}.deployments(t)
+			watcher := environ(all["watcher"])
+			if watcher[settings.IgnoreDRA] != c.ignore || !strings.Contains(watcher[settings.AWSGates], c.gates) || environ(all["lifecycle"])[settings.AWSGates] != watcher[settings.AWSGates] {
+				t.Errorf("%s=%s, %s=%s", settings.IgnoreDRA, watcher[settings.IgnoreDRA], settings.AWSGates, watcher[settings.AWSGates])
+			}
+		})
+	}
+}
+
+// The watcher parses the value, however it is written.
+func TestSchedulerConfigValue(t *testing.T) {
+	const file = `
+settings:
+  schedulerConfig: `
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"object":   {"{podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}}", 1},
+		"text":     {"|\n    podTopologySpread:\n      defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]", 1},
+		"empty":    {`""`, 0},
+		"no rules": {"{podTopologySpread: {}}", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "values.yaml")
+			if err := os.WriteFile(path, []byte(file+c.text+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			g := given{namespace: "joist", files: []string{path}, set: needed}
+			read, err := settings.Read(func(name string) (string, bool) {
+				text, ok := environ(g.deployments(t)["watcher"])[name]
+				return text, ok && name == settings.Scheduler
+			})
+			if err != nil || len(read.DefaultConstraints) != c.want {
+				t.Errorf("%d constraints: %v", len(read.DefaultConstraints), err)
+			}
+			if grants := strings.Contains(g.render(t), "replicationcontrollers"); grants != (c.want > 0) {
+				t.Errorf("rights for selectors: %t", grants)
 			}
 		})
 	}

@@ -71,7 +71,6 @@ var notSupported = []struct {
 	{AWSGates + ": DRAEFA", func(s *Settings) bool { return s.AWSFeatureGates.DRAEFA }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
 	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
-	{GroupRefresh, func(s *Settings) bool { return s.SecurityGroupRefreshInterval > time.Minute }},
 	{Scheduler, func(s *Settings) bool { return len(s.DefaultConstraints) > 0 }},
 }
 

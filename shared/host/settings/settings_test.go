@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 			s.Warnings = []string{notSupported("AWS_FEATURE_GATES: NodeClassCEL"), notSupported("AWS_FEATURE_GATES: DRANVIDIAGPU")}
 		}},
 		{"security groups are cached longer", map[string]string{"SECURITY_GROUP_REFRESH_INTERVAL": "15m"}, func(s *settings.Settings) {
-			s.SecurityGroupRefreshInterval, s.Warnings = 15*time.Minute, []string{notSupported("SECURITY_GROUP_REFRESH_INTERVAL")}
+			s.SecurityGroupRefreshInterval = 15 * time.Minute
 		}},
 		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
 			zone := intstr.FromString("50%")

@@ -5,10 +5,11 @@
 {{- $settings := $root.Values.settings }}
 {{- $gates := list }}
 {{- range $gate, $on := $settings.featureGates }}
-{{- if has $gate (list "nodeRepair" "nodeOverlay" "reservedCapacity" "spotToSpotConsolidation" "staticCapacity" "capacityBuffer") }}
+{{- if has $gate (list "nodeRepair" "nodeOverlay" "reservedCapacity" "spotToSpotConsolidation" "staticCapacity" "capacityBuffer" "terminateFirstDrift" "terminateFirstRepair" "podDeletionCostManagement") }}
 {{- $gates = append $gates (printf "%s=%v" (title $gate) $on) }}
 {{- end }}
 {{- end }}
+{{- $dra := include "joist.dra" $root | fromJson }}
 {{- $pairs := list
   (list "AWS_REGION" (include "joist.region" $root))
   (list "JOIST_CLUSTER_NAME" (include "joist.cluster" $root))
@@ -18,6 +19,8 @@
   (list "LEADER_ELECTION_NAME" $settings.leaderElection.name)
   (list "DISABLE_LEADER_ELECTION" $settings.leaderElection.disabled)
   (list "FEATURE_GATES" (join "," $gates))
+  (list "AWS_FEATURE_GATES" (printf "NodeClassCEL=%v,DRANVIDIAGPU=%v,DRAEFA=%v,RebootForRepair=%v" $settings.awsFeatureGates.nodeClassCEL $dra.draNVIDIAGPU $dra.draEFA $settings.awsFeatureGates.rebootForRepair))
+  (list "LEGACY_NODE_REPAIR" $settings.legacyNodeRepair)
   (list "JOIST_PRICE_LIMIT" $settings.priceLimit)
   (list "LOG_LEVEL" $root.Values.logLevel)
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
@@ -37,7 +40,8 @@
   (list "PREFERENCE_POLICY" $settings.preferencePolicy)
   (list "MIN_VALUES_POLICY" $settings.minValuesPolicy)
   (list "RESERVED_ENIS" $settings.reservedENIs)
-  (list "IGNORE_DRA_REQUESTS" $settings.ignoreDRARequests)
+  (list "IGNORE_DRA_REQUESTS" $dra.ignoreDRARequests)
+  (list "SCHEDULER_CONFIG" (ternary (toJson $settings.schedulerConfig) $settings.schedulerConfig (kindIs "map" $settings.schedulerConfig)))
   (list "MAX_NODE_SHARE" $settings.maxNodeShare)
   (list "RESILIENCE_PREMIUM" $settings.resiliencePremium)
   (list "PLAN_BY_PRIORITY" $settings.planByPriority)

@@ -58,8 +58,9 @@ WARNING: unknown values; check for typing errors:
 {{- $advice = append $advice (printf "serviceAccount.annotations: one role for both services has more rights than either needs. Try: set %s in watcher.serviceAccount.annotations and in lifecycle.serviceAccount.annotations" $key) }}
 {{- end }}
 {{- range concat .Values.controller.env .Values.watcher.env .Values.lifecycle.env }}
-{{- if eq .name "FEATURE_GATES" }}
-{{- $advice = append $advice "env: FEATURE_GATES there gives no rights. Try: settings.featureGates" }}
+{{- $value := get (dict "FEATURE_GATES" "settings.featureGates" "SCHEDULER_CONFIG" "settings.schedulerConfig" "IGNORE_DRA_REQUESTS" "settings.ignoreDRARequests") .name }}
+{{- if $value }}
+{{- $advice = append $advice (printf "env: %s there gives no rights. Try: %s" .name $value) }}
 {{- end }}
 {{- end }}
 {{- if not (contains "karpenter.sh/nodepool" (toYaml .Values.affinity)) }}

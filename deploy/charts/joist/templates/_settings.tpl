@@ -52,6 +52,34 @@
 {{- $named | default (printf "https://sqs.%s.%s/%s/%s-joist-%s" $region $suffix (include "joist.accountID" .root) (include "joist.prefix" .root) .end) }}
 {{- end }}
 
+{{- /* The settings of Dynamic Resource Allocation, as JSON. Either gate needs ignoreDRARequests to be false. */}}
+{{- define "joist.dra" -}}
+{{- $settings := .Values.settings }}
+{{- $all := eq (toString $settings.enableDRA) "true" }}
+{{- $gpu := or $all (eq (toString $settings.awsFeatureGates.draNVIDIAGPU) "true") }}
+{{- $efa := or $all (eq (toString $settings.awsFeatureGates.draEFA) "true") }}
+{{- $planned := or $gpu $efa (eq (toString $settings.ignoreDRARequests) "false") }}
+{{- dict "draNVIDIAGPU" $gpu "draEFA" $efa "ignoreDRARequests" (not $planned) | toJson }}
+{{- end }}
+
+{{- /* The values that enableDRA excludes and that are set, as text. */}}
+{{- define "joist.draConflicts" -}}
+{{- $settings := .Values.settings }}
+{{- $set := list }}
+{{- range list "draNVIDIAGPU" "draEFA" }}
+{{- if not (kindIs "invalid" (get $settings.awsFeatureGates .)) }}{{ $set = append $set (printf "settings.awsFeatureGates.%s" .) }}{{ end }}
+{{- end }}
+{{- if not (kindIs "invalid" $settings.ignoreDRARequests) }}{{ $set = append $set "settings.ignoreDRARequests" }}{{ end }}
+{{- if eq (toString $settings.enableDRA) "true" }}{{ join ", " $set }}{{ end }}
+{{- end }}
+
+{{- /* Not empty if schedulerConfig has default topology spread constraints. */}}
+{{- define "joist.defaultConstraints" -}}
+{{- $config := .Values.settings.schedulerConfig }}
+{{- if kindIs "string" $config }}{{ $config = tpl $config . | fromYaml }}{{ end }}
+{{- if dig "podTopologySpread" "defaultConstraints" (list) ($config | default dict) }}true{{ end }}
+{{- end }}
+
 {{- /* Rejects an installation that cannot work, with all problems at once and a remedy for each. */}}
 {{- define "joist.check" -}}
 {{- $missing := list }}
@@ -75,6 +103,12 @@
 {{- if and (eq $compute "fargate") $.Values.serviceAccount.create (not (hasKey $annotations "eks.amazonaws.com/role-arn")) }}
 {{- $missing = append $missing (printf "%s would run on Fargate without credentials: EKS Pod Identity does not work there. Try: deploy the CDK app with oidcProvider, then --set %s.serviceAccount.annotations.\"eks\\.amazonaws\\.com/role-arn\"=<its role>" . .) }}
 {{- end }}
+{{- end }}
+{{- with include "joist.draConflicts" . }}
+{{- $missing = append $missing (printf "settings.enableDRA is mutually exclusive with %s: unset them, or unset settings.enableDRA" .) }}
+{{- end }}
+{{- if and (eq (toString .Values.settings.legacyNodeRepair) "true") (eq (toString .Values.settings.featureGates.terminateFirstRepair) "true") }}
+{{- $missing = append $missing "settings.legacyNodeRepair can't be combined with settings.featureGates.terminateFirstRepair: the legacy node repair controller doesn't support terminate-first repair" }}
 {{- end }}
 {{- $lease := .Values.settings.leaderElection }}
 {{- $at := list }}

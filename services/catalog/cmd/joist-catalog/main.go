@@ -24,7 +24,7 @@ func main() {
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, the resources that node classes select, instance types and prices.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
-		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift,
+		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift, settings.GroupRefresh,
 			settings.Endpoint, settings.CABundle, settings.ControlPlane, settings.Kubernetes, settings.ServiceCIDR},
 	}, buildHandler, lambda.Serve)
 }
@@ -32,7 +32,7 @@ func main() {
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
-		Instances: ec2, Network: ec2, Placements: ec2,
+		Instances: ec2, Network: cache.NewNetwork(ec2, p.SecurityGroupRefreshInterval, time.Now), Placements: ec2,
 		Images:   cache.NewImages(imageClient{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: cache.NewClusters(ekscluster.New(p.AWS), time.Now),
 		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, OfferingCache: cache.NewOfferings(time.Now),

@@ -1,5 +1,5 @@
-// Package cache caches SSM parameters, the cluster and the catalogue's offerings in the
-// memory of the process, because every node class and every inventory needs them each
+// Package cache caches SSM parameters, security groups, the cluster and the catalogue's offerings
+// in the memory of the process, because every node class and every inventory needs them each
 // minute.
 //
 // Two processes may have different entries until these expire. Errors are not cached,

@@ -26,7 +26,7 @@ func main() {
 		Purpose:  "joist-lifecycle writes Kubernetes objects, and admits NodeClaims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
 		Profiles: profiling.Handler(),
-		Optional: []string{settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
+		Optional: []string{settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.AWSGates, settings.LegacyRepair, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolApproval, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
 			settings.MemoryOverhead, settings.ReservedENIs},
 	}, run)

@@ -28,7 +28,7 @@ func main() {
 		Optional: []string{
 			settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
-			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
+			settings.FeatureGates, settings.AWSGates, settings.LegacyRepair, settings.Scheduler, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
 		},
 	}, run)
 }
