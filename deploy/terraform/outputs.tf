@@ -45,6 +45,7 @@ output "helm_command" {
       "'settings.queues.lifecycleDead=https://sqs.${local.region}.${local.dns_suffix}/${local.account_id}/${local.name_prefix}-joist-lifecycle-dead'",
     ],
     var.zonal_shift ? ["'settings.enableZonalShift=true'"] : [],
+    var.reboot_for_repair ? ["'settings.awsFeatureGates.rebootForRepair=true'"] : [],
     var.cloudwatch_metrics != null ? ["'settings.cloudWatchMetrics=${var.cloudwatch_metrics}'"] : [],
     var.oidc_provider_arn != null ? [
       "'watcher.serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:${local.partition}:iam::${local.account_id}:role/${local.name_prefix}-joist-watcher'",

@@ -1032,16 +1032,27 @@ resource "aws_iam_role_policy" "launcher" {
           ]
           Sid = "EndOwn"
         },
-        {
-          Action = ["ec2:CreateFleet", "ec2:RunInstances"]
-          Condition = {
-            StringEquals = { "aws:ResourceTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned", "shared"] }
-          }
-          Effect   = "Allow"
-          Resource = ["arn:${local.partition}:ec2:${local.region}::snapshot/*"]
-          Sid      = "LaunchWithSnapshots"
-        },
       ],
+      [for item in [{
+        Action = ["ec2:RebootInstances"]
+        Condition = {
+          StringEquals         = { "aws:ResourceTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned"] }
+          StringEqualsIfExists = { "aws:ResourceTag/eks:eks-cluster-name" = [var.cluster_name] }
+          StringLike           = { "aws:ResourceTag/karpenter.sh/nodepool" = ["*"] }
+        }
+        Effect   = "Allow"
+        Resource = ["arn:${local.partition}:ec2:${local.region}:${local.account_id}:instance/*"]
+        Sid      = "RebootOwn"
+      }] : item if var.reboot_for_repair],
+      [{
+        Action = ["ec2:CreateFleet", "ec2:RunInstances"]
+        Condition = {
+          StringEquals = { "aws:ResourceTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned", "shared"] }
+        }
+        Effect   = "Allow"
+        Resource = ["arn:${local.partition}:ec2:${local.region}::snapshot/*"]
+        Sid      = "LaunchWithSnapshots"
+      }],
       [for item in [{
         Action   = ["ec2:CreateFleet", "ec2:RunInstances"]
         Effect   = "Allow"

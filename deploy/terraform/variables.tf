@@ -231,6 +231,13 @@ variable "zonal_shift" {
   nullable    = false
 }
 
+variable "reboot_for_repair" {
+  description = "Allow the launcher to reboot the cluster's instances (ec2:RebootInstances), for the feature gate RebootForRepair."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "isolated_vpc" {
   description = "Call only services that have a VPC endpoint."
   type        = bool

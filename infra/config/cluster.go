@@ -48,7 +48,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		Node: Node{Role: r.readText("nodeRole"), Profile: r.readText("instanceProfile"),
 			Profiles: Profiles(r.readTextOr("nodeProfiles", string(ByRole))), Access: Access(r.readText("nodeAccess")),
 			Tags: r.readListOr("nodeTags", anyTag), Parameters: r.readList("parameters"), Snapshots: r.readList("snapshots")},
-		Replayers: r.readList("replayers"), ZonalShift: r.readFlag("zonalShift"), IsolatedVPC: r.readFlag("isolatedVPC"), CloudWatchMetrics: r.readText("cloudWatchMetrics"), Environment: r.readPairs("environment"),
+		Replayers: r.readList("replayers"), ZonalShift: r.readFlag("zonalShift"), IsolatedVPC: r.readFlag("isolatedVPC"), RebootForRepair: r.readFlag("rebootForRepair"), CloudWatchMetrics: r.readText("cloudWatchMetrics"), Environment: r.readPairs("environment"),
 		Queue: ExistingQueue{Policy: r.readFlag("existingQueuePolicy"), Rules: r.readList("existingRules"), Visibility: r.readDuration("queueVisibility")},
 	}
 	queue, podIdentity := r.readText("interruptionQueue"), r.readFlag("podIdentity")

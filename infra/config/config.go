@@ -65,6 +65,8 @@ type Cluster struct {
 	// ZonalShift avoids zones with an active zonal shift. IsolatedVPC calls only services that
 	// have a VPC endpoint.
 	ZonalShift, IsolatedVPC bool
+	// RebootForRepair allows the launcher to reboot instances, for the feature gate of that name.
+	RebootForRepair bool
 	// CloudWatchMetrics is the target of CloudWatch metrics of watcher and lifecycle, as in
 	// settings.CloudWatch. If it is empty, the dashboard and the alarms do not use them.
 	CloudWatchMetrics string

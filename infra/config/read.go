@@ -18,7 +18,7 @@ var (
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
 		"nodeAccess", "interruptionQueue", "queueVisibility", "existingRules", "existingQueuePolicy",
-		"nodeTags", "parameters", "snapshots", "replayers", "zonalShift", "isolatedVPC", "cloudWatchMetrics", "environment",
+		"nodeTags", "parameters", "snapshots", "replayers", "zonalShift", "isolatedVPC", "rebootForRepair", "cloudWatchMetrics", "environment",
 	}
 )
 

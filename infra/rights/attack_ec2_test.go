@@ -67,7 +67,7 @@ func attacksByOthers() []attack {
 func attacksOnMachines() []attack {
 	var out []call
 	for _, kind := range []struct{ resource, action, does string }{
-		{"instance", "ec2:TerminateInstances", "terminates an instance"}, {"launch-template", "ec2:DeleteLaunchTemplate", "deletes a launch template"},
+		{"instance", "ec2:TerminateInstances", "terminates an instance"}, {"instance", "ec2:RebootInstances", "reboots an instance"}, {"launch-template", "ec2:DeleteLaunchTemplate", "deletes a launch template"},
 	} {
 		add := func(what string, has map[string]string, arn string) {
 			out = append(out, call{name: "launcher " + kind.does + " " + what, who: "launcher", models: kind.action[4:],
@@ -113,6 +113,10 @@ func attacksOnMachines() []attack {
 	return asPrincipal(machines, append(out,
 		call{name: "launcher terminates a tagged instance of another region", who: "launcher", models: "TerminateInstances",
 			needs: singleCall(newCall("ec2:TerminateInstances", otherARN(ec2("instance"), region, away), resourceTags(launchedTags(cluster)), key("aws:RequestedRegion", away)))},
+		call{name: "launcher reboots a tagged instance of another region", who: "launcher", models: "RebootInstances",
+			needs: singleCall(newCall("ec2:RebootInstances", otherARN(ec2("instance"), region, away), resourceTags(launchedTags(cluster)), key("aws:RequestedRegion", away)))},
+		call{name: "the other cluster's launcher reboots our instance", who: "neighbour/launcher", models: "RebootInstances",
+			needs: singleCall(newCall("ec2:RebootInstances", ec2("instance"), resourceTags(launchedTags(cluster))))},
 		call{name: "the other cluster's launcher terminates our instance", who: "neighbour/launcher", models: "TerminateInstances",
 			needs: singleCall(newCall("ec2:TerminateInstances", ec2("instance"), resourceTags(launchedTags(cluster))))},
 		call{name: "the other cluster's launcher launches from our template", who: "neighbour/launcher", models: "CreateFleet",

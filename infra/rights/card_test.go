@@ -16,9 +16,10 @@ var (
 )
 
 // Each service's README lists exactly its role's AWS permissions: every action, and every
-// folder of the bucket.
+// folder of the bucket. The launcher's README has the reboots, too.
 func TestCardsListTheRights(t *testing.T) {
 	s := scope(t, cluster)
+	s.RebootForRepair = true
 	for _, service := range services() {
 		path, section, err := cardtest.ReadSection("../..", service, "Rights")
 		if err != nil {

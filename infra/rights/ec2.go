@@ -47,12 +47,12 @@ func (s Scope) requestedTagsCondition() Condition {
 	}, s.NodeTags...)...))
 }
 
-// launchStatements returns the launcher's permissions to change EC2: six actions.
+// launchStatements returns the launcher's permissions to change EC2: six actions, and reboots with RebootForRepair.
 func (s Scope) launchStatements() []Statement {
 	made := s.ec2ARNs(s.Account, "fleet", "instance", "volume", "network-interface", "spot-instances-request")
 	templates := s.ec2ARNs(s.Account, "launch-template")
 	launches := []string{"ec2:CreateFleet", "ec2:RunInstances"}
-	return append([]Statement{
+	out := []Statement{
 		allow("LaunchWith", launches, slices.Concat(
 			s.ec2ARNs("", "image"), s.ec2ARNs("*", "subnet", "security-group", "capacity-reservation", "placement-group"))),
 		// A launch does not create the template, so the condition is on its existing tags.
@@ -66,7 +66,11 @@ func (s Scope) launchStatements() []Statement {
 		// The NodeClaim's tag is written once; the other two may be written later.
 		s.nameStatement("NameNodesLater", []string{karpenter.NameTagKey, karpenter.EKSClusterNameTagKey}),
 		allow("EndOwn", []string{"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"}, append(s.ec2ARNs(s.Account, "instance"), templates...), s.ownedCondition()),
-	}, s.snapshotStatements(launches)...)
+	}
+	if s.RebootForRepair {
+		out = append(out, allow("RebootOwn", []string{"ec2:RebootInstances"}, s.ec2ARNs(s.Account, "instance"), s.ownedCondition()))
+	}
+	return append(out, s.snapshotStatements(launches)...)
 }
 
 // snapshotStatements allows launches with snapshots that a node class names; snapshots of an

@@ -26,6 +26,8 @@ type Scope struct {
 	Profiles bool
 	// ZonalShift allows the catalog to read zonal shifts.
 	ZonalShift bool
+	// RebootForRepair allows the launcher to reboot the cluster's instances.
+	RebootForRepair bool
 	// NodeTags are the keys that spec.tags of EC2NodeClasses may use in addition to Joist's
 	// own, with * and ? as wildcards. With "*", a compromised launcher could also add another
 	// cluster's tag.

@@ -96,6 +96,9 @@ func (p clusterStack) chartValues() [][2]string {
 	if k.ZonalShift {
 		values = append(values, [2]string{"settings.enableZonalShift", "true"})
 	}
+	if k.RebootForRepair {
+		values = append(values, [2]string{"settings.awsFeatureGates.rebootForRepair", "true"})
+	}
 	if k.CloudWatchMetrics != "" {
 		values = append(values, [2]string{"settings.cloudWatchMetrics", k.CloudWatchMetrics})
 	}

@@ -13,7 +13,7 @@ import (
 func newScope(p place, bucket string, k config.Cluster) rights.Scope {
 	return rights.Scope{
 		Partition: p.partition, Account: p.account, Region: p.region, Plan: k.Plan, Bucket: bucket, Prefix: k.Name,
-		NodeRole: nodeRoleARN(p, k), Profiles: k.Node.Profiles == config.ByRole, ZonalShift: k.ZonalShift,
+		NodeRole: nodeRoleARN(p, k), Profiles: k.Node.Profiles == config.ByRole, ZonalShift: k.ZonalShift, RebootForRepair: k.RebootForRepair,
 		NodeTags: k.Node.Tags, Parameters: k.Node.Parameters, Snapshots: k.Node.Snapshots, Replayers: k.Replayers,
 	}
 }

@@ -65,6 +65,7 @@ var options = []option{
 	}},
 	{"var.cluster_uid != null", func(_ *config.Config, k *config.Cluster) { k.UID = "placeholder-uid" }},
 	{"var.zonal_shift", func(_ *config.Config, k *config.Cluster) { k.ZonalShift = true }},
+	{"var.reboot_for_repair", func(_ *config.Config, k *config.Cluster) { k.RebootForRepair = true }},
 	{"var.isolated_vpc", func(_ *config.Config, k *config.Cluster) { k.IsolatedVPC = true }},
 	{"var.cloudwatch_metrics != null", func(_ *config.Config, k *config.Cluster) { k.CloudWatchMetrics = "tcp://placeholder-metrics:25888" }},
 	{"var.oidc_provider_arn != null", func(_ *config.Config, k *config.Cluster) {
