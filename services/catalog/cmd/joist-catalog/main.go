@@ -32,7 +32,7 @@ func main() {
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
-		Instances: ec2, Network: cache.NewNetwork(ec2, p.SecurityGroupRefreshInterval, time.Now), Placements: ec2,
+		Instances: ec2, Network: cache.CacheSecurityGroups(ec2, p.SecurityGroupRefreshInterval, time.Now), Placements: ec2,
 		Images:   cache.NewImages(imageClient{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: cache.NewClusters(ekscluster.New(p.AWS), time.Now),
 		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, OfferingCache: cache.NewOfferings(time.Now),

@@ -14,8 +14,8 @@ import (
 // requestInterval is how often the watcher requests a node class. A result that expires within it is never used again.
 const requestInterval = time.Minute
 
-// Network is a cloud.Network that caches security groups.
-type Network struct {
+// groupCache is a cloud.Network that caches security groups.
+type groupCache struct {
 	cloud.Network
 	now    func() time.Time
 	ttl    time.Duration
@@ -30,17 +30,17 @@ type cachedGroups struct {
 // maxGroups is the number of selections that are cached, one per node class and version.
 const maxGroups = 1024
 
-// NewNetwork returns a cache in front of port, or port itself if ttl is at most the interval of the requests.
-func NewNetwork(port cloud.Network, ttl time.Duration, now func() time.Time) cloud.Network {
+// CacheSecurityGroups returns a cache of security groups in front of port, or port itself if ttl is at most the interval of the requests.
+func CacheSecurityGroups(port cloud.Network, ttl time.Duration, now func() time.Time) cloud.Network {
 	if ttl <= requestInterval {
 		return port
 	}
-	return &Network{Network: port, now: now, ttl: ttl, groups: newLRU[cachedGroups](maxGroups)}
+	return &groupCache{Network: port, now: now, ttl: ttl, groups: newLRU[cachedGroups](maxGroups)}
 }
 
 // DescribeSecurityGroups returns the groups from the cache or from EC2. An empty result is not cached, so that a group
 // that is created is used at once.
-func (n *Network) DescribeSecurityGroups(ctx context.Context, selectors []cloud.Selector) ([]cloud.SecurityGroup, error) {
+func (n *groupCache) DescribeSecurityGroups(ctx context.Context, selectors []cloud.Selector) ([]cloud.SecurityGroup, error) {
 	key, err := json.Marshal(selectors)
 	if err != nil {
 		panic("strings and maps: " + err.Error())

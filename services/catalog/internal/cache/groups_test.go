@@ -43,7 +43,7 @@ func TestSecurityGroupCache(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Unix(0, 0)
 			f := &fakeGroups{groups: map[string][]cloud.SecurityGroup{"sg-1": {{ID: "sg-1", Name: "one"}}, "sg-2": {{ID: "sg-2"}}}, err: tt.err}
-			n := NewNetwork(f, tt.ttl, func() time.Time { return now })
+			n := CacheSecurityGroups(f, tt.ttl, func() time.Time { return now })
 			for _, id := range []string{tt.id, tt.then} {
 				got, err := n.DescribeSecurityGroups(t.Context(), []cloud.Selector{{ID: id}})
 				if diff := cmp.Diff(f.groups[id], got); diff != "" || !errors.Is(err, tt.err) {
