@@ -99,6 +99,43 @@ var InstanceTypeBandwidthMegabits = map[string]int64{"a1.large": 750}
 	}
 }
 
+func TestReadDevices(t *testing.T) {
+	module := t.TempDir()
+	folder := filepath.Join(module, "pkg", "providers", "drametadata")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(file, name, count string) {
+		source := "package drametadata\nvar " + name + ` = map[string]*DeviceMetadata{
+	"a1.large": {Count: ` + count + `, Devices: []DRADevice{{
+		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+			"type": {StringValue: strPtr("gpu")}, "version": {VersionValue: strPtr("7.5.0")}, "node": {IntValue: intPtr(1)}, "rdma": {BoolValue: boolPtr(true)}},
+		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("15Gi")}},
+	}}},
+}
+`
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("zz_generated_gpu_metadata.go", "GPUMetadataByInstanceType", "1")
+	write("zz_generated_efa_metadata.go", "EFAMetadataByInstanceType", "1")
+	got, err := readDevices(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(got.Types)
+	const devices = `"attributes":{"node":{"int":1},"rdma":{"bool":true},"type":{"string":"gpu"},"version":{"version":"7.5.0"}},"capacity":{"memory":{"value":"15Gi"}}}]}`
+	if want := `[{"type":"a1.large","templates":[{"driver":"gpu.nvidia.com","pool":"gpus-a1.large","devices":[{"name":"gpu-0",` + devices +
+		`,{"driver":"dra.net","pool":"network-a1.large","devices":[{"name":"efa-0",` + devices + `]}]`; string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	write("zz_generated_gpu_metadata.go", "GPUMetadataByInstanceType", "2")
+	if _, err := readDevices(module); err == nil {
+		t.Error("a wrong count of devices is no error")
+	}
+}
+
 func TestMarketPrices(t *testing.T) {
 	var one instance
 	const entry = `{"instance_type":"a1.large","availability_zones":{"r":["r-az1","r-az3"]},
@@ -134,7 +171,7 @@ func TestPackIsDeterministic(t *testing.T) {
 }
 
 func TestSourceDates(t *testing.T) {
-	for _, p := range []catalog.Provenance{instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, ownFacts} {
+	for _, p := range []catalog.Provenance{instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, devicesModule.Provenance, ownFacts} {
 		if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
 			t.Errorf("%s: %v", p.Source, err)
 		}

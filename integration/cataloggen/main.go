@@ -1,6 +1,6 @@
 // Command cataloggen generates the offline catalogue that shared/catalog embeds. It reads
 // four public Go modules as data, at pinned versions with pinned checksums, and writes
-// one hardware file and one market file for each region.
+// one hardware file, one file of devices, and one market file for each region.
 //
 // The same inputs produce the same bytes. It is run by hand, because its output is
 // reviewed and committed: see README.md.
@@ -34,6 +34,9 @@ func run(out string, progress io.Writer) error {
 		fmt.Fprintf(progress, "left out %s\n", reason)
 	}
 	if err := write(out, "hardware", hardware, progress); err != nil {
+		return err
+	}
+	if err := write(out, "devices", src.devices, progress); err != nil {
 		return err
 	}
 	for _, region := range src.regions() {

@@ -42,6 +42,14 @@ var (
 		Date:    "2026-07-06",
 		Carries: "on-demand prices of us-east-1, network bandwidth",
 	}, "h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc="}
+	// devicesModule is a newer version of karpenterModule, the first with devices.
+	devicesModule = module{catalog.Provenance{
+		Source:  "github.com/aws/karpenter-provider-aws",
+		Version: "v1.15.1",
+		License: "Apache-2.0",
+		Date:    "2026-10-23",
+		Carries: "devices that drivers publish as ResourceSlices",
+	}, "h1:6eH///KgWKDwD2R6wHRnKGN8Vu8OHueaXjNdx64TnuY="}
 	driverModule = module{catalog.Provenance{
 		Source:  "github.com/kubernetes-sigs/aws-ebs-csi-driver",
 		Version: "v1.63.1",
@@ -67,6 +75,7 @@ type sources struct {
 	apart     map[string]map[string]float64
 	bandwidth map[string]float64
 	volumes   map[string]catalog.Attachments
+	devices   catalog.StoredDevices
 }
 
 func load(progress io.Writer) (src sources, err error) {
@@ -104,7 +113,14 @@ func load(progress io.Writer) (src sources, err error) {
 	if src.bandwidth, err = readBandwidth(filepath.Join(providers, "instancetype", "zz_generated.bandwidth.go")); err != nil {
 		return src, err
 	}
-	src.volumes, err = readVolumes(filepath.Join(driver, "pkg", "cloud", "limits"))
+	if src.volumes, err = readVolumes(filepath.Join(driver, "pkg", "cloud", "limits")); err != nil {
+		return src, err
+	}
+	published, err := download(devicesModule, progress)
+	if err != nil {
+		return src, err
+	}
+	src.devices, err = readDevices(published)
 	return src, err
 }
 

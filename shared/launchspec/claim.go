@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,6 +91,9 @@ func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling cor
 		CeilingAnnotation:                              string(largest),
 		planning.ExpectedPodsAnnotation:                planning.FormatExpectedPods(node.Pods),
 	})
+	if len(node.DeviceDrivers) > 0 {
+		out[karpenter.DRADriversAnnotationKey] = strings.Join(node.DeviceDrivers, ",")
+	}
 	if node.MinValuesRelaxed {
 		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}

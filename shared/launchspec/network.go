@@ -20,10 +20,11 @@ func (g *recipe) efas(t catalog.InstanceType) int64 {
 	return t.Network.EFAs
 }
 
-// asksEFA reports whether a pod of the node requests an EFA.
+// asksEFA reports whether a pod of the node requests an EFA, or uses a device of the driver that
+// publishes EFAs: it can publish only interfaces that the instance has.
 func asksEFA(node planning.PlannedNode) bool {
 	asked := node.Requests[karpenter.ResourceEFA]
-	return !asked.IsZero()
+	return !asked.IsZero() || slices.Contains(node.DeviceDrivers, catalog.EFADriver)
 }
 
 // interfaces returns the class's interfaces, or one EFA for each network card. With none, EC2 adds the

@@ -47,6 +47,7 @@ func (b *builder) addUnplanned(s planning.Snapshot, claim *karpenter.NodeClaim) 
 	if err != nil {
 		return err
 	}
+	node.DeviceDrivers = karpenter.RequestedDRADrivers(claim)
 	s.NodePools = []karpenter.NodePool{pool}
 	b.batch.Snapshot, b.machines, b.existing = s, newMachines([]planning.PlannedNode{node}, s, b.catalogue), claim
 	return b.add([]planning.PlannedNode{node})
@@ -76,6 +77,7 @@ func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpe
 	if err != nil {
 		return unlike("%w", err)
 	}
+	node.DeviceDrivers = karpenter.RequestedDRADrivers(claim)
 	if len(planned.Claims) != 1 || !slices.Equal(intent.Claims, []string{claim.Name}) {
 		return unlike("the intent launches the NodeClaims %v, but the user created %s", intent.Claims, claim.Name)
 	}

@@ -41,7 +41,7 @@ func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, 
 	first := planned.Claims[0].Object
 	node := planning.PlannedNode{
 		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: planning.NewNodeClaimRequirements(first.Spec.Requirements),
-		Requests: first.Spec.Resources.Requests, MinValuesRelaxed: relaxed(first),
+		Requests: first.Spec.Resources.Requests, MinValuesRelaxed: relaxed(first), DeviceDrivers: karpenter.RequestedDRADrivers(&first),
 	}
 	return verify(planned, intent, node, s, cat, nil)
 }
@@ -271,7 +271,7 @@ func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error 
 func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) error {
 	limit := ceiling(intent)
 	for slot, claim := range planned.Claims {
-		node := planning.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object)}
+		node := planning.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object), DeviceDrivers: karpenter.RequestedDRADrivers(&claim.Object)}
 		made, err := g.claim(node, origin{intent: intent, ref: planned.Ref}, slot)
 		if err != nil {
 			return err

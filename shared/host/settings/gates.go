@@ -6,16 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// AWSFeatureGates are the feature gates of Karpenter's AWS provider. All are off by default.
+// AWSFeatureGates are the feature gates of Karpenter's AWS provider that planning does not read. All are off by default.
 type AWSFeatureGates struct {
 	// NodeClassCEL allows CEL expressions in spec.kubelet of an EC2NodeClass.
 	NodeClassCEL bool
-	// DRANVIDIAGPU and DRAEFA derive the devices of instance types that the NVIDIA driver and dranet publish.
-	DRANVIDIAGPU, DRAEFA bool
 	// RebootForRepair reboots a node instead of replacing it if that clears its fault.
 	RebootForRepair bool
 }
@@ -23,7 +19,7 @@ type AWSFeatureGates struct {
 // parseFeatureGates parses Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false". Gates that are not named
 // keep their defaults.
 func parseFeatureGates(s *Settings, text string) error {
-	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
+	s.Scheduling.Gates.ReservedCapacity = true
 	return s.parseGates(FeatureGates, text, map[string]*bool{
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
 		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
@@ -36,7 +32,7 @@ func parseFeatureGates(s *Settings, text string) error {
 func parseAWSFeatureGates(s *Settings, text string) error {
 	g := &s.AWSFeatureGates
 	return s.parseGates(AWSGates, text, map[string]*bool{
-		"NodeClassCEL": &g.NodeClassCEL, "DRANVIDIAGPU": &g.DRANVIDIAGPU, "DRAEFA": &g.DRAEFA, "RebootForRepair": &g.RebootForRepair,
+		"NodeClassCEL": &g.NodeClassCEL, "DRANVIDIAGPU": &s.Scheduling.Gates.DRANVIDIAGPU, "DRAEFA": &s.Scheduling.Gates.DRAEFA, "RebootForRepair": &g.RebootForRepair,
 	})
 }
 
@@ -67,8 +63,6 @@ var notSupported = []struct {
 	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
 	{FeatureGates + ": PodDeletionCostManagement", func(s *Settings) bool { return s.PodDeletionCostManagement }},
 	{AWSGates + ": NodeClassCEL", func(s *Settings) bool { return s.AWSFeatureGates.NodeClassCEL }},
-	{AWSGates + ": DRANVIDIAGPU", func(s *Settings) bool { return s.AWSFeatureGates.DRANVIDIAGPU }},
-	{AWSGates + ": DRAEFA", func(s *Settings) bool { return s.AWSFeatureGates.DRAEFA }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
 	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
 	{Scheduler, func(s *Settings) bool { return len(s.DefaultConstraints) > 0 }},
@@ -91,6 +85,9 @@ func (s *Settings) checkGates() error {
 		if of.on && !s.NodeRepair {
 			s.Warnings = append(s.Warnings, of.setting+" has no effect without the feature gate NodeRepair")
 		}
+	}
+	if gates := s.Scheduling.Gates; !s.Scheduling.PlanDRARequests && (gates.DRANVIDIAGPU || gates.DRAEFA) {
+		s.Warnings = append(s.Warnings, AWSGates+": DRANVIDIAGPU and DRAEFA have no effect without "+IgnoreDRA+"=false")
 	}
 	return nil
 }

@@ -96,15 +96,15 @@ func TestRead(t *testing.T) {
 			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR"), "LEGACY_NODE_REPAIR has no effect without the feature gate NodeRepair"}
 		}},
 		{"unknown gates are named and have no effect", map[string]string{"FEATURE_GATES": "Drift=true,NodeRepair=true", "AWS_FEATURE_GATES": "Hello=true, DRAEFA = true,World=false"}, func(s *settings.Settings) {
-			s.NodeRepair, s.AWSFeatureGates.DRAEFA = true, true
+			s.NodeRepair, s.Scheduling.Gates.DRAEFA = true, true
 			s.Warnings = []string{
 				"FEATURE_GATES: unknown gate Drift has no effect", "AWS_FEATURE_GATES: unknown gate Hello has no effect", "AWS_FEATURE_GATES: unknown gate World has no effect",
-				notSupported("AWS_FEATURE_GATES: DRAEFA"),
+				"AWS_FEATURE_GATES: DRANVIDIAGPU and DRAEFA have no effect without IGNORE_DRA_REQUESTS=false",
 			}
 		}},
-		{"each AWS gate", map[string]string{"AWS_FEATURE_GATES": "NodeClassCEL=true,DRANVIDIAGPU=true,DRAEFA=false"}, func(s *settings.Settings) {
-			s.AWSFeatureGates = settings.AWSFeatureGates{NodeClassCEL: true, DRANVIDIAGPU: true}
-			s.Warnings = []string{notSupported("AWS_FEATURE_GATES: NodeClassCEL"), notSupported("AWS_FEATURE_GATES: DRANVIDIAGPU")}
+		{"each AWS gate", map[string]string{"AWS_FEATURE_GATES": "NodeClassCEL=true,DRANVIDIAGPU=true,DRAEFA=false", "IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) {
+			s.AWSFeatureGates, s.Scheduling.Gates.DRANVIDIAGPU, s.Scheduling.PlanDRARequests = settings.AWSFeatureGates{NodeClassCEL: true}, true, true
+			s.Warnings = []string{notSupported("AWS_FEATURE_GATES: NodeClassCEL")}
 		}},
 		{"security groups are cached longer", map[string]string{"SECURITY_GROUP_REFRESH_INTERVAL": "15m"}, func(s *settings.Settings) {
 			s.SecurityGroupRefreshInterval = 15 * time.Minute

@@ -106,10 +106,12 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 		config.DiscoveredMemory = &memory
 	}
 	capacity, _, allocatable := catalog.NodeResources(t, config)
-	return Type{
+	out := Type{
 		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: addAttachLimits(allocatable, t, config),
 		Offerings: listOfferings(t, class, s), Exotic: isExotic(t),
-	}, true
+	}
+	out.addDevices(class, s.Settings)
+	return out, true
 }
 
 // listOfferings returns the offerings of the type in the zones of the class's subnets.
