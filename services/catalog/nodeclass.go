@@ -53,6 +53,7 @@ func (s Service) resolveNodeClass(ctx context.Context, e event.Envelope, b event
 	if r.clusterErr == nil {
 		// If the class cannot be hashed, one of the problems reports the cause.
 		out.Hash, _ = r.class.Hash(r.cluster.CABundle)
+		out.HashVersion = karpenter.EC2NodeClassHashVersion
 	}
 	host.AddLogFields(ctx, "nodeclass", b.Name, "subnets", len(out.Subnets), "groups", len(out.SecurityGroups),
 		"images", len(out.Images), "reservations", len(out.Reservations), "problems", status.FormatProblems(out.Problems))

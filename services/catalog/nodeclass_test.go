@@ -193,8 +193,8 @@ func TestUnreadConditions(t *testing.T) {
 					t.Errorf("%s: %d resources", condition, n)
 				}
 			}
-			if (got.Hash == "") != (tt.action == memcloud.DescribeCluster) {
-				t.Errorf("hash %q", got.Hash)
+			if (got.Hash == "") != (tt.action == memcloud.DescribeCluster) || (got.Hash == "") != (got.HashVersion == "") {
+				t.Errorf("hash %q of version %q", got.Hash, got.HashVersion)
 			}
 			partial := h.published[len(h.published)-1].ID
 			h.ec2.Allow(tt.action)

@@ -29,7 +29,7 @@ func (s *Service) handleNodeClassResolved(ctx context.Context, e event.Envelope,
 	if class.Generation != b.Generation {
 		return fault.F("resolving EC2NodeClass "+b.Name, fault.Stale, "the result is for generation %d, and the current one is %d", b.Generation, class.Generation)
 	}
-	if hashed := nodeclass.WithHash(class, b.Hash); hashed != nil {
+	if hashed := nodeclass.WithHash(class, b.Hash, b.HashVersion); hashed != nil {
 		// The status is written at the version of this update, so that the class is read again.
 		if err := s.executor.Execute(ctx, &e, effect.Update{Object: hashed}); err != nil {
 			return err

@@ -211,7 +211,13 @@ func TestNodeClassHash(t *testing.T) {
 		})
 	}
 	class := s.addNodeClass("")
-	answer := event.NodeClassResolved{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Hash: "123"}
+	answer := event.NodeClassResolved{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Hash: "122", HashVersion: "v5"}
+	s.handleMessage(s.newMessage(answer), "")
+	if got := s.getNodeClass().Annotations; got[karpenter.EC2NodeClassHashAnnotationKey] != "" {
+		t.Errorf("a hash of version v5 was written: %v", got)
+	}
+	s.reconcile()
+	answer.Hash, answer.HashVersion, answer.Asked = "123", karpenter.EC2NodeClassHashVersion, s.now
 	s.handleMessage(s.newMessage(answer), "")
 	got := s.getNodeClass()
 	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v6" {

@@ -94,8 +94,11 @@ type NodeClassResolved struct {
 	Images         []Image         `json:"images,omitempty"`
 	Reservations   []Reservation   `json:"reservations,omitempty"`
 	// Hash is the drift hash of the spec in this cluster; empty if the cluster could not be read.
-	Hash     string    `json:"hash,omitempty"`
-	Problems []Problem `json:"problems,omitempty"`
+	Hash string `json:"hash,omitempty"`
+	// HashVersion is the version of Hash; hashes of different versions cannot be compared. Lifecycle does not write a
+	// hash of another version than its own, which a catalog of another release computed.
+	HashVersion string    `json:"hashVersion,omitempty"`
+	Problems    []Problem `json:"problems,omitempty"`
 }
 
 func (NodeClassResolved) EventType() Type { return NodeClassResolvedType }

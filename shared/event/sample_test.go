@@ -98,6 +98,9 @@ var further = map[string]sample{
 		Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues"),
 		Warnings: []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set"},
 	}),
+	"nodeclass.resolved.v1-hash": of(event.NodeClassResolved{
+		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217", HashVersion: "v6",
+	}),
 	"nodeclass.resolved.v1-reservations": of(event.NodeClassResolved{
 		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217",
 		Reservations: []event.Reservation{{

@@ -6,12 +6,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// WithHash returns the class with its drift hash; nil if nothing changes.
-func WithHash(class *karpenter.EC2NodeClass, hash string) *karpenter.EC2NodeClass {
+// WithHash returns the class with its drift hash; nil if nothing changes. It ignores a hash of another version: claims
+// would get that hash, and drift as soon as the class has the right one.
+func WithHash(class *karpenter.EC2NodeClass, hash, version string) *karpenter.EC2NodeClass {
 	want := map[string]string{
-		karpenter.EC2NodeClassHashAnnotationKey: hash, karpenter.EC2NodeClassHashVersionAnnotationKey: karpenter.EC2NodeClassHashVersion,
+		karpenter.EC2NodeClassHashAnnotationKey: hash, karpenter.EC2NodeClassHashVersionAnnotationKey: version,
 	}
-	if hash == "" || hasAnnotations(class.Annotations, want) {
+	if hash == "" || version != karpenter.EC2NodeClassHashVersion || hasAnnotations(class.Annotations, want) {
 		return nil
 	}
 	class = class.DeepCopy()
