@@ -146,6 +146,10 @@ type InstanceType struct {
 	// ClockMHz is the sustained clock speed; 0 if it is unknown.
 	ClockMHz            int64 `json:"clockMHz,omitempty"`
 	EncryptionInTransit bool  `json:"encryptionInTransit,omitempty"`
+	// Enclaves and NestedVirtualization mean that Nitro Enclaves or virtual machines can run in an instance. Only EC2
+	// has these facts: an embedded catalogue has neither.
+	Enclaves             bool `json:"enclaves,omitempty"`
+	NestedVirtualization bool `json:"nestedVirtualization,omitempty"`
 
 	// SupportedUsage is a sorted subset of on-demand and spot.
 	SupportedUsage []string   `json:"supportedUsage"`

@@ -14,6 +14,10 @@ func IsCompatible(t InstanceType, class *karpenter.EC2NodeClass, family string) 
 		return false // AL2023 requires CPU features that Graviton1 lacks.
 	case class.Spec.ConnectionTracking != nil && t.Hypervisor != "nitro":
 		return false
+	case class.EnclavesEnabled() && !t.Enclaves:
+		return false
+	case class.NestedVirtualizationEnabled() && !t.NestedVirtualization:
+		return false
 	}
 	return hasInterfaces(t.Network, class.Spec.NetworkInterfaces)
 }

@@ -18,6 +18,16 @@ func TestIsCompatible(t *testing.T) {
 		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: kind}
 	}
 	ordinary, efa := karpenter.InterfaceTypeInterface, karpenter.InterfaceTypeEFAOnly
+	secure := catalog.InstanceType{Name: "m6i.xlarge", Hypervisor: "nitro", Network: catalog.Network{ENIs: 4}, Enclaves: true}
+	nested := catalog.InstanceType{Name: "m8i.large", Hypervisor: "nitro", Network: catalog.Network{ENIs: 3}, NestedVirtualization: true}
+	enclaves := func(enabled bool) func(*karpenter.EC2NodeClass) {
+		return func(c *karpenter.EC2NodeClass) { c.Spec.EnclaveOptions = &karpenter.EnclaveOptions{Enabled: enabled} }
+	}
+	virtualizes := func(text string) func(*karpenter.EC2NodeClass) {
+		return func(c *karpenter.EC2NodeClass) {
+			c.Spec.CPUOptions = &karpenter.CPUOptions{NestedVirtualization: &text}
+		}
+	}
 	tracks := func(c *karpenter.EC2NodeClass) { c.Spec.ConnectionTracking = &karpenter.ConnectionTracking{} }
 	has := func(interfaces ...karpenter.NetworkInterface) func(*karpenter.EC2NodeClass) {
 		return func(c *karpenter.EC2NodeClass) { c.Spec.NetworkInterfaces = interfaces }
@@ -40,6 +50,12 @@ func TestIsCompatible(t *testing.T) {
 		{"a second card", small, karpenter.AMIFamilyAL2023, has(on(0, 0, ordinary), on(1, 1, ordinary)), false},
 		{"a second card that is there", large, karpenter.AMIFamilyAL2023, has(on(0, 0, ordinary), on(1, 1, efa)), true},
 		{"an EFA that is not", small, karpenter.AMIFamilyAL2023, has(on(0, 0, ordinary), on(0, 1, efa)), false},
+		{"enclaves", secure, karpenter.AMIFamilyAL2023, enclaves(true), true},
+		{"enclaves on a type without", small, karpenter.AMIFamilyAL2023, enclaves(true), false},
+		{"enclaves disabled", small, karpenter.AMIFamilyAL2023, enclaves(false), true},
+		{"nested virtualization", nested, karpenter.AMIFamilyAL2023, virtualizes("enabled"), true},
+		{"nested virtualization on a type without", small, karpenter.AMIFamilyAL2023, virtualizes("enabled"), false},
+		{"nested virtualization disabled", small, karpenter.AMIFamilyAL2023, virtualizes("disabled"), true},
 	} {
 		class := &karpenter.EC2NodeClass{}
 		tt.class(class)

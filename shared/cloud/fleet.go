@@ -33,11 +33,13 @@ type Template struct {
 	PrefixCount     *int32              `json:"prefixCount,omitempty"`
 	Connections     *ConnectionTracking `json:"connections,omitempty"`
 	CPU             *CPUOptions         `json:"cpu,omitempty"`
-	Placement       *Placement          `json:"placement,omitempty"`
-	Reservation     *ReservationTarget  `json:"reservation,omitempty"`
-	TagSets         []TagSet            `json:"tagSets,omitempty"`
-	Tags            map[string]string   `json:"tags,omitempty"`
-	PrivateDNS      *PrivateDNSOptions  `json:"privateDns,omitempty"`
+	// Enclaves allows Nitro Enclaves in instances.
+	Enclaves    bool               `json:"enclaves,omitempty"`
+	Placement   *Placement         `json:"placement,omitempty"`
+	Reservation *ReservationTarget `json:"reservation,omitempty"`
+	TagSets     []TagSet           `json:"tagSets,omitempty"`
+	Tags        map[string]string  `json:"tags,omitempty"`
+	PrivateDNS  *PrivateDNSOptions `json:"privateDns,omitempty"`
 	// IPv6 gives an IPv6 address to every interface with IP, and makes PrefixCount count IPv6 prefixes.
 	IPv6 bool `json:"ipv6,omitempty"`
 	// Market is the purchase option of instances in a capacity block or an interruptible reservation:

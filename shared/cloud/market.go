@@ -52,6 +52,8 @@ type InstanceType struct {
 	Storage                 InstanceStore
 	EBS                     EBS
 	Network                 InstanceNetwork
+	// Enclaves and NestedVirtualization mean that Nitro Enclaves or virtual machines can run in an instance.
+	Enclaves, NestedVirtualization bool
 }
 
 // Device is one model of device in a type.

@@ -35,6 +35,17 @@ type CPUOptions struct {
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`
 }
 
+// NestedVirtualizationEnabled reports whether virtual machines can run in instances of the class.
+func (c *EC2NodeClass) NestedVirtualizationEnabled() bool {
+	options := c.Spec.CPUOptions
+	return options != nil && options.NestedVirtualization != nil && *options.NestedVirtualization == "enabled"
+}
+
+// EnclavesEnabled reports whether Nitro Enclaves can run in instances of the class.
+func (c *EC2NodeClass) EnclavesEnabled() bool {
+	return c.Spec.EnclaveOptions != nil && c.Spec.EnclaveOptions.Enabled
+}
+
 // EnclaveOptions set up Nitro Enclaves.
 type EnclaveOptions struct {
 	// Whether enclaves can run in the instance. If it is true, only instance types that support them are used.

@@ -144,6 +144,7 @@ func TestFamilyGoldens(t *testing.T) {
 					enrich(w.class())
 					for i := range w.cat.Types {
 						w.cat.Types[i].Network.EFAs = 1 // The class lists one EFA.
+						w.cat.Types[i].Enclaves, w.cat.Types[i].NestedVirtualization = true, true
 					}
 					w.class().Spec.UserData = &custom
 				}

@@ -152,6 +152,7 @@ func TestTemplateOnTheWire(t *testing.T) {
 				Snapshot: "snap", DeleteOnTermination: new(false), InitializationRate: 4,
 			}, {Device: "/dev/xvdb", SizeGiB: 5, Type: "gp3", DeleteOnTermination: new(true)}},
 			CPU:         &cloud.CPUOptions{NestedVirtualization: "enabled"},
+			Enclaves:    true,
 			Placement:   &cloud.Placement{Group: "g", Partition: 2, Tenancy: "dedicated"},
 			Reservation: &cloud.ReservationTarget{ID: "cr-1", Preference: "capacity-reservations-only"},
 			PrivateDNS:  &cloud.PrivateDNSOptions{HostnameType: "resource-name"},

@@ -1,6 +1,8 @@
 package ec2cloud
 
 import (
+	"slices"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -13,6 +15,7 @@ func fromInstanceType(i types.InstanceTypeInfo) cloud.InstanceType {
 		Name: string(i.InstanceType), BareMetal: aws.ToBool(i.BareMetal), Hypervisor: string(i.Hypervisor),
 		Burstable: aws.ToBool(i.BurstablePerformanceSupported), UsageClasses: words(i.SupportedUsageClasses),
 		Storage: fromStore(i.InstanceStorageInfo), EBS: fromEBS(i.EbsInfo), Network: fromNetwork(i.NetworkInfo),
+		Enclaves: i.NitroEnclavesSupport == types.NitroEnclavesSupportSupported,
 	}
 	if v := i.VCpuInfo; v != nil {
 		out.VCPU = integer(v.DefaultVCpus)
@@ -23,6 +26,7 @@ func fromInstanceType(i types.InstanceTypeInfo) cloud.InstanceType {
 	if p := i.ProcessorInfo; p != nil {
 		out.Architectures, out.Manufacturer = words(p.SupportedArchitectures), aws.ToString(p.Manufacturer)
 		out.ClockGHz = aws.ToFloat64(p.SustainedClockSpeedInGhz)
+		out.NestedVirtualization = slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization)
 	}
 	out.GPUs, out.Inference, out.Neuron = fromGPUs(i.GpuInfo), fromInference(i.InferenceAcceleratorInfo), fromNeuron(i.NeuronInfo)
 	return out

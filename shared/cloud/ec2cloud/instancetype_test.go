@@ -57,6 +57,25 @@ func TestInstanceTypeWithMissingFields(t *testing.T) {
 	}
 }
 
+// Only EC2's responses have these features; the words are EC2's.
+func TestInstanceTypeFeatures(t *testing.T) {
+	for _, tt := range []struct {
+		enclaves         types.NitroEnclavesSupport
+		features         []types.SupportedAdditionalProcessorFeature
+		secured, virtual bool
+	}{
+		{"supported", []types.SupportedAdditionalProcessorFeature{"amd-sev-snp", "nested-virtualization"}, true, true},
+		{"unsupported", []types.SupportedAdditionalProcessorFeature{"amd-sev-snp"}, false, false},
+		{"", nil, false, false},
+	} {
+		in := types.InstanceTypeInfo{NitroEnclavesSupport: tt.enclaves, ProcessorInfo: &types.ProcessorInfo{SupportedFeatures: tt.features}}
+		got := fromInstanceType(in)
+		if got.Enclaves != tt.secured || got.NestedVirtualization != tt.virtual {
+			t.Errorf("%v: enclaves %t, nested virtualization %t", tt, got.Enclaves, got.NestedVirtualization)
+		}
+	}
+}
+
 func TestInstanceTypeWithManyCards(t *testing.T) {
 	card := func(index, interfaces int32, gbps float64) types.NetworkCardInfo {
 		return types.NetworkCardInfo{NetworkCardIndex: &index, MaximumNetworkInterfaces: &interfaces, BaselineBandwidthInGbps: &gbps}

@@ -70,6 +70,7 @@ func toData(t cloud.Template) *types.RequestLaunchTemplateData {
 		MetadataOptions:     toMetadata(t.Metadata),
 		BlockDeviceMappings: toDevices(t.BlockDevices),
 		NetworkInterfaces:   toInterfaces(t),
+		EnclaveOptions:      &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(t.Enclaves)},
 	}
 	if t.InstanceProfile != "" {
 		out.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(t.InstanceProfile)}

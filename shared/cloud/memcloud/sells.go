@@ -161,6 +161,7 @@ func described(t catalog.InstanceType) cloud.InstanceType {
 			Interfaces: t.Network.ENIs, IPv4: t.Network.IPv4PerENI, Cards: t.Network.Cards, EFAs: t.Network.EFAs,
 			BaselineGbps: float64(t.Network.Mbps) / 1000, EncryptionInTransit: t.EncryptionInTransit,
 		},
+		Enclaves: t.Enclaves, NestedVirtualization: t.NestedVirtualization,
 	}
 	if t.Arch == catalog.ARM64 {
 		out.Architectures = []string{"arm64"}

@@ -15,6 +15,8 @@ type instanceType struct {
 	Machines     []string     `xml:"processorInfo>supportedArchitectures>item"`
 	Clock        float64      `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
 	Manufacturer string       `xml:"processorInfo>manufacturer"`
+	Features     []string     `xml:"processorInfo>supportedFeatures>item"`
+	Enclaves     string       `xml:"nitroEnclavesSupport"`
 	VCPU         int64        `xml:"vCpuInfo>defaultVCpus"`
 	Memory       int64        `xml:"memoryInfo>sizeInMiB"`
 	Storage      *store       `xml:"instanceStorageInfo"`
@@ -89,7 +91,13 @@ func typeOf(t cloud.InstanceType) instanceType {
 	out := instanceType{
 		Name: t.Name, Usage: t.UsageClasses, BareMetal: t.BareMetal, Burstable: t.Burstable, Hypervisor: t.Hypervisor,
 		Machines: t.Architectures, Clock: t.ClockGHz, Manufacturer: t.Manufacturer, VCPU: t.VCPU, Memory: t.MemoryMiB,
-		EBS: ebsOf(t.EBS), Network: networkOf(t.Network),
+		EBS: ebsOf(t.EBS), Network: networkOf(t.Network), Enclaves: "unsupported",
+	}
+	if t.Enclaves {
+		out.Enclaves = "supported"
+	}
+	if t.NestedVirtualization {
+		out.Features = []string{"nested-virtualization"}
 	}
 	if t.Storage.TotalGB > 0 {
 		out.Storage = &store{Total: t.Storage.TotalGB, Disks: []disk{{t.Storage.Disks}}, NVMe: "unsupported"}

@@ -141,6 +141,7 @@ func connections(f query.Form) *cloud.ConnectionTracking {
 // rest parses fields that few templates have.
 func rest(d query.Form, out *cloud.Template) {
 	out.Market = d.Get("InstanceMarketOptions.MarketType")
+	out.Enclaves = d.Get("EnclaveOptions.Enabled") == "true"
 	if d.Has("CpuOptions") {
 		out.CPU = &cloud.CPUOptions{NestedVirtualization: d.Get("CpuOptions.NestedVirtualization")}
 	}
