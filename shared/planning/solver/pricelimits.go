@@ -156,10 +156,15 @@ func filterAffordable(options []planning.PricedOffering, count int, left int64) 
 
 // priceBudget returns what static nodes of the pool may cost, in microdollars an hour, after the
 // planned nodes in both lists.
-func (w *state) priceBudget(p *pool, affinityRules, more []planning.PlannedNode) int64 {
+func (w *state) priceBudget(p *pool, planned, more []planning.PlannedNode) int64 {
 	left := w.remainingLimits(p.object).Quota[w.priceLimits.priceIndex]
+	for i := range more {
+		if more[i].NodePool == p.name {
+			left -= sumPlannedPrices(more[i : i+1])
+		}
+	}
 	if w.priceLimits.clusterLimit != nil {
-		left = min(left, w.priceLimits.clusterLimit.Quota[w.priceLimits.priceIndex]-sumPlannedPrices(affinityRules)-sumPlannedPrices(more))
+		left = min(left, w.priceLimits.clusterLimit.Quota[w.priceLimits.priceIndex]-sumPlannedPrices(planned)-sumPlannedPrices(more))
 	}
 	return left
 }

@@ -76,7 +76,7 @@ func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFai
 }
 
 // planStaticNodes returns the nodes that static NodePools lack after the removal.
-func (r *removal) planStaticNodes(w *state, affinityRules []planning.PlannedNode) []planning.PlannedNode {
+func (r *removal) planStaticNodes(w *state, planned []planning.PlannedNode) []planning.PlannedNode {
 	if !w.snapshot.Settings.Gates.StaticCapacity {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *removal) planStaticNodes(w *state, affinityRules []planning.PlannedNode
 	for _, j := range r.requested {
 		gone[j] = true
 	}
-	return w.planStaticNodes(r.baseline.types, planning.FindShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].MarkedForDeletion }), affinityRules)
+	return w.planStaticNodes(r.baseline.types, planning.FindShortfallsWithout(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].MarkedForDeletion }), planned)
 }
 
 func (r *removal) newState() *state {

@@ -151,3 +151,44 @@ func TestTerminationsShareCredit(t *testing.T) {
 		}
 	}
 }
+
+// TestStaticNodesUseReservations fills a static pool from a reservation with two free instances. One of
+// these goes to a pending pod.
+func TestStaticNodesUseReservations(t *testing.T) {
+	reserved, onDemand := karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand
+	for _, tt := range []struct {
+		name          string
+		capacityTypes []string
+		edit          func(*planning.Snapshot)
+		want          string
+	}{
+		{"reserved or on-demand", []string{reserved, onDemand}, nil, "default/reserved; static/on-demand; static/on-demand; static/reserved"},
+		{"reserved only", []string{reserved}, nil, "default/reserved; static/reserved"},
+		{"on-demand only", []string{onDemand}, nil, "default/reserved; static/on-demand; static/on-demand; static/on-demand"},
+		{"an unavailable reservation", []string{reserved}, reclaim, "1: all 1 instance types of the pool are currently unavailable"},
+		{"a price limit for one on-demand instance", []string{reserved, onDemand}, func(s *planning.Snapshot) {
+			s.Settings.PriceLimit = new(0.05)
+		}, "default/reserved; static/on-demand; static/reserved"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, cat := reservedCluster(2, reserved)
+			pool := planningtest.NewNodePool()
+			pool.Name, pool.Spec.Replicas, pool.Spec.Limits = "static", new(int64(3)), nil
+			allowCapacityTypes(&pool, tt.capacityTypes...)
+			s.NodePools, s.Settings.Gates.StaticCapacity = append(s.NodePools, pool), true
+			if tt.edit != nil {
+				tt.edit(&s)
+			}
+			r := solver.Solve(planning.Batch{Snapshot: s, Pending: []planning.PodClass{planningtest.NewPods("web", 1, "1500m", "1Gi")}}, cat)
+			if got := describePlan(r); got != tt.want {
+				t.Errorf("the plan is %q, want %q", got, tt.want)
+			}
+			for _, n := range r.Nodes {
+				id, pinned := n.Requirements[karpenter.LabelCapacityReservationID].SingleValue()
+				if want := n.Offerings[0].CapacityType == reserved; pinned != want || want && (id != "cr-1" || len(n.Offerings) != 1) {
+					t.Errorf("%s: the reservation is %q, and it has %d offerings", n.NodePool, id, len(n.Offerings))
+				}
+			}
+		})
+	}
+}
