@@ -53,7 +53,11 @@ func (w driftWaves) checkWave(m Method, c *candidate.Candidate) candidate.Object
 // addLaunches counts the replacements of a drifted node.
 func (w driftWaves) addLaunches(a *attempt) {
 	if a.Method == Drift || a.Method == StaticDrift {
-		w.pools[a.nodes[0].Node.NodePool].AddLaunches(len(a.Result.Nodes))
+		launches := len(a.Result.Nodes)
+		if a.TerminateFirst != "" {
+			launches = len(a.nodes)
+		}
+		w.pools[a.nodes[0].Node.NodePool].AddLaunches(launches)
 	}
 }
 

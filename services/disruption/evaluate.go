@@ -62,6 +62,8 @@ type evaluation struct {
 	thresholds   thresholds.Thresholds
 	// expiry caches the expiration policies of NodePools.
 	expiry map[string]policy.ExpirationPolicy
+	// staticPools counts the nodes of the static NodePools.
+	staticPools map[string]*staticCount
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
 	// buffers are the nodes whose free capacity CapacityBuffers use.
@@ -97,6 +99,7 @@ func newEvaluation(s planning.Snapshot, stock instancetypes.InstanceTypes, o Opt
 	p.findings.Problems = append(p.findings.Problems, p.policies.listProblems(&p.snapshot)...)
 	p.thresholds = thresholds.New(&p.snapshot)
 	p.driftWaves = newDriftWaves(&p.snapshot)
+	p.staticPools = newStaticCounts(&s)
 	p.candidates = candidate.FindAll(&p.snapshot, stock)
 	p.buffers = solver.FindBufferNodes(p.snapshot)
 	p.rules = consolidation.ReplacementRules{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelLookup(stock)}
@@ -163,7 +166,9 @@ func (p *evaluation) addCommand(a *attempt) {
 		}
 	}
 	a.Nodes, a.Why, a.Proposal = indexesOf(a.nodes), describeCommand(a), p.proposalID(a)
-	p.loadSimulation().Commit(a.Result, a.Nodes...)
+	expected := a.Result
+	expected.Nodes = append(slices.Clip(expected.Nodes), a.refill...)
+	p.loadSimulation().Commit(expected, a.Nodes...)
 	p.findings.Commands = append(p.findings.Commands, a.Command)
 	p.countApproved(a)
 }

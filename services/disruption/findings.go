@@ -57,6 +57,9 @@ type Command struct {
 	// Result is where their pods move: nominations onto kept nodes, and new nodes with the options
 	// that may be launched.
 	Result planning.Result
+	// TerminateFirst is why the nodes are removed before their replacements are launched; empty for
+	// other commands. Pods without a nomination then wait for a batch.
+	TerminateFirst planning.TerminateFirstReason
 	// PodsMoved is how many pods move.
 	PodsMoved int
 	// SavedPerHour is the price of the nodes minus the expected price of their replacements, in US

@@ -100,6 +100,8 @@ type attempt struct {
 	objection candidate.Objection
 	// retryWithout are the nodes without which the command might be allowed.
 	retryWithout []*candidate.Candidate
+	// refill are the nodes that are expected after the nodes are gone. The command does not launch them.
+	refill []planning.PlannedNode
 }
 
 func (a *attempt) isGood() bool { return a.objection.IsNone() }
@@ -127,12 +129,9 @@ func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) att
 	case !p.fitsBudgets(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.IsStatic():
-		out.Result, out.objection = p.planStaticReplacement(nodes[0])
-		out.SavedPerHour -= out.Result.PricePerHour
+		p.replaceStatic(&out)
 	case m == Drift, m == Expiration:
-		out.Result = p.simulateRequested(nodes)
-		out.objection = consolidation.CheckAllPlaced(out.Result)
-		out.SavedPerHour -= out.Result.PricePerHour
+		p.replaceDynamic(&out)
 	case out.PodsMoved > 0:
 		p.checkCheaper(&out)
 	}
@@ -157,17 +156,6 @@ func (p *evaluation) checkCheaper(a *attempt) {
 	if a.isGood() && a.Method != Emptiness {
 		a.objection = cmp.Or(p.scores.CheckScores(a.nodes, a.SavedPerHour), p.thresholds.CheckSaving(a.plannedMove()))
 	}
-}
-
-// planStaticReplacement returns a new node of a static NodePool, as it would be launched now. No
-// pods are planned for it: they are scheduled to the new node when the old one is drained.
-func (p *evaluation) planStaticReplacement(c *candidate.Candidate) (planning.Result, candidate.Objection) {
-	for _, n := range p.simulateWithout(c).Nodes {
-		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
-			return planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}, candidate.Objection{}
-		}
-	}
-	return planning.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool cannot launch another node in its place now"}
 }
 
 // findEmpty finds nodes whose pods cost nothing to move. Each is a command of its own, so that a
@@ -255,5 +243,9 @@ func (a *attempt) plannedMove() thresholds.PlannedMove {
 
 // describeCommand describes a command for logs and the CLI.
 func describeCommand(a *attempt) string {
-	return fmt.Sprintf("%s: removes %d nodes, launches %d, moves %d pods, saves $%.4f an hour", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
+	out := fmt.Sprintf("%s: removes %d nodes, launches %d, moves %d pods, saves $%.4f an hour", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
+	if a.TerminateFirst != "" {
+		out += fmt.Sprintf(" (terminates first: %s)", a.TerminateFirst)
+	}
+	return out
 }

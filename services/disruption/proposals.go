@@ -100,7 +100,10 @@ func (p *evaluation) proposalID(a *attempt) string {
 		return event.DeriveID("disruption", cluster, append(key, since.UTC().Format(time.RFC3339Nano))...)
 	}
 	action := "remove"
-	if len(a.Result.Nodes) > 0 {
+	switch {
+	case a.TerminateFirst != "":
+		action = "terminate-first/" + string(a.TerminateFirst)
+	case len(a.Result.Nodes) > 0:
 		action = "replace"
 	}
 	return event.DeriveID("disruption", cluster, append(key, string(a.Method), action)...)

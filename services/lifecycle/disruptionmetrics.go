@@ -29,7 +29,11 @@ func (s *Service) countDecision(f *proposalMessage) {
 }
 
 func decisionLabels(b event.DisruptionProposed, replacements int) []string {
-	return []string{karpenter.Decision(replacements), karpenter.DisruptionReason(b.Reason).Label(), karpenter.ConsolidationType(b.Method)}
+	decision := karpenter.Decision(replacements)
+	if b.TerminateFirst != "" {
+		decision = karpenter.DecisionTerminateFirst
+	}
+	return []string{decision, karpenter.DisruptionReason(b.Reason).Label(), karpenter.ConsolidationType(b.Method)}
 }
 
 // failureCountInterval is how long the failure of a proposal is not counted again. No proposal is

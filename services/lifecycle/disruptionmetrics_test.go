@@ -86,6 +86,20 @@ func TestDecisions(t *testing.T) {
 	expectCounts(t, "a removal", recorded, "karpenter_voluntary_disruption_decisions_total [delete drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default delete drifted ] 1")
 	m.deliver(event.Confirmed, fault.Stale)
 	expectCounts(t, "the removal is in execution", recorded)
+
+	s = newInitializedCluster(t, 1)
+	recorded = s.countMetrics()
+	m = s.newProposal("p", "old-0")
+	m.Method, m.Reason, m.Moved, m.TerminateFirst = "Drift", string(karpenter.DisruptionReasonDrifted), 1, string(planning.TerminateFirstNoReservedCapacity)
+	s.addPod("old-0", "pod")
+	m.deliver(event.Proposed, "")
+	s.advanceOnce(planning.ConfirmAfter)
+	if p := planning.ReadProposal(s.getClaim("old-0")); p == nil || p.TerminateFirst != planning.TerminateFirstNoReservedCapacity {
+		t.Errorf("the NodeClaim carries %+v", p)
+	}
+	m.deliver(event.Confirmed, "")
+	expectCounts(t, "a termination first", recorded, "karpenter_voluntary_disruption_decisions_total [terminate-first drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default terminate-first drifted ] 1")
+	s.expectStates("going", "old-0")
 }
 
 // A claim counts if its disruption is dropped before its execution, by disruption or because of the

@@ -30,7 +30,7 @@ func (s *Service) recordProposal(ctx context.Context, b event.DisruptionProposed
 		if planning.ReadProposal(claims[i]) != nil {
 			return nil
 		}
-		_, err := s.writeProposal(ctx, claims[i], &planning.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, ProposedAt: s.Now().UTC()}, nil)
+		_, err := s.writeProposal(ctx, claims[i], &planning.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, ProposedAt: s.Now().UTC(), TerminateFirst: planning.TerminateFirstReason(b.TerminateFirst)}, nil)
 		return err
 	})...)
 }

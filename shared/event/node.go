@@ -92,6 +92,9 @@ type DisruptionProposed struct {
 	Claims   []string `json:"claims"`
 	// Method is the disruption method that found it.
 	Method string `json:"method,omitempty"`
+	// TerminateFirst is why the nodes are removed before their replacements are launched: no-reserved-capacity or
+	// static-at-limit. It is empty for other proposals.
+	TerminateFirst string `json:"terminateFirst,omitempty"`
 	// SavedPerHr is the saving in US dollars per hour.
 	SavedPerHr Usd `json:"savedPerHour"`
 	// Moved is how many pods have to move.

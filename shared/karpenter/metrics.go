@@ -30,6 +30,10 @@ func Decision(replacements int) string {
 	return "delete"
 }
 
+// DecisionTerminateFirst is the decision label of a proposal that removes a node before its replacement
+// is launched.
+const DecisionTerminateFirst = "terminate-first"
+
 // Label returns the reason label.
 func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
 

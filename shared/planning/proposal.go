@@ -12,6 +12,17 @@ import (
 // as JSON.
 const ProposalAnnotation = "joist.sh/proposal"
 
+// TerminateFirstReason is why a node is removed before its replacement is launched.
+type TerminateFirstReason string
+
+const (
+	// TerminateFirstNoReservedCapacity means that only the capacity that the node uses in a reservation
+	// can hold its replacement.
+	TerminateFirstNoReservedCapacity TerminateFirstReason = "no-reserved-capacity"
+	// TerminateFirstStaticAtLimit means that limits.nodes of the static NodePool allows no further node.
+	TerminateFirstStaticAtLimit TerminateFirstReason = "static-at-limit"
+)
+
 // ConfirmAfter is the age from which on a proposal can be confirmed.
 const ConfirmAfter = 15 * time.Second
 

@@ -109,6 +109,9 @@ type Gates struct {
 	StaticCapacity bool `json:"staticCapacity,omitempty"`
 	// SpotToSpotConsolidation replaces spot nodes with cheaper spot nodes.
 	SpotToSpotConsolidation bool `json:"spotToSpotConsolidation,omitempty"`
+	// TerminateFirstDrift removes a drifted node before its replacement is launched if the replacement
+	// needs the node's place in a reservation or in limits.nodes.
+	TerminateFirstDrift bool `json:"terminateFirstDrift,omitempty"`
 	// DRANVIDIAGPU plans with the devices of the driver gpu.nvidia.com that new nodes will publish,
 	// and DRAEFA with those of dra.net. Both need PlanDRARequests.
 	DRANVIDIAGPU bool `json:"draNvidiaGpu,omitempty"`
@@ -299,6 +302,9 @@ type Proposal struct {
 	ConfirmedAt time.Time `json:"confirmed,omitzero"`
 	// Replacements are the NodeClaims that must be initialized before this one is removed.
 	Replacements []string `json:"replacements,omitempty"`
+	// TerminateFirst is why it is removed before its replacement is launched; empty for other
+	// proposals.
+	TerminateFirst TerminateFirstReason `json:"terminateFirst,omitempty"`
 }
 
 // CanBeInZone reports whether the node is in the zone, or may still be launched there.

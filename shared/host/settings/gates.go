@@ -24,7 +24,7 @@ func parseFeatureGates(s *Settings, text string) error {
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
 		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
 		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
-		"TerminateFirstDrift": &s.TerminateFirstDrift, "TerminateFirstRepair": &s.TerminateFirstRepair,
+		"TerminateFirstDrift": &s.Scheduling.Gates.TerminateFirstDrift, "TerminateFirstRepair": &s.TerminateFirstRepair,
 		"PodDeletionCostManagement": &s.PodDeletionCostManagement,
 	})
 }
@@ -59,7 +59,6 @@ var notSupported = []struct {
 	setting string
 	isOn    func(s *Settings) bool
 }{
-	{FeatureGates + ": TerminateFirstDrift", func(s *Settings) bool { return s.TerminateFirstDrift }},
 	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
 	{FeatureGates + ": PodDeletionCostManagement", func(s *Settings) bool { return s.PodDeletionCostManagement }},
 	{AWSGates + ": NodeClassCEL", func(s *Settings) bool { return s.AWSFeatureGates.NodeClassCEL }},

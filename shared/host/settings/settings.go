@@ -46,7 +46,7 @@ type Settings struct {
 	// DryRuns enables the validation of node classes with EC2 dry runs.
 	DryRuns bool
 	// These are the feature gates of those names. Scheduling.Gates holds the gates of planning.
-	NodeRepair, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement bool
+	NodeRepair, TerminateFirstRepair, PodDeletionCostManagement bool
 	// AWSFeatureGates are the gates of Karpenter's AWS provider.
 	AWSFeatureGates AWSFeatureGates
 	// LegacyNodeRepair repairs nodes as Karpenter 1.14 does, outside of disruption budgets.

@@ -78,11 +78,11 @@ func TestRead(t *testing.T) {
 			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR")}
 		}},
 		{"gates of 1.15", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true,TerminateFirstRepair=true,PodDeletionCostManagement=true,NodeRepair=true"}, func(s *settings.Settings) {
-			s.TerminateFirstDrift, s.TerminateFirstRepair, s.PodDeletionCostManagement, s.NodeRepair = true, true, true, true
-			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstDrift"), notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("FEATURE_GATES: PodDeletionCostManagement")}
+			s.Scheduling.Gates.TerminateFirstDrift, s.TerminateFirstRepair, s.PodDeletionCostManagement, s.NodeRepair = true, true, true, true
+			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("FEATURE_GATES: PodDeletionCostManagement")}
 		}},
 		{"the gate of drift is not that of repair", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true"}, func(s *settings.Settings) {
-			s.TerminateFirstDrift, s.Warnings = true, []string{notSupported("FEATURE_GATES: TerminateFirstDrift")}
+			s.Scheduling.Gates.TerminateFirstDrift = true
 		}},
 		{"repair gates without node repair", map[string]string{"FEATURE_GATES": "TerminateFirstRepair=true", "AWS_FEATURE_GATES": "RebootForRepair=true"}, func(s *settings.Settings) {
 			s.TerminateFirstRepair, s.AWSFeatureGates.RebootForRepair = true, true

@@ -97,7 +97,7 @@ func findNodeClass(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC
 }
 
 // countLaunching counts the replacements of confirmed proposals that the snapshot does not contain
-// yet.
+// yet. A node that is terminated first is one until it is gone; then a static NodePool lacks a node.
 func countLaunching(s *planning.Snapshot, pool string) int {
 	claims, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
@@ -108,13 +108,24 @@ func countLaunching(s *planning.Snapshot, pool string) int {
 		if n.NodePool != pool || n.Proposal == nil || n.Proposal.ConfirmedAt.IsZero() {
 			continue
 		}
+		if n.Proposal.TerminateFirst != "" {
+			names[n.Claim] = true
+		}
 		for _, name := range n.Proposal.Replacements {
 			if !claims[name] {
 				names[name] = true
 			}
 		}
 	}
-	return len(names)
+	lacking := 0
+	if s.Settings.Gates.TerminateFirstDrift {
+		for _, short := range planning.FindShortfalls(*s) {
+			if short.NodePool == pool {
+				lacking = short.Count
+			}
+		}
+	}
+	return len(names) + lacking
 }
 
 // AddLaunches counts replacements of a drifted node.

@@ -73,6 +73,8 @@ func TestWaveObjections(t *testing.T) {
 		{"the canary's replacement is not initialized", []planning.Node{old(), replacement(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
 		{"the canary's replacement is not created", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
 		{"the canary's replacement is ready", []planning.Node{old(), old(acting("new")), replacement(31 * time.Minute)}, "", ""},
+		{"the canary is being terminated first", []planning.Node{old(), old(acting(), func(n *planning.Node) { n.Proposal.TerminateFirst = "no-reserved-capacity" })}, driftwaves.RuleCanary, ""},
+		{"an empty canary is being removed", []planning.Node{old(), old(acting())}, "", ""},
 		{"replacements of another pool do not count", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
 		{"the replacement is ready for less than the bake time", []planning.Node{old(), replacement(20 * time.Minute)}, driftwaves.RuleCanary, "the next node may be replaced at 2026-11-22T12:10:00Z"},
 		{"the replacement is ready for the bake time", []planning.Node{old(), replacement(bake)}, "", ""},
@@ -245,4 +247,22 @@ func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 			unproved++
 		}
 	})
+}
+
+// TestTerminatedStaticNodesAreLaunching counts the nodes that a static NodePool lacks after nodes were terminated first.
+func TestTerminatedStaticNodesAreLaunching(t *testing.T) {
+	for _, tt := range []struct {
+		gate     bool
+		replicas int64
+		want     string
+	}{{true, 2, ""}, {true, 3, driftwaves.RuleCanary}, {false, 3, ""}} {
+		pool := karpenter.NodePool{}
+		pool.Name, pool.Spec.Replicas = "web", &tt.replicas
+		pool.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}}
+		s := planning.Snapshot{TakenAt: noon, Nodes: []planning.Node{old(), old()}, NodePools: []karpenter.NodePool{pool}}
+		s.Settings.Gates = planning.Gates{StaticCapacity: true, TerminateFirstDrift: tt.gate}
+		if got := driftwaves.New(&s, &pool, share(t, "1")).Objection(s.Nodes[0].Drift.Since); got.Rule != tt.want {
+			t.Errorf("%+v: objection %+v", tt, got)
+		}
+	}
 }

@@ -133,9 +133,12 @@ var blockedTexts = map[string]func(Kept) string{
 	"do-not-disrupt":        fixedText(fmt.Sprintf("Disruption is blocked through the %q annotation", karpenter.DoNotDisruptAnnotationKey)),
 	"pod-do-not-disrupt":    textWithSubject(fmt.Sprintf("Pod has %q annotation", karpenter.DoNotDisruptAnnotationKey), " (Pod=%s)"),
 	"pod-disruption-budget": textWithSubject("Pdb prevents pod evictions", " (PodDisruptionBudget=[%s])"),
-	"no-replacement":        textWithDetail("NodePool cannot have a replacement for this node"),
-	"canary":                textWithDetail("Drift waits for the previous wave"),
-	"drift-halted":          textWithDetail("Drift of the NodePool is halted"),
+	// Karpenter: pkg/controllers/disruption/staticdrift.go.
+	"static-at-limit":          fixedText("static NodePool is at its node limit and cannot stage a replacement"),
+	"static-reservations-full": fixedText("static NodePool's capacity reservations are full and cannot stage a replacement"),
+	"no-replacement":           textWithDetail("NodePool cannot have a replacement for this node"),
+	"canary":                   textWithDetail("Drift waits for the previous wave"),
+	"drift-halted":             textWithDetail("Drift of the NodePool is halted"),
 }
 
 // unconsolidatableTexts are the texts of the rules that block consolidation.

@@ -50,6 +50,8 @@ func TestKeptNodeTexts(t *testing.T) {
 		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "pod's annotation", rule: "pod-do-not-disrupt", subject: "shop/web-0", want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/web-0)`},
 		{name: "pdb", rule: "pod-disruption-budget", subject: "shop/web", want: "DisruptionBlocked: Pdb prevents pod evictions (PodDisruptionBudget=[shop/web])"},
+		{name: "static, at its limit", rule: "static-at-limit", want: "DisruptionBlocked: static NodePool is at its node limit and cannot stage a replacement"},
+		{name: "static, reservations full", rule: "static-reservations-full", want: "DisruptionBlocked: static NodePool's capacity reservations are full and cannot stage a replacement"},
 		{name: "drifted, pods do not fit elsewhere", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", change: func(k *events.Kept) {
 			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue}, noon)
 		}, want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},

@@ -1,0 +1,136 @@
+package disruption
+
+import (
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// Rules that keep a drifted node of a static NodePool. Lifecycle publishes them with Karpenter's texts.
+const (
+	// RuleStaticAtLimit: its NodePool has as many nodes as limits.nodes allows.
+	RuleStaticAtLimit = "static-at-limit"
+	// RuleStaticReserved: its NodePool may only launch into reservations, and these are full.
+	RuleStaticReserved = "static-reservations-full"
+)
+
+// replaceDynamic plans nodes for the pods of a node of a dynamic NodePool. If these would only fit on
+// the capacity that the node itself uses in a reservation, the node may be terminated first: its pods
+// then wait until the reservation counts the free capacity, and a batch launches into it (Karpenter:
+// pkg/controllers/disruption/helpers.go, SimulateSchedulingWithReservedFallback).
+func (p *evaluation) replaceDynamic(a *attempt) {
+	price := a.SavedPerHour
+	a.Result = p.simulateRequested(a.nodes)
+	a.objection = consolidation.CheckAllPlaced(a.Result)
+	a.SavedPerHour = price - a.Result.PricePerHour
+	c := a.nodes[0]
+	if a.isGood() || !p.mayTerminateFirst(a.Method) || !holdsReservation(c) {
+		return
+	}
+	after := dropUnrequested(p.loadSimulation().SimulateTermination(c.Node.Labels[karpenter.LabelCapacityReservationID], c.Index))
+	if !consolidation.CheckAllPlaced(after).IsNone() {
+		return
+	}
+	a.terminateFirst(planning.TerminateFirstNoReservedCapacity)
+	a.Result, a.refill, a.SavedPerHour = planning.Result{Nominations: after.Nominations}, after.Nodes, price-after.PricePerHour
+}
+
+// replaceStatic plans a new node of a static NodePool, as it would be launched now. No pods are planned
+// for it: they are scheduled to the new node when the old one is drained. If no node can be launched,
+// the node may be terminated first (Karpenter: pkg/controllers/disruption/staticdrift.go).
+func (p *evaluation) replaceStatic(a *attempt) {
+	c := a.nodes[0]
+	counts, mayTerminate := p.staticPools[c.Node.NodePool], p.mayTerminateFirst(a.Method) && planning.NotReadyReason(c.Pool) == ""
+	if offered, full := p.listFullReservations(a); full && !counts.hasSurplus() {
+		if mayTerminate && holdsReservation(c) && offered[c.Node.Labels[karpenter.LabelCapacityReservationID]] {
+			a.terminateFirst(planning.TerminateFirstNoReservedCapacity)
+			return
+		}
+		a.objection = candidate.Objection{Rule: RuleStaticReserved, Detail: "static NodePool's capacity reservations are full and cannot stage a replacement"}
+		return
+	}
+	for _, n := range p.simulateWithout(c).Nodes {
+		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
+			a.Result = planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}
+			a.SavedPerHour -= n.PricePerHour
+			return
+		}
+	}
+	switch {
+	case counts.hasSurplus() || !counts.isAtLimit():
+		a.objection = candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool cannot launch another node in its place now"}
+	case mayTerminate:
+		a.terminateFirst(planning.TerminateFirstStaticAtLimit)
+	default:
+		a.objection = candidate.Objection{Rule: RuleStaticAtLimit, Detail: "static NodePool is at its node limit and cannot stage a replacement"}
+	}
+}
+
+// listFullReservations returns the reservations that the static NodePool's nodes may use, if these are
+// all that its nodes may use, and full. Without the feature gate it returns none.
+func (p *evaluation) listFullReservations(a *attempt) (offered map[string]bool, full bool) {
+	if !p.mayTerminateFirst(a.Method) {
+		return nil, false
+	}
+	return p.loadSimulation().FindFullReservations(a.nodes[0].Node.NodePool)
+}
+
+// mayTerminateFirst reports whether the method may remove a node before its replacement is launched.
+func (p *evaluation) mayTerminateFirst(m Method) bool {
+	return p.snapshot.Settings.Gates.TerminateFirstDrift && (m == Drift || m == StaticDrift)
+}
+
+// terminateFirst makes the attempt a removal without replacement.
+func (a *attempt) terminateFirst(reason planning.TerminateFirstReason) {
+	a.TerminateFirst, a.objection = reason, candidate.Objection{}
+}
+
+// holdsReservation reports whether the node is in a capacity reservation. An on-demand node may still
+// have the label of a reservation that ended.
+func holdsReservation(c *candidate.Candidate) bool {
+	return c.Node.Labels[karpenter.CapacityTypeLabelKey] == karpenter.CapacityTypeReserved && c.Node.Labels[karpenter.LabelCapacityReservationID] != ""
+}
+
+// staticCount counts the nodes of a static NodePool.
+type staticCount struct {
+	replicas, limit int64
+	// staying and deleting are the nodes that are not being deleted, including those that wait for
+	// their replacement, and those that are.
+	staying, deleting int64
+}
+
+// newStaticCounts counts the nodes of the static NodePools.
+func newStaticCounts(s *planning.Snapshot) map[string]*staticCount {
+	out := map[string]*staticCount{}
+	for i := range s.NodePools {
+		pool := &s.NodePools[i]
+		if !pool.IsStatic() {
+			continue
+		}
+		count := &staticCount{replicas: *pool.Spec.Replicas, limit: -1}
+		if limit, limited := pool.Spec.Limits[karpenter.ResourceNodes]; limited {
+			count.limit = limit.Value()
+		}
+		out[pool.Name] = count
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		count := out[n.NodePool]
+		switch {
+		case n.Claim == "" || count == nil:
+		case n.MarkedForDeletion:
+			count.deleting++
+		default:
+			count.staying++
+		}
+	}
+	return out
+}
+
+// hasSurplus reports whether the NodePool has more nodes than replicas: nodes are being replaced, or
+// the number was lowered.
+func (c *staticCount) hasSurplus() bool { return c.staying > c.replicas }
+
+// isAtLimit reports whether limits.nodes allows no further node.
+func (c *staticCount) isAtLimit() bool { return c.limit >= 0 && c.staying+c.deleting >= c.limit }
