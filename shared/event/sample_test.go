@@ -137,6 +137,10 @@ var further = map[string]sample{
 		Proposal: "9c1d", Phase: event.Confirmed, Reason: "Underutilized", Claims: []string{"default-abc"}, Method: "MultiNode", SavedPerHr: 0.5, Moved: 3,
 		Plan: ref("plans"), Snapshot: ref("snapshots"), Decided: noon,
 	}),
+	"disruption.proposed.v1-terminate-first": of(event.DisruptionProposed{
+		Proposal: "9c1d", Phase: event.Proposed, Reason: "Drifted", Claims: []string{"default-abc"}, Method: "Drift", Moved: 3,
+		TerminateFirst: "no-reserved-capacity", Snapshot: ref("snapshots"), Decided: noon,
+	}),
 	"launch.settled.v1-places": of(event.LaunchSettled{
 		Intent: "3f2a", Wanted: 1, Refusals: []event.Refusal{{
 			Code: "InsufficientInstanceCapacity", Message: "none left", Blamed: []event.Offering{offering}, PlacementGroup: "pg-1", Reservation: "cr-1",
