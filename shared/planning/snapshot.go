@@ -139,6 +139,20 @@ type Unavailable struct {
 // free addresses of a subnet.
 const LaunchLag = time.Minute
 
+// maxCountAge is how old a count of EC2 may be. The catalogue's counts are read every minute, but keep
+// their time while they are unchanged: if one instance of a reservation is replaced by another, the
+// count stays the same and includes the new one.
+const maxCountAge = 5 * time.Minute
+
+// ResolveCountTime returns the time up to which the catalogue's counts include new instances: counted,
+// or later if the counts have been unchanged for long.
+func (s *Snapshot) ResolveCountTime(counted time.Time) time.Time {
+	if oldest := s.TakenAt.Add(-maxCountAge); counted.Before(oldest) {
+		return oldest
+	}
+	return counted
+}
+
 // PodClass is a group of pods that scheduling treats as equal.
 type PodClass struct {
 	Spec PodSpec  `json:"spec"`

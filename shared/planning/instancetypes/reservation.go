@@ -89,7 +89,7 @@ func countReservationCapacity(s planning.Snapshot, cat catalog.Catalogue) map[st
 		}
 	}
 	for i := range s.Nodes {
-		for _, id := range listUncountedReservations(&s.Nodes[i], cat.CountedAt()) {
+		for _, id := range listUncountedReservations(&s.Nodes[i], s.ResolveCountTime(cat.CountedAt())) {
 			out[id] = max(0, out[id]-1)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 func reserving(edits ...func(*planning.Snapshot, *catalog.Catalogue, *karpenter.CapacityReservation)) instancetypes.InstanceTypes {
 	s, cat := planningtest.NewBatch().Snapshot, planningtest.NewCatalogue()
 	s.Settings.Gates.ReservedCapacity = true
-	cat.AsOf = s.TakenAt.Add(-time.Hour)
+	cat.AsOf = s.TakenAt.Add(-2 * time.Minute)
 	cat.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: 5}}
 	r := karpenter.CapacityReservation{ID: "cr-1", InstanceType: reservedType, AvailabilityZone: reservedZone}
 	for _, edit := range edits {
@@ -131,6 +131,14 @@ func TestReservationsLeft(t *testing.T) {
 		{"a node from long before the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(-61)}), 1, true, 5},
 		{"a node from just before the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(-60)}), 1, true, 4},
 		{"a node from after the count", nodes(planning.Node{Launched: true, Labels: mine, Created: since(1)}), 1, true, 4},
+		{"a node from after a count that has been unchanged for long", func(s *snapshot, c *catalogue, _ *reservation) {
+			c.Counted = s.TakenAt.Add(-time.Hour)
+			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: s.TakenAt.Add(-6*time.Minute - 1)}}
+		}, 1, true, 5},
+		{"a newer node from after a count that has been unchanged for long", func(s *snapshot, c *catalogue, _ *reservation) {
+			c.Counted = s.TakenAt.Add(-time.Hour)
+			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: s.TakenAt.Add(-6 * time.Minute)}}
+		}, 1, true, 4},
 		{"an open claim that may use it", nodes(planning.Node{Requirements: planned, Created: since(-3600)}), 1, true, 4},
 		{"a node created before a count that is newer than the prices", func(s *snapshot, c *catalogue, _ *reservation) {
 			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(time.Minute)}}

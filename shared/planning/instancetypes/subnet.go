@@ -28,7 +28,7 @@ func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[str
 			}
 		}
 		for zone := range zones {
-			zones[zone] = max(0, zones[zone]-countUncountedAddresses(s, cat.CountedAt(), zone))
+			zones[zone] = max(0, zones[zone]-countUncountedAddresses(s, s.ResolveCountTime(cat.CountedAt()), zone))
 		}
 		out[class.Name] = zones
 	}

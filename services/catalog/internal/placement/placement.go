@@ -85,7 +85,7 @@ type Account struct {
 
 // AddTo returns the catalogue with the account's counts, sorted. If the counts equal the previous
 // ones, it keeps their time, so that unchanged counts make no new document. The older time is safe:
-// readers assume that the counts do not include newer nodes.
+// readers assume for some minutes that the counts do not include newer nodes.
 func (a Account) AddTo(doc, before catalog.Catalogue) catalog.Catalogue {
 	doc.Counted, doc.Subnets, doc.Reservations, doc.PlacementGroups = a.Counted.UTC(), nil, nil, nil
 	for _, n := range a.Subnets {
