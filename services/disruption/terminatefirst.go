@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"fmt"
+
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -44,7 +46,7 @@ func (p *evaluation) replaceStatic(a *attempt) {
 	counts, mayTerminate := p.staticPools[c.Node.NodePool], p.mayTerminateFirst(a.Method) && planning.NotReadyReason(c.Pool) == ""
 	if offered, full := p.listFullReservations(a); full && !counts.hasSurplus() {
 		if mayTerminate && holdsReservation(c) && offered[c.Node.Labels[karpenter.LabelCapacityReservationID]] {
-			a.terminateFirst(planning.TerminateFirstNoReservedCapacity)
+			p.terminateStatic(a, planning.TerminateFirstNoReservedCapacity)
 			return
 		}
 		a.objection = candidate.Objection{Rule: RuleStaticReserved, Detail: "static NodePool's capacity reservations are full and cannot stage a replacement"}
@@ -61,10 +63,30 @@ func (p *evaluation) replaceStatic(a *attempt) {
 	case counts.hasSurplus() || !counts.isAtLimit():
 		a.objection = candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool cannot launch another node in its place now"}
 	case mayTerminate:
-		a.terminateFirst(planning.TerminateFirstStaticAtLimit)
+		p.terminateStatic(a, planning.TerminateFirstStaticAtLimit)
 	default:
 		a.objection = candidate.Objection{Rule: RuleStaticAtLimit, Detail: "static NodePool is at its node limit and cannot stage a replacement"}
 	}
+}
+
+// terminateStatic terminates a node of a static NodePool first, if its budgets allow as many nodes to be
+// missing. Budgets do not count nodes that are gone or not initialized yet. Without this check all nodes
+// of a small NodePool could be gone at once, because the next would go before the refill is initialized.
+func (p *evaluation) terminateStatic(a *attempt, reason planning.TerminateFirstReason) {
+	pool := a.nodes[0].Node.NodePool
+	working := 0
+	for i := range p.snapshot.Nodes {
+		if n := &p.snapshot.Nodes[i]; n.NodePool == pool && n.Claim != "" && n.Initialized && !n.MarkedForDeletion && !p.inCommand[i] {
+			working++
+		}
+	}
+	missing, allowed := int(p.staticPools[pool].replicas)-working, p.budgets.Allowed(pool, a.Reason)
+	if missing >= allowed {
+		a.objection = candidate.Objection{Rule: RuleBudget, Subject: string(a.Reason), Detail: fmt.Sprintf(
+			"%d of the %d nodes of static NodePool %s are missing or not initialized, and its budgets allow %d", missing, p.staticPools[pool].replicas, pool, allowed)}
+		return
+	}
+	a.terminateFirst(reason)
 }
 
 // listFullReservations returns the reservations that the static NodePool's nodes may use, if these are
@@ -95,8 +117,8 @@ func holdsReservation(c *candidate.Candidate) bool {
 // staticCount counts the nodes of a static NodePool.
 type staticCount struct {
 	replicas, limit int64
-	// staying and deleting are the nodes that are not being deleted, including those that wait for
-	// their replacement, and those that are.
+	// deleting are the nodes that are being deleted, and staying all others. A node that waits for its
+	// replacement stays.
 	staying, deleting int64
 }
 

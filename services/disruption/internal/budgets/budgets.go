@@ -102,6 +102,11 @@ func (r Remaining) Left(pool string, reason karpenter.DisruptionReason) int {
 	return max(0, min(r.allowed[pool][reason]-r.disrupting[pool], r.leftOfRate(pool)))
 }
 
+// Allowed returns how many nodes of the NodePool may be disrupted at once for the reason.
+func (r Remaining) Allowed(pool string, reason karpenter.DisruptionReason) int {
+	return r.allowed[pool][reason]
+}
+
 // AddDisrupted counts a node whose disruption begins.
 func (r Remaining) AddDisrupted(pool string) {
 	r.disrupting[pool]++
