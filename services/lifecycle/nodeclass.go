@@ -15,7 +15,7 @@ import (
 
 // nodeClassPolicy returns the settings that affect EC2NodeClass conditions.
 func (s *Service) nodeClassPolicy() nodeclass.Policy {
-	return nodeclass.Policy{Reservations: s.ReservedCapacity, DryRuns: s.DryRuns}
+	return nodeclass.Policy{Reservations: s.ReservedCapacity, DryRuns: s.DryRuns, SharedGPUs: s.Settings.Gates.DRANVIDIAGPU}
 }
 
 // handleNodeClassResolved writes the resources that a node class's selectors resolve to, and its

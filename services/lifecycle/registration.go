@@ -5,9 +5,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -23,8 +26,19 @@ func (s *Service) registrationView(v nodeclaim.View, w clusterState) nodeclaim.R
 	}
 	if v.Node != nil {
 		j.Nodes, j.PodEvent = w.nodesByProviderID[v.Claim.Status.ProviderID], s.lastPodEvent(v.Claim, v.Pods)
+		j.MissingDriver = s.findMissingDriver(v.Claim, v.Node)
 	}
 	return j
+}
+
+// findMissingDriver returns the DRA driver for whose devices the claim's node waits before it is
+// initialized, or "". Without planning of devices it waits for none.
+func (s *Service) findMissingDriver(c *karpenter.NodeClaim, node *corev1.Node) string {
+	_, requested := c.Annotations[karpenter.DRADriversAnnotationKey]
+	if !requested || node == nil || !s.Settings.PlanDRARequests || c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
+		return ""
+	}
+	return conditions.FindMissingDriver(c, node, cluster.ListCached[*resourcev1.ResourceSlice](s.Cache, cluster.ResourceSlices))
 }
 
 // withPartition returns the claim with the placement group partition of its instance, for which

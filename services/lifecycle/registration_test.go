@@ -1,13 +1,16 @@
 package lifecycle_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -55,6 +58,42 @@ func TestClaimConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("going", all...)
+}
+
+// With planning of devices a node is initialized once the drivers that its claim names have published
+// their devices. Without it, the node does not wait.
+func TestInitializationAwaitsDevices(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		s := newTestCluster(t)
+		s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) { c.Settings.PlanDRARequests, c.Rest = on, time.Hour })
+		s.launchIntent("one", 1)
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+			o.SetAnnotations(mergeAnnotations(o.GetAnnotations(), karpenter.DRADriversAnnotationKey, "gpu.nvidia.com"))
+		})
+		s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+		s.joinNode("node-1", "i-1")
+		s.advance(5 * time.Second)
+		want := "Initialized Unknown DRADriverPoolsNotPublished"
+		if !on {
+			want = "Initialized True Initialized"
+		}
+		if got := s.conditionStates("one-0")[2]; got != want {
+			t.Errorf("devices planned: %t: %s, want %s", on, got, want)
+		}
+		s.SeedObjects(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.nvidia.com", NodeName: new("node-1"), Pool: resourcev1.ResourcePool{Name: "node-1", Generation: 1, ResourceSliceCount: 1},
+		}})
+		s.advance(3 * time.Second)
+		if got := s.conditionStates("one-0")[2]; got != "Initialized True Initialized" {
+			t.Errorf("devices planned: %t: %s after the driver has published its pool", on, got)
+		}
+	}
+}
+
+func mergeAnnotations(from map[string]string, key, value string) map[string]string {
+	out := maps.Clone(from)
+	out[key] = value
+	return out
 }
 
 // updateNode changes the node as its kubelet would.

@@ -76,7 +76,8 @@ func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, dra
 	s.lastSeen = make(map[types.UID]claimSnapshot, len(w.claims))
 	for i := range w.claims {
 		c := w.claims[(i+s.claimOffset)%len(w.claims)]
-		now := claimSnapshot{c, w.findNode(c)}
+		node := w.findNode(c)
+		now := claimSnapshot{c, node, s.findMissingDriver(c, node)}
 		s.lastSeen[c.UID] = now
 		if !w.isFull && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || admission.IsAdmitted(c)) {
 			continue
@@ -88,11 +89,12 @@ func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, dra
 	return urgent, drains
 }
 
-// claimSnapshot is a claim and its node in one reconcile. Objects of the cache are replaced when
-// they change, so pointers can be compared.
+// claimSnapshot is a claim, its node, and the DRA driver for which it waits in one reconcile. Objects
+// of the cache are replaced when they change, so pointers can be compared.
 type claimSnapshot struct {
-	claim *karpenter.NodeClaim
-	node  *corev1.Node
+	claim         *karpenter.NodeClaim
+	node          *corev1.Node
+	missingDriver string
 }
 
 // launchStep returns a reconcileFunc that launches claims: the claims of an executed plan, which

@@ -39,7 +39,9 @@ func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2Node
 	if class.DeletionTimestamp != nil {
 		return nil
 	}
-	return s.sendEvery(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every, func() error {
+	// Lifecycle checks the annotation with each result, and a change of it has no generation.
+	shared := class.Annotations[karpenter.NVIDIAConsumableCapacityAnnotationKey]
+	return s.sendEvery(fmt.Sprintf("resolve/%s/%d%s", class.UID, class.Generation, shared), every, func() error {
 		spec, err := json.Marshal(class.Spec)
 		if err != nil {
 			return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)

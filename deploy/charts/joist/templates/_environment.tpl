@@ -55,6 +55,7 @@
   (list "RESERVED_ENIS" $settings.reservedENIs)
   (list "DISABLE_DRY_RUN" $settings.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift)
+  (list "IGNORE_DRA_REQUESTS" $dra.ignoreDRARequests)
   (list "JOIST_POOL_GATE" $settings.poolGate)
   (list "JOIST_REBALANCE_POLICY" $settings.rebalancePolicy)
   (list "JOIST_REPAIR_RULES" $settings.repair.rules)

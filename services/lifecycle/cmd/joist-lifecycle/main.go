@@ -28,7 +28,7 @@ func main() {
 		Profiles: profiling.Handler(),
 		Optional: []string{settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.FeatureGates, settings.AWSGates, settings.LegacyRepair, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolApproval, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
-			settings.MemoryOverhead, settings.ReservedENIs},
+			settings.MemoryOverhead, settings.ReservedENIs, settings.IgnoreDRA},
 	}, run)
 }
 
@@ -56,7 +56,11 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	if p.Cluster, err = startup.IdentifyCluster(ctx, client, p.Cluster); err != nil {
 		return err
 	}
-	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched, Trim: lifecycle.Trims()})
+	kinds := watched
+	if p.Scheduling.PlanDRARequests {
+		kinds = append(kinds, cluster.ResourceSlices)
+	}
+	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: kinds, Trim: lifecycle.Trims()})
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type Registration struct {
 	PodEvent time.Time
 	// Expiring reports that the instance's capacity block is about to end.
 	Expiring bool
+	// MissingDriver is the DRA driver whose devices the node waits for; "" if it waits for none.
+	MissingDriver string
 	// MayCheckConsistency reports whether the node's capacity has to be checked again.
 	MayCheckConsistency func() bool
 }
@@ -125,7 +127,7 @@ func (v View) initializeNode() []effect.Effect {
 	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" {
 		return nil
 	}
-	if reason, _ := conditions.InitializationBlocker(v.Claim, v.Node); reason != "" {
+	if reason, _ := conditions.InitializationBlocker(v.Claim, v.Node, v.MissingDriver); reason != "" {
 		return nil
 	}
 	node := v.Node.DeepCopy()

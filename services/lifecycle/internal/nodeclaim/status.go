@@ -45,7 +45,7 @@ func (v View) statusEffects() []effect.Effect {
 	// not change data that it shares with the cache.
 	shallow := *v.Claim
 	claim := &shallow
-	claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Failure: v.launchFailure(), Pending: v.pendingHooks(), Now: v.Now})
+	claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Failure: v.launchFailure(), Pending: v.pendingHooks(), MissingDriver: v.MissingDriver, Now: v.Now})
 	var effects []effect.Effect
 	if v.Claim.DeletionTimestamp == nil {
 		if claim.Status.NodeName == "" && v.Node != nil && claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {

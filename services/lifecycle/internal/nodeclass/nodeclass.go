@@ -31,6 +31,8 @@ import (
 type Policy struct {
 	// Reservations is the feature gate ReservedCapacity.
 	Reservations bool
+	// SharedGPUs is the feature gate DRANVIDIAGPU.
+	SharedGPUs bool
 	// DryRuns reports that validation waits for dry runs. Without it the launcher makes none.
 	DryRuns bool
 }
@@ -65,7 +67,7 @@ func ApplyResolved(class *karpenter.EC2NodeClass, b event.NodeClassResolved, pol
 		status.InstanceProfile = profile
 		e.setCondition(karpenter.ConditionTypeInstanceProfileReady, metav1.ConditionTrue, "", "")
 	}
-	e.applyValidation(findProblem(b.Problems, karpenter.ConditionTypeValidationSucceeded))
+	e.applyValidation(cmp.Or(e.checkGPUSharing(), findProblem(b.Problems, conditionValidated)))
 	return e.finish(), nil
 }
 

@@ -115,6 +115,15 @@ func TestConditions(t *testing.T) {
 	answered := func(b event.NodeClassResolved) func(*class) *class {
 		return func(c *class) *class { return resolve(t, c, b, everything) }
 	}
+	shares := func(value string, gate bool) func(*class) *class {
+		return func(c *class) *class {
+			c = c.DeepCopy()
+			c.Annotations = map[string]string{karpenter.NVIDIAConsumableCapacityAnnotationKey: value}
+			policy := everything
+			policy.SharedGPUs = gate
+			return resolve(t, c, found(), policy)
+		}
+	}
 	newSpec := func(c *class) *class {
 		c = c.DeepCopy()
 		c.Generation++
@@ -156,6 +165,16 @@ func TestConditions(t *testing.T) {
 		{"the catalog rejects the spec", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
 		{"the catalog rejects the spec, then accepts it", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
+		{"an invalid annotation for sharing GPUs", steps(answered(found()), ensured(nil), shares("many", true)), map[string]string{
+			"ValidationSucceeded": "False NVIDIAConsumableCapacityInvalid", "Ready": "False UnhealthyDependents"}},
+		{"dry runs do not overrule an invalid annotation", steps(answered(found()), shares("0", true), ensured(nil)), map[string]string{
+			"ValidationSucceeded": "False NVIDIAConsumableCapacityInvalid", "Ready": "False UnhealthyDependents"}},
+		{"GPUs are shared without the feature gate", steps(answered(found()), ensured(nil), shares("memory", false)), map[string]string{
+			"ValidationSucceeded": "False DRADisabled", "Ready": "False UnhealthyDependents"}},
+		{"GPUs are not shared, without the feature gate", steps(answered(found()), ensured(nil), shares("disabled", false)), nil},
+		{"an empty annotation", steps(answered(found()), ensured(nil), shares("", false)), nil},
+		{"GPUs are shared", steps(answered(found()), ensured(nil), shares("4", true)), nil},
+		{"an annotation that is corrected", steps(answered(found()), shares("many", true), shares("memory", true), ensured(nil)), nil},
 		{"a warning", steps(answered(found()), ensured(nil), answered(found(warning("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "True UserDataSizeLimitExceeded"}},
 		{"not readable, never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{

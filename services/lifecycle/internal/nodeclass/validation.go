@@ -59,11 +59,11 @@ func (e *statusEditor) applyDryRuns(b event.NodeClassEnsured) {
 	}
 }
 
-// isOverruled reports whether the catalog found an error that dry runs cannot detect.
+// isOverruled reports whether the catalog or checkGPUSharing found an error that dry runs cannot detect.
 func (e *statusEditor) isOverruled() bool {
 	have, known := e.currentCondition(conditionValidated)
 	return known && have.Status == metav1.ConditionFalse && slices.Contains([]string{
-		event.TagValidationFailed, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile",
+		event.TagValidationFailed, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", consumableCapacityInvalid, draDisabled,
 	}, have.Reason)
 }
 

@@ -8,10 +8,6 @@
 //   - A condition's transition time is when its status changed. A condition that was never evaluated
 //     has the claim's creation time.
 //   - Every condition, including Ready, has the claim's current generation.
-//
-// Karpenter's initialization also waits for the pools of the DRA drivers that the claim names in
-// karpenter.sh/requested-dra-drivers, unless DRA requests are ignored. Joist allocates no devices
-// and names no drivers, so it does not wait for any.
 package conditions
 
 import (
@@ -36,6 +32,7 @@ const (
 	StartupTaintsExist        = "StartupTaintsExist"
 	KnownEphemeralTaintsExist = "KnownEphemeralTaintsExist"
 	ResourceNotRegistered     = "ResourceNotRegistered"
+	DriverPoolsNotPublished   = "DRADriverPoolsNotPublished"
 )
 
 // maxMessageBytes is the limit of a launch error in a condition, in bytes.
@@ -50,7 +47,9 @@ type Observed struct {
 	Failure string
 	// Pending are the registration hooks that the node waits for.
 	Pending []string
-	Now     time.Time
+	// MissingDriver is the DRA driver whose devices the node waits for; "" if it waits for none.
+	MissingDriver string
+	Now           time.Time
 }
 
 // Compute returns the claim's conditions. Conditions of other types are unchanged. A node with
@@ -154,7 +153,7 @@ func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition 
 	if len(s.Nodes) != 1 {
 		return unknownCondition(kind, NodeNotFound, "Node not registered with cluster")
 	}
-	reason, message := InitializationBlocker(s.Claim, s.Nodes[0])
+	reason, message := InitializationBlocker(s.Claim, s.Nodes[0], s.MissingDriver)
 	switch {
 	case reason != "":
 		return unknownCondition(kind, reason, message)
@@ -167,8 +166,8 @@ func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition 
 }
 
 // InitializationBlocker returns why a registered node is not initialized yet, as a condition's
-// reason and message; "" if nothing is missing.
-func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node) (reason, message string) {
+// reason and message; "" if nothing is missing. missingDriver is that of Observed.
+func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node, missingDriver string) (reason, message string) {
 	if !NodeReady(node) {
 		return NodeNotReady, "Node status is NotReady"
 	}
@@ -180,6 +179,9 @@ func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node) (reaso
 	}
 	if name := missingResource(claim, node); name != "" {
 		return ResourceNotRegistered, fmt.Sprintf("Resource %q was requested but not registered", name)
+	}
+	if missingDriver != "" {
+		return DriverPoolsNotPublished, fmt.Sprintf("DRA driver %q has not published a complete resource pool", missingDriver)
 	}
 	return "", ""
 }

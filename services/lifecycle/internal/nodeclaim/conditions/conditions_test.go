@@ -177,6 +177,8 @@ func TestInitializedReasons(t *testing.T) {
 		{"devices that are not registered", seen(ready, requests("z.com/gpu", "a.com/nic")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
 		{"a device with zero allocatable", seen(ready, requests("a.com/nic"), offers("a.com/nic", "0")), `Unknown ResourceNotRegistered: Resource "a.com/nic" was requested but not registered`},
 		{"a device", seen(ready, requests("a.com/nic"), offers("a.com/nic", "1")), "Unknown " + awaits},
+		{"a driver without a pool", seen(ready, func(s *conditions.Observed) { s.MissingDriver = "gpu.nvidia.com" }),
+			`Unknown DRADriverPoolsNotPublished: DRA driver "gpu.nvidia.com" has not published a complete resource pool`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The previous reconcile did not have this condition.
