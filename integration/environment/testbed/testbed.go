@@ -50,6 +50,8 @@ type Options struct {
 	// ChartVersion their version. The charts' own image repository remains. If Charts is empty, the charts of the work
 	// tree are installed.
 	Charts, ChartVersion string
+	// CRDs is a folder with CustomResourceDefinitions; those of the work tree's chart if it is empty.
+	CRDs string
 	// Environ are additional variables of a service in the cluster.
 	Environ func(service string) []string
 	// Audit enables the audit log of the API server.
@@ -130,7 +132,7 @@ func (w *TestBed) RunInBackground(interval time.Duration, f func() error) {
 
 func (w *TestBed) startControlPlane() {
 	w.Helper()
-	o := controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files", Audit: w.options.Audit}
+	o := controlplane.Options{CRDs: cmp.Or(w.options.CRDs, Root+"/deploy/charts/joist-crd/files"), Audit: w.options.Audit}
 	if w.options.Charts != "" {
 		o.CRDs = ""
 	}

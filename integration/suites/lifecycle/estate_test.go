@@ -29,9 +29,9 @@ type estate struct {
 	config  lifecycle.Config
 }
 
-func newEstate(t *testing.T) *estate {
+func newEstate(t *testing.T, options testbed.Options) *estate {
 	t.Helper()
-	e := &estate{TestBed: testbed.New(t, testbed.Options{})}
+	e := &estate{TestBed: testbed.New(t, options)}
 	e.InstallChart()
 	var err error
 	e.admin, err = kubecluster.New(e.Plane.Config, "test")

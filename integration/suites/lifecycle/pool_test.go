@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -124,7 +125,7 @@ func TestNodePools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
-	e := newEstate(t)
+	e := newEstate(t, testbed.Options{})
 	gate := lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 100}
 	e.restart(gate, lifecycle.NodeHealth{})
 	for _, scene := range []struct {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -152,7 +153,7 @@ func TestRegistrationOnAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane")
 	}
-	e := newEstate(t)
+	e := newEstate(t, testbed.Options{})
 	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
 	t.Run("step by step", func(*testing.T) { e.stepByStep() })
 	t.Run("with many conflicts", func(*testing.T) { e.conflicts() })
