@@ -207,6 +207,7 @@ var plannedKinds = []cluster.Kind{
 	cluster.NodePools, cluster.NodeClasses, cluster.Nodes, cluster.CSINodes, cluster.Namespaces, cluster.PriorityClasses,
 	cluster.Pods, cluster.Deployments, cluster.ReplicaSets, cluster.StatefulSets, manifest.Jobs, manifest.CronJobs, cluster.DaemonSets,
 	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses,
+	cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims, manifest.ResourceClaimTemplates,
 }
 
 // noFileError returns the error of a plan without manifests.

@@ -4,19 +4,22 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Kinds that planning reads from manifests only. In a cluster it reads their pods.
+// Kinds that planning reads from manifests only. In a cluster it reads their pods, or their claims.
 var (
 	Jobs     = cluster.Kind{Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs", Namespaced: true, Status: true}
 	CronJobs = cluster.Kind{Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", Namespaced: true, Status: true}
+
+	ResourceClaimTemplates = cluster.Kind{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaimTemplate", Resource: "resourceclaimtemplates", Namespaced: true}
 )
 
 // knownKinds returns every kind that Read decodes.
 func knownKinds() []cluster.Kind {
-	return append([]cluster.Kind{Jobs, CronJobs}, cluster.Kinds...)
+	return append([]cluster.Kind{Jobs, CronJobs, ResourceClaimTemplates}, cluster.Kinds...)
 }
 
 // newObject returns an empty object of a known kind.
@@ -26,6 +29,8 @@ func newObject(kind cluster.Kind) cluster.Object {
 		return &batchv1.Job{}
 	case CronJobs:
 		return &batchv1.CronJob{}
+	case ResourceClaimTemplates:
+		return &resourcev1.ResourceClaimTemplate{}
 	default:
 		return kind.New()
 	}
@@ -51,6 +56,11 @@ var oldKinds = map[string]cluster.Kind{
 	"policy/PodDisruptionBudget":        cluster.DisruptionBudgets,
 	"scheduling.k8s.io/PriorityClass":   cluster.PriorityClasses,
 	"storage.k8s.io/StorageClass":       cluster.StorageClasses,
+	"resource.k8s.io/DeviceClass":       cluster.DeviceClasses,
+	"resource.k8s.io/ResourceSlice":     cluster.ResourceSlices,
+	"resource.k8s.io/ResourceClaim":     cluster.ResourceClaims,
+
+	"resource.k8s.io/ResourceClaimTemplate": ResourceClaimTemplates,
 }
 
 // findKind returns the kind of a document, or the problem with it. A kind that planning

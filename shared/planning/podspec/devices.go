@@ -12,13 +12,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// DeviceState returns the DeviceClasses, ResourceSlices and ResourceClaims of a cache, with the fields
-// that planning reads.
-func DeviceState(cache cluster.Cache) planning.DeviceState {
+// DeviceState returns the DeviceClasses, ResourceSlices and ResourceClaims, with the fields that
+// planning reads. list returns the objects of a kind.
+func DeviceState(list func(cluster.Kind) []cluster.Object) planning.DeviceState {
 	return planning.DeviceState{
-		Classes: documentsOf(cluster.ListCached[*resourcev1.DeviceClass](cache, cluster.DeviceClasses), trimDeviceClass),
-		Slices:  documentsOf(cluster.ListCached[*resourcev1.ResourceSlice](cache, cluster.ResourceSlices), trimSlice),
-		Claims:  documentsOf(cluster.ListCached[*resourcev1.ResourceClaim](cache, cluster.ResourceClaims), trimResourceClaim),
+		Classes: documentsOf(cluster.CastAll[*resourcev1.DeviceClass](list(cluster.DeviceClasses)), trimDeviceClass),
+		Slices:  documentsOf(cluster.CastAll[*resourcev1.ResourceSlice](list(cluster.ResourceSlices)), trimSlice),
+		Claims:  documentsOf(cluster.CastAll[*resourcev1.ResourceClaim](list(cluster.ResourceClaims)), trimResourceClaim),
 	}
 }
 
@@ -72,10 +72,14 @@ func trimResourceClaim(o *resourcev1.ResourceClaim) {
 }
 
 // Claims looks up the ResourceClaims of pods. A nil Claims finds none.
-type Claims struct{ cache cluster.Cache }
+type Claims struct {
+	get func(cluster.Kind, cluster.Key) (cluster.Object, bool)
+}
 
-// NewClaims returns a lookup in a cache.
-func NewClaims(cache cluster.Cache) *Claims { return &Claims{cache} }
+// NewClaims returns a lookup; get returns an object by its key.
+func NewClaims(get func(cluster.Kind, cluster.Key) (cluster.Object, bool)) *Claims {
+	return &Claims{get}
+}
 
 // Of returns what the ResourceClaims of a pod request, and their names. It leaves out a claim that
 // Kubernetes does not generate because the pod does not need it.
@@ -128,7 +132,7 @@ func findClaimName(pod *corev1.Pod, reference *corev1.PodResourceClaim) (name st
 // only if it is allocated while the pod has no node: then the pod must follow the allocation.
 func (c *Claims) describeClaim(pod *corev1.Pod, reference *corev1.PodResourceClaim, name string) planning.PodClaim {
 	key := cluster.Key{Namespace: pod.Namespace, Name: name}
-	object, found := c.cache.Get(cluster.ResourceClaims, key)
+	object, found := c.get(cluster.ResourceClaims, key)
 	claim, _ := object.(*resourcev1.ResourceClaim)
 	switch template := reference.ResourceClaimTemplateName; {
 	case !found && template != nil:

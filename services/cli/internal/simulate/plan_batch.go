@@ -23,6 +23,8 @@ type batchBuilder struct {
 	podKeys, namespaceKeys podspec.SelectorKeys
 	// drivers are the volume limits that CSI drivers report, by node name.
 	drivers map[string]corev1.ResourceList
+	// claims looks up the ResourceClaims of pods; nil if no devices are planned.
+	claims *podspec.Claims
 }
 
 // buildBatch creates the batch that the watcher would create for these objects.
@@ -39,13 +41,20 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 		TakenAt: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
 		Settings: planning.Settings{PriceLimit: q.PriceLimit},
 	}
+	c.claims = a.planDevices(&s, readDevices(q.Objects, demand.Pending))
 	for _, pod := range demand.Daemons {
-		s.DaemonSets = append(s.DaemonSets, podspec.Daemon(pod))
+		if spec := podspec.Daemon(pod); spec.ResourceClaims == 0 || c.claims != nil {
+			s.DaemonSets = append(s.DaemonSets, spec)
+		}
 	}
 	c.addObjects(&s, q.Objects)
 	assumePoolsReady(&s, q.Now)
 	a.assumeClasses(&s, q.Now)
-	pending := podspec.Group(demand.Pending, c.podKeys, c.mounts.Of)
+	classes := podspec.Classes{Claims: c.claims}
+	for _, pod := range demand.Pending {
+		classes.AddPod(pod, c.podKeys, c.mounts.Of(pod))
+	}
+	pending := classes.List()
 	s.Namespaces = c.describeNamespaces(q.Objects, s.Nodes, pending)
 	a.Batch = planning.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
 }
@@ -114,7 +123,7 @@ func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
 		maps.Copy(limits, out.Allocatable)
 		out.Allocatable = limits
 	}
-	podspec.SetBoundPods(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of, nil)
+	podspec.SetBoundPods(&out, c.demand.Bound[node.Name], c.podKeys, c.mounts.Of, c.claims)
 	return out
 }
 

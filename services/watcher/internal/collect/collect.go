@@ -160,7 +160,7 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 	}
 	c.addGatedKinds(&s)
 	if s.Settings.PlanDRARequests {
-		s.Devices = podspec.DeviceState(c.cache)
+		s.Devices = podspec.DeviceState(c.cache.List)
 	}
 	pending, ignored := c.pendingPods()
 	pending = append(pending, planning.NewBufferPods(s.Buffers)...)

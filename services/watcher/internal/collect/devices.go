@@ -14,7 +14,7 @@ func (g Inputs) lookUpClaims(cache cluster.Cache) *podspec.Claims {
 	if !g.Settings.PlanDRARequests {
 		return nil
 	}
-	return podspec.NewClaims(cache)
+	return podspec.NewClaims(cache.Get)
 }
 
 // writeDeviceSupply adds to a supply key what determines whether a new node can hold a pod with
