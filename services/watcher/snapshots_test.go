@@ -108,3 +108,24 @@ func TestSnapshotsHavePendingPods(t *testing.T) {
 		t.Errorf("got pending pods %+v, %v", snapshot.PendingPods, err)
 	}
 }
+
+// A batch has the default topology spread constraints of pods without their own, and the pods in the cluster stay as
+// they are.
+func TestBatchesHaveDefaultSpread(t *testing.T) {
+	s := newHarness(t)
+	s.constraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway}}
+	s.restart("pod-1")
+	web := map[string]string{"app": "web"}
+	pod := unschedulable("default", "a")
+	pod.Labels = web
+	s.SeedObjects(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{Selector: web}}, pod)
+	s.advance(5 * time.Second)
+	_, batch := s.takeBatch()
+	if len(batch.Pending) != 1 || len(batch.Pending[0].Spec.Spread) != 1 || batch.Pending[0].Spec.Spread[0].LabelSelector.MatchLabels["app"] != "web" ||
+		!batch.Pending[0].Spec.DefaultSpread || batch.Pending[0].Spec.Labels["app"] != "web" {
+		t.Errorf("%+v", batch.Pending)
+	}
+	if changed := s.cache.ListMutated(); len(changed) > 0 {
+		t.Errorf("objects of the cache were changed: %v", changed)
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -63,6 +65,8 @@ type Config struct {
 	Holder   string
 	Alone    bool
 	Settings planning.Settings
+	// DefaultConstraints are added to pods that have no topology spread constraints.
+	DefaultConstraints []corev1.TopologySpreadConstraint
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
@@ -132,6 +136,10 @@ func New(config Config) *Service {
 	if config.BatchMax <= 0 {
 		config.BatchMax = window.DefaultMax
 	}
+	feed := config.Cache
+	if len(config.DefaultConstraints) > 0 {
+		feed = collect.AddDefaultSpread(feed, config.DefaultConstraints)
+	}
 	return &Service{
 		Config: config,
 		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster, Samples: config.Samples},
@@ -139,7 +147,7 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		state:          collect.NewState(config.Cache),
+		state:          collect.NewState(feed),
 		window:         window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		lastSent:       map[string]time.Time{},
 		expectedClaims: map[string]bool{},

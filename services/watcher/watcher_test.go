@@ -69,6 +69,8 @@ type harness struct {
 	blobs                        *memblob.Store
 	planner, disruption, catalog fakeQueue
 	now                          time.Time
+	// constraints are the default constraints of the next restart.
+	constraints []corev1.TopologySpreadConstraint
 	// spans are the reported spans.
 	spans []host.Span
 }
@@ -103,7 +105,8 @@ func (s *harness) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
 		Client: s.ClientFor(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: holder,
-		Now: func() time.Time { return s.now }, Span: func(told host.Span) { s.spans = append(s.spans, told) },
+		DefaultConstraints: s.constraints,
+		Now:                func() time.Time { return s.now }, Span: func(told host.Span) { s.spans = append(s.spans, told) },
 	})
 }
 

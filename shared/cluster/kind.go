@@ -32,17 +32,21 @@ func (k Kind) APIVersion() string {
 
 // The kinds that Joist reads or writes.
 var (
-	Pods              = Kind{"", "v1", "Pod", "pods", true, true}
-	Nodes             = Kind{"", "v1", "Node", "nodes", false, true}
-	Namespaces        = Kind{"", "v1", "Namespace", "namespaces", false, true}
-	ConfigMaps        = Kind{"", "v1", "ConfigMap", "configmaps", true, false}
-	VolumeClaims      = Kind{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true, true}
-	Volumes           = Kind{"", "v1", "PersistentVolume", "persistentvolumes", false, true}
-	PodTemplates      = Kind{"", "v1", "PodTemplate", "podtemplates", true, false}
-	DaemonSets        = Kind{"apps", "v1", "DaemonSet", "daemonsets", true, true}
-	Deployments       = Kind{"apps", "v1", "Deployment", "deployments", true, true}
-	StatefulSets      = Kind{"apps", "v1", "StatefulSet", "statefulsets", true, true}
-	ReplicaSets       = Kind{"apps", "v1", "ReplicaSet", "replicasets", true, true}
+	Pods         = Kind{"", "v1", "Pod", "pods", true, true}
+	Nodes        = Kind{"", "v1", "Node", "nodes", false, true}
+	Namespaces   = Kind{"", "v1", "Namespace", "namespaces", false, true}
+	ConfigMaps   = Kind{"", "v1", "ConfigMap", "configmaps", true, false}
+	VolumeClaims = Kind{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true, true}
+	Volumes      = Kind{"", "v1", "PersistentVolume", "persistentvolumes", false, true}
+	Services     = Kind{"", "v1", "Service", "services", true, false}
+	PodTemplates = Kind{"", "v1", "PodTemplate", "podtemplates", true, false}
+	DaemonSets   = Kind{"apps", "v1", "DaemonSet", "daemonsets", true, true}
+	Deployments  = Kind{"apps", "v1", "Deployment", "deployments", true, true}
+	StatefulSets = Kind{"apps", "v1", "StatefulSet", "statefulsets", true, true}
+	ReplicaSets  = Kind{"apps", "v1", "ReplicaSet", "replicasets", true, true}
+
+	ReplicationControllers = Kind{"", "v1", "ReplicationController", "replicationcontrollers", true, true}
+
 	StorageClasses    = Kind{"storage.k8s.io", "v1", "StorageClass", "storageclasses", false, false}
 	CSINodes          = Kind{"storage.k8s.io", "v1", "CSINode", "csinodes", false, false}
 	VolumeAttachments = Kind{"storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", false, true}
@@ -81,6 +85,8 @@ var kindTable = []kindConstructor{
 	forType[corev1.ConfigMap](ConfigMaps),
 	forType[corev1.PersistentVolumeClaim](VolumeClaims),
 	forType[corev1.PersistentVolume](Volumes),
+	forType[corev1.Service](Services),
+	forType[corev1.ReplicationController](ReplicationControllers),
 	forType[corev1.PodTemplate](PodTemplates),
 	forType[appsv1.DaemonSet](DaemonSets),
 	forType[appsv1.Deployment](Deployments),

@@ -200,10 +200,12 @@ type PodSpec struct {
 	Affinity     *corev1.Affinity                  `json:"affinity,omitempty"`
 	Tolerations  []corev1.Toleration               `json:"tolerations,omitempty"`
 	Spread       []corev1.TopologySpreadConstraint `json:"spread,omitempty"`
-	HostPorts    []HostPort                        `json:"hostPorts,omitempty"`
-	Volumes      []Volume                          `json:"volumes,omitempty"`
-	Priority     int32                             `json:"priority,omitempty"`
-	GraceSeconds int64                             `json:"graceSeconds,omitempty"`
+	// DefaultSpread means that Spread has the cluster's default constraints, because the pod has none.
+	DefaultSpread bool       `json:"defaultSpread,omitempty"`
+	HostPorts     []HostPort `json:"hostPorts,omitempty"`
+	Volumes       []Volume   `json:"volumes,omitempty"`
+	Priority      int32      `json:"priority,omitempty"`
+	GraceSeconds  int64      `json:"graceSeconds,omitempty"`
 	// ResourceClaims counts dynamic resource claims. Claims describes the claims that need devices, if
 	// PlanDRARequests is on.
 	ResourceClaims int        `json:"resourceClaims,omitempty"`

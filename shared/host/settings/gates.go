@@ -64,7 +64,6 @@ var notSupported = []struct {
 	{AWSGates + ": NodeClassCEL", func(s *Settings) bool { return s.AWSFeatureGates.NodeClassCEL }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
 	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
-	{Scheduler, func(s *Settings) bool { return len(s.DefaultConstraints) > 0 }},
 }
 
 // checkGates refuses gates that exclude each other, and warns about gates without effect.

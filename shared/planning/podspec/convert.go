@@ -43,6 +43,7 @@ func (d *draft) read(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volu
 		Affinity:       spec.Affinity,
 		Tolerations:    spec.Tolerations,
 		Spread:         spec.TopologySpreadConstraints,
+		DefaultSpread:  pod.Annotations[defaultSpreadAnnotation] != "",
 		Volumes:        volumes,
 		Priority:       valueOr(spec.Priority, 0),
 		GraceSeconds:   valueOr(spec.TerminationGracePeriodSeconds, defaultGraceSeconds),

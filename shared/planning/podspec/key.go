@@ -54,6 +54,9 @@ func (k *key) draft(d *draft) {
 	k.claims(s.Claims)
 	k.text(s.DoNotDisrupt)
 	k.text(s.DeletionCost)
+	if s.DefaultSpread {
+		k.present(true) // The last value, so that the other keys stay as they are.
+	}
 }
 
 // text ends with the bytes 0 and 1; a 0 in the text is followed by 255.

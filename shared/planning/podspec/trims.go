@@ -23,6 +23,9 @@ func Trims() cluster.Trims {
 		cluster.Deployments:  func(o cluster.Object) { trimDeployment(o.(*appsv1.Deployment)) },
 		cluster.StatefulSets: func(o cluster.Object) { trimStatefulSet(o.(*appsv1.StatefulSet)) },
 		cluster.ReplicaSets:  func(o cluster.Object) { trimReplicaSet(o.(*appsv1.ReplicaSet)) },
+		cluster.Services:     func(o cluster.Object) { trimService(o.(*corev1.Service)) },
+
+		cluster.ReplicationControllers: func(o cluster.Object) { trimReplicationController(o.(*corev1.ReplicationController)) },
 
 		cluster.DeviceClasses:  func(o cluster.Object) { trimDeviceClass(o.(*resourcev1.DeviceClass)) },
 		cluster.ResourceSlices: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) },
@@ -59,12 +62,20 @@ func trimDeployment(o *appsv1.Deployment) {
 
 func trimStatefulSet(o *appsv1.StatefulSet) {
 	TrimTemplate(&o.Spec.Template)
-	*o = appsv1.StatefulSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
+	*o = appsv1.StatefulSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: o.Spec.Template}}
+}
+
+func trimService(o *corev1.Service) {
+	*o = corev1.Service{ObjectMeta: identity(o.ObjectMeta), Spec: corev1.ServiceSpec{Selector: o.Spec.Selector}}
+}
+
+func trimReplicationController(o *corev1.ReplicationController) {
+	*o = corev1.ReplicationController{ObjectMeta: identity(o.ObjectMeta), Spec: corev1.ReplicationControllerSpec{Selector: o.Spec.Selector}}
 }
 
 func trimReplicaSet(o *appsv1.ReplicaSet) {
 	TrimTemplate(&o.Spec.Template)
-	*o = appsv1.ReplicaSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
+	*o = appsv1.ReplicaSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: o.Spec.Template}}
 }
 
 // identity keeps the fields that identify an object.

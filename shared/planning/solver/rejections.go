@@ -212,7 +212,11 @@ func (w *state) explainTopology(c *podClass) string {
 	for _, g := range c.rules.groups {
 		switch g.kind {
 		case spreadKind:
-			parts = append(parts, fmt.Sprintf("its spread over %s allows a skew of %d, and the other domains have no free capacity", g.key, g.skew))
+			name := "spread"
+			if c.spec.DefaultSpread {
+				name = "default spread"
+			}
+			parts = append(parts, fmt.Sprintf("its %s over %s allows a skew of %d, and the other domains have no free capacity", name, g.key, g.skew))
 		case affinityKind:
 			parts = append(parts, "no domain of "+g.key+" that a node can use has a pod that its affinity selects")
 		case antiAffinityKind:

@@ -35,7 +35,7 @@ func main() {
 
 // watchedKinds returns the kinds to watch: every input of a decision. Only Joist's own ConfigMaps
 // are watched.
-func watchedKinds(given planning.Settings) []cluster.Kind {
+func watchedKinds(given planning.Settings, hasDefaultSpread bool) []cluster.Kind {
 	kinds := []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
@@ -52,6 +52,12 @@ func watchedKinds(given planning.Settings) []cluster.Kind {
 	}
 	if given.PlanDRARequests {
 		kinds = append(kinds, cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims)
+	}
+	if hasDefaultSpread {
+		kinds = append(kinds, cluster.Services, cluster.ReplicationControllers)
+		if !gates.CapacityBuffer {
+			kinds = append(kinds, cluster.StatefulSets, cluster.ReplicaSets)
+		}
 	}
 	return kinds
 }
@@ -71,7 +77,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watchedKinds(p.Scheduling), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Kinds: watchedKinds(p.Scheduling, len(p.DefaultConstraints) > 0), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
 		Trim: watcher.Trims(),
 	})
 	if err != nil {
@@ -83,7 +89,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
-		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
+		Settings: p.Scheduling, DefaultConstraints: p.DefaultConstraints, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric,
 		Span:    spanReporter(p), Samples: p.Telemetry.SamplesTrace,
 	})

@@ -69,6 +69,9 @@ func owner(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		yes := true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "x", Controller: &yes, UID: "x"}}
+		if kind == "ReplicationController" {
+			p.OwnerReferences[0].APIVersion = "v1"
+		}
 	}
 }
 

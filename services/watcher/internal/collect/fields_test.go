@@ -89,6 +89,10 @@ func inUse() []cluster.Object {
 		pod("runs", "n", asked, owner("ReplicaSet"), usesDevice("used")), pod("waits", "", asked, usesDevice("free")),
 		deviceClass("gpu"), resourceSlice("s", "n", "gpu-0"), resourceClaim("free"), allocate(resourceClaim("used"), "n"),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		spreadSource("Service", map[string]string{"app": "web"}),
+	}
+	for _, kind := range []string{"ReplicationController", "ReplicaSet", "StatefulSet"} {
+		objects = append(objects, spreadSource(kind, map[string]string{"app": "web"}), pod("of-"+strings.ToLower(kind), "n", owner(kind)))
 	}
 	set, alive := &appsv1.DaemonSet{}, &appsv1.DaemonSet{}
 	set.Namespace, set.Name, set.UID = "default", "set", "set"
@@ -121,7 +125,7 @@ func documents(t *testing.T, objects []cluster.Object) string {
 	for _, o := range objects {
 		feed.put(o)
 	}
-	state := collect.NewState(feed)
+	state := collect.NewState(collect.AddDefaultSpread(feed, overZones))
 	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates, PlanDRARequests: true}})
 	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view)})
 	if err != nil {

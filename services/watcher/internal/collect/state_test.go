@@ -72,7 +72,7 @@ func (t randomObjects) pod() *corev1.Pod {
 		}
 	}
 	if t.maybe("owned") {
-		owner(t.pick("owner", "DaemonSet", "StatefulSet"))(p)
+		owner(t.pick("owner", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController"))(p)
 		p.OwnerReferences[0].UID = types.UID(t.one("d"))
 	}
 	if t.maybe("protected") {
@@ -123,7 +123,7 @@ func (t randomObjects) claim() *karpenter.NodeClaim {
 
 // object draws an object of any kind that the view reads.
 func (t randomObjects) object() cluster.Object {
-	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi", "device") {
+	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi", "device", "selector") {
 	case "node":
 		return t.node()
 	case "claim":
@@ -149,6 +149,8 @@ func (t randomObjects) object() cluster.Object {
 			return deployment("web", int32(rapid.IntRange(1, 4).Draw(t.T, "scale")))
 		}
 		return buffer(t.one("buffer"), karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Percentage: new(int32(50))})
+	case "selector":
+		return t.selector()
 	case "csi":
 		csi := csiNode(int32(rapid.IntRange(1, 3).Draw(t.T, "limit")))
 		csi.Name = t.one("n")
@@ -156,6 +158,18 @@ func (t randomObjects) object() cluster.Object {
 	default:
 		return t.pod()
 	}
+}
+
+// selector draws an object from whose selector default spread constraints are deduced.
+func (t randomObjects) selector() cluster.Object {
+	labels := map[string]string{t.pick("selected by", "app", "hash"): t.pick("selected", "web", "h0")}
+	if t.maybe("selects nothing") {
+		labels = nil
+	}
+	o := spreadSource(t.pick("source", "Service", "ReplicationController", "ReplicaSet", "StatefulSet"), labels)
+	o.SetNamespace(t.pick("source's namespace", "default", "other"))
+	o.SetLabels(map[string]string{"version": t.one("version")})
+	return o
 }
 
 func (t randomObjects) device() cluster.Object {
@@ -213,7 +227,11 @@ func TestStateEqualsCollectAll(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(rt, "pods") {
 			feed.put(hand.pod())
 		}
-		state := collect.NewState(feed)
+		defaulted := func() cluster.Feed { return feed }
+		if hand.maybe("default spread") {
+			defaulted = func() cluster.Feed { return collect.AddDefaultSpread(feed, overZones) }
+		}
+		state := collect.NewState(defaulted())
 		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates, PlanDRARequests: true}}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
@@ -221,8 +239,8 @@ func TestStateEqualsCollectAll(t *testing.T) {
 			}
 			what.Now = what.Now.Add(2*time.Second + time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes"))*time.Minute)
 			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
-			want, got := collect.CollectAll(feed, what), state.View(what)
-			fresh := collect.NewState(feed)
+			want, got := collect.CollectAll(defaulted(), what), state.View(what)
+			fresh := collect.NewState(defaulted())
 			if diff := cmp.Diff(fresh.DisruptionSnapshot(fresh.View(what)), state.DisruptionSnapshot(got)); diff != "" {
 				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
 			}
@@ -230,7 +248,7 @@ func TestStateEqualsCollectAll(t *testing.T) {
 				// Changes that may make pods pending are read at once.
 				change(hand, feed)
 				soon.Now = soon.Now.Add(time.Millisecond)
-				want, got = collect.CollectAll(feed, soon), state.View(soon)
+				want, got = collect.CollectAll(defaulted(), soon), state.View(soon)
 				want.Snapshot, got.Snapshot = planning.Snapshot{}, planning.Snapshot{}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
