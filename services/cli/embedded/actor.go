@@ -168,7 +168,7 @@ func (w tapper) newClient(env *EmbeddedCluster) cluster.Client {
 
 // planSettings returns the settings with which plans are made and validated.
 func (env *EmbeddedCluster) planSettings() planning.Settings {
-	return planning.Settings{Gates: env.Gates, PriceLimit: env.PriceLimit}
+	return planning.Settings{Gates: env.Gates, PriceLimit: env.PriceLimit, PlanDRARequests: env.Devices}
 }
 
 func buildWatcher(a *Actor, w tapper) {

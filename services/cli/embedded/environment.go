@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
@@ -60,6 +61,10 @@ type Options struct {
 	Workload *memworkload.Options
 	// Gates are the enabled feature gates, in addition to capacity reservations.
 	Gates planning.Gates
+	// Devices plans ResourceClaims, and lets the drivers of nodes publish their devices. ClaimTemplates
+	// are the ResourceClaimTemplates, by name.
+	Devices        bool
+	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
 	// PriceLimit is the maximum cost of all nodes, in US dollars per hour; nil is no limit.
 	PriceLimit *float64
 	// Broken are the images whose instances never register.
@@ -168,6 +173,7 @@ func (env *EmbeddedCluster) workloadOptions() memworkload.Options {
 		options = *env.Options.Workload
 		options.ClusterName, options.Machine = env.Cluster, env.machineOf
 	}
+	options.ClaimTemplates = env.ClaimTemplates
 	return options
 }
 
@@ -180,7 +186,15 @@ func (env *EmbeddedCluster) machineOf(name string) (memworkload.Machine, bool) {
 	}
 	t := env.Catalogue.Types[i]
 	capacity, _, allocatable := catalog.NodeResources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
-	return memworkload.Machine{Arch: t.Arch, Capacity: capacity, Allocatable: allocatable}, true
+	return memworkload.Machine{Arch: t.Arch, Capacity: capacity, Allocatable: allocatable, Devices: env.devicesOf(name)}, true
+}
+
+// devicesOf returns the devices that drivers publish on a node of an instance type.
+func (env *EmbeddedCluster) devicesOf(name string) []catalog.DeviceTemplate {
+	if template, _, ok := catalog.DevicesOf(name, catalog.NVIDIADriver, catalog.GPUSharing{}); ok && env.Devices {
+		return []catalog.DeviceTemplate{template}
+	}
+	return nil
 }
 
 // queueName returns the name of a service's queue.

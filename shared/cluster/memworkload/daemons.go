@@ -54,7 +54,7 @@ func (k *Kubernetes) syncDaemonSet(ctx context.Context, set *appsv1.DaemonSet) e
 			current++
 			ready += int32(countReady([]*corev1.Pod{pod}))
 		case start:
-			if err := k.createPod(ctx, daemonSetController, k.newDaemonPod(set, node)); err != nil {
+			if err := k.createObject(ctx, daemonSetController, k.newDaemonPod(set, node)); err != nil {
 				return err
 			}
 		}

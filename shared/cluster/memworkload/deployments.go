@@ -70,7 +70,7 @@ func (k *Kubernetes) syncDeployment(ctx context.Context, d *appsv1.Deployment, b
 	}
 	current, old := bySet[set.uid], k.podsOfOldSets(d, set, bySet)
 	for range want - len(current) {
-		if err := k.createPod(ctx, replicaSetController, k.newReplica(d, set)); err != nil {
+		if err := k.createObject(ctx, replicaSetController, k.newReplica(d, set)); err != nil {
 			return err
 		}
 	}

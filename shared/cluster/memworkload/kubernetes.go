@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -33,6 +34,10 @@ type Options struct {
 	ForgetAfter time.Duration
 	// OrphanAfter is how long a pod outlives its Node.
 	OrphanAfter time.Duration
+	// PublishAfter is from the Node's Ready to the ResourceSlices of its devices.
+	PublishAfter time.Duration
+	// ClaimTemplates are the ResourceClaimTemplates of every namespace, by name.
+	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
 }
 
 // Typical returns typical durations on EC2.
@@ -71,6 +76,7 @@ func New(server *memcluster.Server, options Options) *Kubernetes {
 		server: server, options: options,
 		view: server.NewCache(memcluster.CacheOptions{Kinds: []cluster.Kind{
 			cluster.Pods, cluster.Nodes, cluster.Deployments, cluster.DaemonSets,
+			cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims,
 		}}),
 		sets: map[types.UID]replicaSet{}, attempts: map[string]int{},
 		machines: map[string]*machine{}, orphans: map[types.UID]time.Time{},
@@ -96,6 +102,8 @@ func (k *Kubernetes) Step(ctx context.Context, now time.Time) (int, error) {
 		{"stopping pods", k.stopPods},
 		{"running Deployments", k.syncDeployments},
 		{"running DaemonSets", k.syncDaemonSets},
+		{"publishing devices", k.publishDevices},
+		{"generating resource claims", k.syncClaims},
 		{"scheduling", k.schedulePods},
 		{"starting pods", k.startPods},
 	}
@@ -171,8 +179,8 @@ func (k *Kubernetes) countWrite(err error) error {
 	return err
 }
 
-// createPod creates a pod as the actor.
-func (k *Kubernetes) createPod(ctx context.Context, actor string, object cluster.Object) error {
+// createObject creates an object as the actor.
+func (k *Kubernetes) createObject(ctx context.Context, actor string, object cluster.Object) error {
 	_, err := k.server.AsKubernetes(actor).Create(ctx, object)
 	return k.countWrite(err)
 }

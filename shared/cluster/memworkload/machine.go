@@ -13,6 +13,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
@@ -21,6 +22,8 @@ import (
 type Machine struct {
 	Arch                  string // as Kubernetes spells it: amd64, arm64
 	Capacity, Allocatable corev1.ResourceList
+	// Devices are what the drivers on the node publish. Their pools get the node's name.
+	Devices []catalog.DeviceTemplate
 }
 
 // Boot describes an instance that starts.
@@ -118,7 +121,7 @@ func (k *Kubernetes) joinMachines(ctx context.Context) error {
 		if m.joined || m.refusal != nil || !m.gone.IsZero() || !k.isDue(m.booted.Add(k.options.JoinAfter)) || names[m.boot.PrivateDNS] {
 			continue
 		}
-		if err := k.createPod(ctx, "kubelet", m.node(k.apiTime())); err != nil {
+		if err := k.createObject(ctx, "kubelet", m.node(k.apiTime())); err != nil {
 			return err
 		}
 		m.joined = true

@@ -2,6 +2,7 @@ package memworkload
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
@@ -25,6 +26,8 @@ type nodeCapacity struct {
 	node  *corev1.Node
 	free  corev1.ResourceList
 	ports map[hostPort]bool
+	// devices are the node's devices that no claim has.
+	devices []resourcev1.DeviceRequestAllocationResult
 }
 
 // freeCapacities computes the free capacity of each node. A pod counts until it has ended,
@@ -33,7 +36,7 @@ func freeCapacities(nodes []*corev1.Node, pods []*corev1.Pod) []*nodeCapacity {
 	rooms := make([]*nodeCapacity, 0, len(nodes))
 	named := map[string]*nodeCapacity{}
 	for _, node := range nodes {
-		r := &nodeCapacity{node, node.Status.Allocatable.DeepCopy(), map[hostPort]bool{}}
+		r := &nodeCapacity{node: node, free: node.Status.Allocatable.DeepCopy(), ports: map[hostPort]bool{}}
 		if r.free == nil {
 			r.free = corev1.ResourceList{}
 		}

@@ -27,6 +27,10 @@ func (k *Kubernetes) schedulePods(ctx context.Context) error {
 		return nil
 	}
 	rooms := freeCapacities(k.nodes, k.pods)
+	free := k.freeDevices()
+	for _, r := range rooms {
+		r.devices = free[r.node.Name]
+	}
 	// Free capacity only shrinks within a pass. If one replica does not fit, no other of
 	// the same ReplicaSet does.
 	refused := map[types.UID]string{}
@@ -47,14 +51,24 @@ func (k *Kubernetes) schedulePod(ctx context.Context, pod *corev1.Pod, rooms []*
 	if alike && refused[owner.UID] != "" {
 		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, refused[owner.UID])
 	}
+	claims, problem := k.findClaims(pod)
+	if problem != "" {
+		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, problem)
+	}
 	claim := demandOf(pod)
-	best, why := pickNode(claim, rooms)
+	best, why := pickNode(claim, rooms, func(r *nodeCapacity) bool {
+		_, _, ok := k.allocateDevices(claims, r)
+		return ok
+	})
 	if best == nil {
 		message := explainUnschedulable(why, len(rooms))
 		if alike {
 			refused[owner.UID] = message
 		}
 		return k.markUnschedulable(ctx, pod, corev1.PodReasonUnschedulable, message)
+	}
+	if reserved, err := k.reserveClaims(ctx, pod, claims, best); !reserved {
+		return err
 	}
 	best.addPod(claim)
 	return k.countWrite(k.server.AsKubernetes(scheduler).Bind(ctx, cluster.KeyOf(pod), pod.UID, best.node.Name))
@@ -77,14 +91,19 @@ func (k *Kubernetes) pendingPods() []*corev1.Pod {
 	return out
 }
 
-// pickNode returns the best node on which the pod fits, or counts the reasons of all nodes.
-func pickNode(c podDemand, rooms []*nodeCapacity) (*nodeCapacity, map[string]int) {
+// pickNode returns the best node on which the pod fits, or counts the reasons of all nodes. hasDevices
+// reports whether a node has the devices of the pod's claims.
+func pickNode(c podDemand, rooms []*nodeCapacity, hasDevices func(*nodeCapacity) bool) (*nodeCapacity, map[string]int) {
 	var best *nodeCapacity
 	var bestScore score
 	why := map[string]int{}
 	for _, r := range rooms {
 		if reason := r.rejectionReason(c); reason != "" {
 			why[reason]++
+			continue
+		}
+		if !hasDevices(r) {
+			why["cannot allocate all claims"]++
 			continue
 		}
 		if s := r.scorePod(c); best == nil || s.isBetterThan(bestScore) {
