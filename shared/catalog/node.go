@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -23,7 +22,8 @@ const DefaultVMMemoryOverheadPercent = 0.075
 type NodeConfig struct {
 	// AMIFamily is one of karpenter's AMIFamily constants; anything else counts as Custom.
 	AMIFamily string
-	// Kubelet has the class's settings. Quantities that cannot be parsed count as not set; Validate reports them.
+	// Kubelet has the class's settings. Values that are not numbers or quantities count as not set: Validate reports
+	// thresholds, and package expression resolves expressions.
 	Kubelet             karpenter.ParsedKubelet
 	BlockDevices        []karpenter.BlockDeviceMapping
 	InstanceStorePolicy karpenter.InstanceStorePolicy
@@ -62,24 +62,15 @@ func NewNodeConfig(class *karpenter.EC2NodeClass) (NodeConfig, error) {
 	return cfg, nil
 }
 
-// Validate reports each kubelet setting that NodeResources cannot parse. The API server accepts such values.
+// Validate reports each threshold that NodeResources cannot parse. The API server accepts such values.
 func (cfg NodeConfig) Validate() error {
 	var all []error
-	if most := cfg.Kubelet.MaxPods; most != nil && most.Type == intstr.String {
-		all = append(all, fmt.Errorf("maxPods: %q is not a number", most.StrVal))
-	}
 	for _, field := range []struct {
 		name   string
 		values map[string]string
-		parse  func(string) error
-	}{
-		{"kubeReserved", cfg.Kubelet.KubeReserved, parseQuantity},
-		{"systemReserved", cfg.Kubelet.SystemReserved, parseQuantity},
-		{"evictionHard", cfg.Kubelet.EvictionHard, parseThreshold},
-		{"evictionSoft", cfg.Kubelet.EvictionSoft, parseThreshold},
-	} {
+	}{{"evictionHard", cfg.Kubelet.EvictionHard}, {"evictionSoft", cfg.Kubelet.EvictionSoft}} {
 		for _, key := range slices.Sorted(maps.Keys(field.values)) {
-			if err := field.parse(field.values[key]); err != nil {
+			if err := parseThreshold(field.values[key]); err != nil {
 				all = append(all, fmt.Errorf("%s[%s]: %w", field.name, key, err))
 			}
 		}

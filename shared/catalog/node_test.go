@@ -18,10 +18,9 @@ func TestValidateNamesInvalidSettings(t *testing.T) {
 	}{
 		{"nothing set", karpenter.ParsedKubelet{}, ""},
 		{"good", karpenter.ParsedKubelet{
-			KubeReserved: map[string]string{"cpu": "100m"}, EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "1Gi"},
+			KubeReserved: map[string]string{"cpu": "vcpus * 10"}, EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "1Gi"},
 		}, ""},
-		{"quantity", karpenter.ParsedKubelet{KubeReserved: map[string]string{"cpu": "one"}}, `kubeReserved[cpu]: invalid quantity "one"`},
-		{"system", karpenter.ParsedKubelet{SystemReserved: map[string]string{"memory": "1GiB"}}, `systemReserved[memory]: invalid quantity "1GiB"`},
+		{"quantity", karpenter.ParsedKubelet{EvictionHard: map[string]string{"memory.available": "1GiB"}}, `evictionHard[memory.available]: invalid quantity "1GiB"`},
 		{"percentage", karpenter.ParsedKubelet{EvictionHard: map[string]string{"memory.available": "five%"}}, `evictionHard[memory.available]`},
 		{"too much", karpenter.ParsedKubelet{EvictionSoft: map[string]string{"memory.available": "101%"}}, `evictionSoft[memory.available]`},
 	}
@@ -54,7 +53,7 @@ func TestNewNodeConfig(t *testing.T) {
 	capacity, _, _ := catalog.NodeResources(x86, cfg)
 	check(t, "capacity", capacity, want{"ephemeral-storage": "80Gi"})
 
-	for field, value := range map[string]string{"kubeReserved": `{"cpu":"one"}`, "maxPods": `"2 * vcpus"`, "podsPerCore": `"many"`} {
+	for field, value := range map[string]string{"evictionHard": `{"memory.available":"one"}`, "podsPerCore": `"many"`} {
 		wrong := class.DeepCopy()
 		wrong.Spec.Kubelet[field] = apiextensionsv1.JSON{Raw: []byte(value)}
 		if _, err := catalog.NewNodeConfig(wrong); err == nil || !strings.Contains(err.Error(), "EC2NodeClass default") || !strings.Contains(err.Error(), field) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -23,8 +24,11 @@ const templatePrefix = "karpenter.k8s.aws/"
 type variant struct {
 	image, imageName string
 	maxPods, efas    int64
-	reservation      string
-	kind             reservationKind
+	// reserved has the resources that the kubelet reserves as JSON, because maps are not comparable; empty if the
+	// class has no expressions.
+	reserved    string
+	reservation string
+	kind        reservationKind
 }
 
 // variants groups the chosen offers by the template that they need, in the order of the cheapest
@@ -54,7 +58,17 @@ func (g *recipe) variant(o offer) (variant, error) {
 	if !ok {
 		return variant{}, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
 	}
-	v := variant{image: image.ID, imageName: image.Name, maxPods: catalog.MaxPods(m.hardware, g.config), efas: g.efas(m.hardware)}
+	config, err := expression.Resolve(m.hardware, g.config)
+	if err != nil {
+		return variant{}, fault.E("resolving spec.kubelet of EC2NodeClass "+g.class.Name, fault.Invalid, err).
+			WithHint("correct the expression, which must give a number for every instance type")
+	}
+	v := variant{image: image.ID, imageName: image.Name, maxPods: catalog.MaxPods(m.hardware, config), efas: g.efas(m.hardware)}
+	if expression.Uses(g.config.Kubelet) {
+		if v.reserved, err = encodeReserved(config.Kubelet); err != nil {
+			return variant{}, err
+		}
+	}
 	if o.reservation != nil {
 		v.reservation, v.kind = o.reservation.ID, o.kind()
 	}
@@ -64,7 +78,11 @@ func (g *recipe) variant(o offer) (variant, error) {
 // template returns the complete launch template of a variant.
 func (g *recipe) template(v variant) (cloud.Template, error) {
 	class := g.class
-	text, err := bootstrap.Write(g.config.AMIFamily, g.node(v))
+	node, err := g.node(v)
+	if err != nil {
+		return cloud.Template{}, err
+	}
+	text, err := bootstrap.Write(g.config.AMIFamily, node)
 	if err != nil {
 		return cloud.Template{}, err
 	}
@@ -86,9 +104,35 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 	return template, err
 }
 
+// encodeReserved returns the resources that the kubelet reserves as a part of its settings.
+func encodeReserved(k karpenter.ParsedKubelet) (string, error) {
+	text, err := json.Marshal(karpenter.ParsedKubelet{KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved})
+	if err != nil {
+		return "", fault.E("encoding the kubelet's reserved resources", fault.Bug, err)
+	}
+	return string(text), nil
+}
+
+// kubelet returns the class's settings, parsed and whole, with the resources that the variant reserves.
+func (g *recipe) kubelet(v variant) (karpenter.ParsedKubelet, karpenter.KubeletConfiguration, error) {
+	if v.reserved == "" {
+		return g.config.Kubelet, g.class.Spec.Kubelet, nil
+	}
+	whole := g.class.Spec.Kubelet.DeepCopy()
+	if err := json.Unmarshal([]byte(v.reserved), &whole); err != nil {
+		return karpenter.ParsedKubelet{}, nil, fault.E("writing the kubelet's settings", fault.Bug, err)
+	}
+	parsed, err := whole.Parse()
+	return parsed, whole, err
+}
+
 // node returns the input for user data. It includes startup taints, and the unregistered taint, which
 // keeps pods off until the node has all its labels.
-func (g *recipe) node(v variant) bootstrap.Node {
+func (g *recipe) node(v variant) (bootstrap.Node, error) {
+	parsed, whole, err := g.kubelet(v)
+	if err != nil {
+		return bootstrap.Node{}, err
+	}
 	labels := maps.Clone(g.labels)
 	labels[karpenter.CapacityTypeLabelKey] = g.choice.capacityType
 	spec := g.pool.Spec.Template.Spec
@@ -97,10 +141,10 @@ func (g *recipe) node(v variant) bootstrap.Node {
 		taints = append(taints, unregistered)
 	}
 	return bootstrap.Node{
-		Cluster: g.cluster, Kubelet: g.config.Kubelet, KubeletConfiguration: g.class.Spec.Kubelet, MaxPods: v.maxPods,
+		Cluster: g.cluster, Kubelet: parsed, KubeletConfiguration: whole, MaxPods: v.maxPods,
 		Labels: labels, Taints: taints,
 		InstanceStore: g.config.InstanceStorePolicy, ImageName: v.imageName, Custom: value(g.class.Spec.UserData),
-	}
+	}, nil
 }
 
 // reservation returns the capacity reservation that instances must use. If the feature gate is on,

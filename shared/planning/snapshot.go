@@ -116,6 +116,8 @@ type Gates struct {
 	// and DRAEFA with those of dra.net. Both need PlanDRARequests.
 	DRANVIDIAGPU bool `json:"draNvidiaGpu,omitempty"`
 	DRAEFA       bool `json:"draEfa,omitempty"`
+	// NodeClassCEL allows expressions in spec.kubelet of an EC2NodeClass.
+	NodeClassCEL bool `json:"nodeClassCEL,omitempty"`
 }
 
 // Unavailable is an offering that is not used until a time. Empty fields of the offering match all

@@ -31,6 +31,7 @@ func validGraph() Graph {
 		"services/lifecycle/cmd/joist-lifecycle": {own("services/lifecycle"), own("shared/cluster/kubecluster")},
 		"services/planner":                       {own("shared/planning/solver")},
 		"services/watcher":                       {own("shared/host")},
+		"services/interruption":                  {own("shared/host")},
 		"services/cli":                           {own("services/planner"), own("services/launcher")},
 		"services/cli/cmd/joist":                 {own("services/cli")},
 		"services/cli/cmd/joist-demo":            {own("services/cli/internal/demo")},
@@ -43,6 +44,7 @@ func validGraph() Graph {
 	}
 	g["k8s.io/client-go/kubernetes"] = Package{Path: "k8s.io/client-go/kubernetes", Dependency: true}
 	g["example.com/wrapper"] = Package{Path: "example.com/wrapper", Dependency: true, Imports: []string{"github.com/aws/aws-sdk-go-v2/service/ec2"}}
+	g["github.com/google/cel-go/cel"] = Package{Path: "github.com/google/cel-go/cel", Dependency: true, Imports: []string{"text/template"}}
 	return g
 }
 
@@ -99,6 +101,8 @@ func TestEachRuleFindsItsViolation(t *testing.T) {
 		{"html/template in a function", "services/launcher/cmd/joist-launcher", "html/template", false, "deployed services import no template engine"},
 		{"html/template in a handler", "services/launcher", "html/template", false, "deployed services import no template engine"},
 		{"text/template in a handler", "services/launcher", "text/template", false, "deployed services import no template engine"},
+		{"CEL in a function, which imports text/template", "services/launcher/cmd/joist-launcher", "github.com/google/cel-go/cel", false, ""},
+		{"CEL in the interruption service", "services/interruption", "github.com/google/cel-go/cel", false, "interruption links no CEL"},
 		{"html/template in the cli", "services/cli", "html/template", false, "the cli imports no html/template"},
 		{"text/template in the cli, which cobra imports", "services/cli", "text/template", false, ""},
 		{"an SDK in the demo", "services/cli/internal/demo", "example.com/wrapper", false, "the demo links no SDK"},

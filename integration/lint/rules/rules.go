@@ -34,6 +34,7 @@ type Rule struct {
 	Name     string
 	Packages []string // the packages that the rule applies to
 	Forbid   []string // the forbidden imports
+	Trust    []string // packages whose own imports are allowed
 	Own      bool     // whether a package may still import packages below itself
 	Reach    Reach
 	Tests    bool   // whether the rule applies to test files, too
@@ -93,7 +94,7 @@ func (r Rule) judge(g Graph, subject string) []Violation {
 			switch {
 			case r.forbids(subject, next):
 				found = append(found, Violation{Rule: r, Chain: longer})
-			case r.Reach == Transitive && !r.binds(next):
+			case r.Reach == Transitive && !r.binds(next) && !matchAny(r.Trust, next):
 				queue = append(queue, longer)
 			}
 		}

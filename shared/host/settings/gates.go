@@ -10,8 +10,6 @@ import (
 
 // AWSFeatureGates are the feature gates of Karpenter's AWS provider that planning does not read. All are off by default.
 type AWSFeatureGates struct {
-	// NodeClassCEL allows CEL expressions in spec.kubelet of an EC2NodeClass.
-	NodeClassCEL bool
 	// RebootForRepair reboots a node instead of replacing it if that clears its fault.
 	RebootForRepair bool
 }
@@ -30,9 +28,9 @@ func parseFeatureGates(s *Settings, text string) error {
 }
 
 func parseAWSFeatureGates(s *Settings, text string) error {
-	g := &s.AWSFeatureGates
 	return s.parseGates(AWSGates, text, map[string]*bool{
-		"NodeClassCEL": &g.NodeClassCEL, "DRANVIDIAGPU": &s.Scheduling.Gates.DRANVIDIAGPU, "DRAEFA": &s.Scheduling.Gates.DRAEFA, "RebootForRepair": &g.RebootForRepair,
+		"NodeClassCEL": &s.Scheduling.Gates.NodeClassCEL, "DRANVIDIAGPU": &s.Scheduling.Gates.DRANVIDIAGPU, "DRAEFA": &s.Scheduling.Gates.DRAEFA,
+		"RebootForRepair": &s.AWSFeatureGates.RebootForRepair,
 	})
 }
 
@@ -61,7 +59,6 @@ var notSupported = []struct {
 }{
 	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
 	{FeatureGates + ": PodDeletionCostManagement", func(s *Settings) bool { return s.PodDeletionCostManagement }},
-	{AWSGates + ": NodeClassCEL", func(s *Settings) bool { return s.AWSFeatureGates.NodeClassCEL }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
 	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
 }

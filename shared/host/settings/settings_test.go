@@ -103,8 +103,7 @@ func TestRead(t *testing.T) {
 			}
 		}},
 		{"each AWS gate", map[string]string{"AWS_FEATURE_GATES": "NodeClassCEL=true,DRANVIDIAGPU=true,DRAEFA=false", "IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) {
-			s.AWSFeatureGates, s.Scheduling.Gates.DRANVIDIAGPU, s.Scheduling.PlanDRARequests = settings.AWSFeatureGates{NodeClassCEL: true}, true, true
-			s.Warnings = []string{notSupported("AWS_FEATURE_GATES: NodeClassCEL")}
+			s.Scheduling.Gates.NodeClassCEL, s.Scheduling.Gates.DRANVIDIAGPU, s.Scheduling.PlanDRARequests = true, true, true
 		}},
 		{"security groups are cached longer", map[string]string{"SECURITY_GROUP_REFRESH_INTERVAL": "15m"}, func(s *settings.Settings) {
 			s.SecurityGroupRefreshInterval = 15 * time.Minute

@@ -2,6 +2,7 @@ package instancetypes
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -22,6 +24,9 @@ type InstanceTypes struct {
 	// ByNodePool has the types of the NodePools, by name, for which NodeOverlays change them. Use
 	// TypesForPool to read types.
 	ByNodePool map[string][]Type
+	// Refusals has why an EC2NodeClass has no types although its configuration can be read, by name: an expression
+	// of its kubelet settings fails for a type.
+	Refusals map[string]string
 	// OverlayStatuses are the statuses of the NodeOverlays.
 	OverlayStatuses []planning.OverlayStatus
 	// FreeIPs is the number of free addresses for new nodes, by class and zone: each node takes one,
@@ -76,8 +81,16 @@ func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
 		if err != nil {
 			continue
 		}
-		for _, t := range cat.Types {
-			if one, ok := newType(t, class, config, s, seen); ok {
+		configs, err := resolveConfigs(cat.Types, config)
+		if err != nil {
+			if out.Refusals == nil {
+				out.Refusals = map[string]string{}
+			}
+			out.Refusals[class.Name] = err.Error()
+			continue
+		}
+		for i, t := range cat.Types {
+			if one, ok := newType(t, class, configs[i], s, seen); ok {
 				one.Offerings = disableShiftedZones(append(one.Offerings, listReservedOfferings(t, class, s, left)...), cat.ShiftedZones)
 				one.joinPlacementGroup(class, cat, out.SpreadCapacity[class.Name])
 				out.ByNodeClass[class.Name] = append(out.ByNodeClass[class.Name], one)
@@ -89,6 +102,20 @@ func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
 		out, out.OverlayStatuses = overlaid, listOverlayStatuses(s.NodeOverlays, problems)
 	}
 	return out
+}
+
+// resolveConfigs returns the configuration of the nodes of each type, with the numbers of its expressions. One type for
+// which an expression fails is an error, although the class may not use it: the mistake would appear later with that
+// type (Karpenter: pkg/providers/instancetype/instancetype.go, List).
+func resolveConfigs(types []catalog.InstanceType, config catalog.NodeConfig) ([]catalog.NodeConfig, error) {
+	out := make([]catalog.NodeConfig, len(types))
+	for i := range types {
+		var err error
+		if out[i], err = expression.Resolve(types[i], config); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s planning.Snapshot, seen map[typeAndImage]resource.Quantity) (Type, bool) {
@@ -139,11 +166,15 @@ func isExotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0
 }
 
-// NewNodeConfig returns the configuration of the class's nodes under the settings.
+// NewNodeConfig returns the configuration of the class's nodes under the settings. Package expression resolves its
+// expressions for a type.
 func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (catalog.NodeConfig, error) {
 	config, err := catalog.NewNodeConfig(class)
 	if err != nil {
 		return config, err
+	}
+	if !settings.Gates.NodeClassCEL && expression.Uses(config.Kubelet) {
+		return catalog.NodeConfig{}, fmt.Errorf("EC2NodeClass %s: %w", class.Name, expression.ErrDisabled)
 	}
 	config.ReservedENIs = int64(settings.ReservedENIs)
 	if settings.VMMemoryOverheadPercent > 0 {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
@@ -213,6 +214,9 @@ func (d *documents) addType(n *planning.PlannedNode, o planning.PricedOffering) 
 	if t == nil {
 		from, _ := d.cat.Find(o.InstanceType)
 		config, err := catalog.NewNodeConfig(class)
+		if err == nil {
+			config, err = expression.Resolve(from, config)
+		}
 		if err != nil {
 			panic(err)
 		}

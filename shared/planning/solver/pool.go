@@ -64,6 +64,10 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
 		return p
 	}
+	if refusal := stock.Refusals[class.Name]; refusal != "" {
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: fmt.Sprintf("EC2NodeClass %s: %s", class.Name, refusal)}
+		return p
+	}
 	if refusal := w.priceLimits.refusePool(np); refusal != "" {
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: refusal}
 		return p

@@ -53,6 +53,9 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	}
 	s.NodePools = []karpenter.NodePool{*np}
 	stock := instancetypes.New(s, cat)
+	if refusal := stock.Refusals[class.Name]; refusal != "" {
+		return refuse("EC2NodeClass %s: %s", class.Name, refusal)
+	}
 	reqs := poolRequirements(np, class, config.AMIFamily, stock.Region)
 	if np.Name == "" {
 		delete(reqs, karpenter.NodePoolLabelKey)
