@@ -12,11 +12,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // resolution is the state of resolving one EC2NodeClass.
 type resolution struct {
 	class karpenter.EC2NodeClass
+	// settings are those on which the expressions of the class depend.
+	settings planning.Settings
 	// cluster has the cluster's facts; clusterErr is set if they could not be read.
 	cluster    cloud.ClusterInfo
 	clusterErr error
@@ -42,7 +45,7 @@ var resolvers = []resolver{
 // cannot be read, the other parts are published, and the error is returned as well, so
 // that it is logged, counted and retried.
 func (s Service) resolveNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassChanged) error {
-	r := &resolution{class: karpenter.EC2NodeClass{}}
+	r := &resolution{settings: planning.Settings{ReservedENIs: b.ReservedENIs, Gates: planning.Gates{NodeClassCEL: b.Expressions}}}
 	r.class.Name = b.Name
 	if err := json.Unmarshal(b.Spec, &r.class.Spec); err != nil {
 		return fault.E("decoding the spec of EC2NodeClass "+b.Name, fault.Poison, err)
@@ -86,7 +89,22 @@ func (s Service) resolveConditions(ctx context.Context, r *resolution, out *even
 }
 
 // validateSpec checks the fields of the spec that need no AWS call.
-func (s Service) validateSpec(_ context.Context, r *resolution, _ *event.NodeClassResolved) (*event.Problem, error) {
+func (s Service) validateSpec(ctx context.Context, r *resolution, _ *event.NodeClassResolved) (*event.Problem, error) {
+	if problem := check.FindKubeletProblem(r.class, r.settings); problem != nil {
+		return problem, nil
+	}
+	if check.HasExpressions(r.class) {
+		known, err := s.currentCatalogue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(known.Types) == 0 {
+			return nil, fault.F("evaluating the expressions of EC2NodeClass "+r.class.Name, fault.Retry, "no catalogue of instance types has been published yet")
+		}
+		if problem := check.EvaluateExpressions(r.class, r.settings, known.Types); problem != nil {
+			return problem, nil
+		}
+	}
 	if r.clusterErr != nil {
 		return nil, r.clusterErr
 	}

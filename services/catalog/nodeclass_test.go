@@ -108,6 +108,10 @@ func TestResolveProblems(t *testing.T) {
 		{"role and profile", func(s *class) { s.Role, s.InstanceProfile = "r", new("p") }, "ValidationSucceeded", "RoleAndInstanceProfile", "remove one"},
 		{"a reserved tag", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
 		{"too much user data", func(s *class) { s.UserData = new(strings.Repeat("x", 16384)) }, "ValidationSucceeded", "UserDataSizeLimitExceeded", "shorten"},
+		{"unknown kubelet settings", func(s *class) { s.Kubelet = karpenter.KubeletConfiguration{"bogus": {Raw: []byte(`1`)}} },
+			"ValidationSucceeded", "InvalidKubeletConfiguration", `spec.kubelet: unknown field "bogus"`},
+		{"an expression without the gate", func(s *class) { s.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"vcpus * 8"`)}} },
+			"ValidationSucceeded", "KubeletExpressionsDisabled", "NodeClassCEL"},
 		{"no such parameter", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/mine"} }, "AMIsReady", "AMINotFound", "/mine does not exist"},
 		{"a parameter without an AMI id", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/odd"} },
 			"AMIsReady", "AMINotFound", "/odd does not contain an AMI id"},
@@ -126,6 +130,40 @@ func TestResolveProblems(t *testing.T) {
 				t.Fatalf("got %+v", p)
 			}
 		})
+	}
+}
+
+// TestExpressionsUsePublishedTypes checks that expressions are evaluated for the types of the published catalogue, and
+// that a class waits for it instead of becoming invalid.
+func TestExpressionsUsePublishedTypes(t *testing.T) {
+	h := newHarness(t)
+	spec := quickstartSpec()
+	spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"max_pods - 4"`)}}
+	body := nodeClassChanged(t, spec)
+	body.Expressions, body.ReservedENIs = true, 1
+	if err := h.handleFrom(t, "watcher", body); !fault.Is(err, fault.Retry) {
+		t.Fatalf("without a catalogue: got %v, want an error that is retried", err)
+	}
+	first := lastPublished[event.NodeClassResolved](t, h)
+	if len(first.Problems) != 1 || !first.Problems[0].Unread {
+		t.Errorf("without a catalogue: got problems %+v", first.Problems)
+	}
+	if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.handleFrom(t, "watcher", body); err != nil {
+		t.Fatal(err)
+	}
+	second := lastPublished[event.NodeClassResolved](t, h)
+	if len(second.Problems) != 1 || second.Problems[0].Reason != event.KubeletExpressionEvaluationFailed || len(second.Subnets) == 0 {
+		t.Errorf("got problems %+v and %d subnets", second.Problems, len(second.Subnets))
+	}
+	body.ReservedENIs = 0 // Then the smallest types have 4 pods.
+	if err := h.handleFrom(t, "watcher", body); err != nil {
+		t.Fatal(err)
+	}
+	if third := lastPublished[event.NodeClassResolved](t, h); len(third.Problems) > 0 {
+		t.Errorf("got problems %+v", third.Problems)
 	}
 }
 

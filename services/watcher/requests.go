@@ -46,7 +46,10 @@ func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2Node
 		if err != nil {
 			return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
 		}
-		body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
+		body := event.NodeClassChanged{
+			Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec,
+			Expressions: s.Settings.Gates.NodeClassCEL, ReservedENIs: s.Settings.ReservedENIs, Asked: s.Now().UTC(),
+		}
 		if err := s.sendMessage(ctx, s.Catalog, body); err != nil {
 			return fmt.Errorf("requesting EC2NodeClass %s: %w", class.Name, err)
 		}

@@ -15,6 +15,10 @@ type NodeClassChanged struct {
 	UID        string          `json:"uid"`
 	Generation int64           `json:"generation"`
 	Spec       json.RawMessage `json:"spec"`
+	// Expressions is the feature gate NodeClassCEL, and ReservedENIs is how many network interfaces of a node pods
+	// must not use, on which the expressions of the kubelet's settings depend.
+	Expressions  bool `json:"expressions,omitempty"`
+	ReservedENIs int  `json:"reservedEnis,omitempty"`
 	// Asked makes each periodic request a new message.
 	Asked time.Time `json:"asked"`
 }
@@ -176,6 +180,11 @@ const (
 	TagValidationFailed                 = "TagValidationFailed"
 	UserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"
+	InvalidKubeletConfiguration         = "InvalidKubeletConfiguration"
+	KubeletExpressionInvalid            = "KubeletExpressionInvalid"
+	KubeletExpressionEvaluationFailed   = "KubeletExpressionEvaluationFailed"
+	KubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
+	UnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"
 )
 
 // NodeClassEnsured is the result of NodeClassEnsure.

@@ -98,6 +98,9 @@ var further = map[string]sample{
 		Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues"),
 		Warnings: []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set"},
 	}),
+	"nodeclass.changed.v1-expressions": of(event.NodeClassChanged{
+		Name: "default", UID: "uid-2", Generation: 3, Spec: json.RawMessage(`{"role":"node"}`), Expressions: true, ReservedENIs: 1, Asked: noon,
+	}),
 	"nodeclass.resolved.v1-hash": of(event.NodeClassResolved{
 		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217", HashVersion: "v6",
 	}),

@@ -1,8 +1,9 @@
 // Package check finds mistakes in an EC2NodeClass from its spec and its cluster, without calling
 // AWS, so that they are reported before EC2 rejects the first launch.
 //
-// The schema rejects most of them, but a class may be older than a rule of the schema. Every
-// message has a fix.
+// The schema rejects most of them, but a class may be older than a rule of the schema, and the
+// schema accepts everything in spec.kubelet. Every message has a fix, except for those of
+// spec.kubelet, which are Karpenter's.
 package check
 
 import (
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/joist-autoscaler/joist/services/catalog/internal/status"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -115,5 +117,6 @@ func checkUserData(class karpenter.EC2NodeClass, cluster cloud.ClusterInfo) *eve
 }
 
 func newProblem(reason, message string) *event.Problem {
-	return &event.Problem{Condition: karpenter.ConditionTypeValidationSucceeded, Reason: reason, Message: message}
+	problem := status.NewProblem(karpenter.ConditionTypeValidationSucceeded, reason, message)
+	return &problem
 }

@@ -21,24 +21,24 @@ const messageMax = 2000
 
 // NoSubnets returns the problem that no subnet matches.
 func NoSubnets(terms []cloud.Selector) event.Problem {
-	return newProblem(karpenter.ConditionTypeSubnetsReady, "SubnetsNotFound",
+	return NewProblem(karpenter.ConditionTypeSubnetsReady, "SubnetsNotFound",
 		"no subnet matches "+DescribeTerms(terms)+": tag the subnets accordingly, or correct spec.subnetSelectorTerms")
 }
 
 // NoSecurityGroups returns the problem that no security group matches.
 func NoSecurityGroups(terms []cloud.Selector) event.Problem {
-	return newProblem(karpenter.ConditionTypeSecurityGroupsReady, "SecurityGroupsNotFound",
+	return NewProblem(karpenter.ConditionTypeSecurityGroupsReady, "SecurityGroupsNotFound",
 		"no security group matches "+DescribeTerms(terms)+": tag the groups accordingly, or correct spec.securityGroupSelectorTerms")
 }
 
 // UnsupportedAlias returns the problem that an alias is invalid or has no images.
 func UnsupportedAlias(err error) event.Problem {
-	return newProblem(karpenter.ConditionTypeAMIsReady, "UnsupportedAlias", err.Error())
+	return NewProblem(karpenter.ConditionTypeAMIsReady, "UnsupportedAlias", err.Error())
 }
 
 // NoPublishedImage returns the problem that AWS publishes no image for an alias.
 func NoPublishedImage(alias karpenter.Alias, version string) event.Problem {
-	return newProblem(karpenter.ConditionTypeAMIsReady, "AMINotFound",
+	return NewProblem(karpenter.ConditionTypeAMIsReady, "AMINotFound",
 		"AWS publishes no image for alias "+alias.String()+" on Kubernetes "+version+
 			": use a version that exists for it, or "+karpenter.Alias{Family: alias.Family, Version: karpenter.AliasVersionLatest}.String())
 }
@@ -51,7 +51,7 @@ func NoImages(terms []cloud.Selector, notes []string) event.Problem {
 	if len(terms) == 0 {
 		text = "no term of spec.amiSelectorTerms names an image"
 	}
-	return newProblem(karpenter.ConditionTypeAMIsReady, "AMINotFound", strings.Join(append([]string{text}, notes...), "; "))
+	return NewProblem(karpenter.ConditionTypeAMIsReady, "AMINotFound", strings.Join(append([]string{text}, notes...), "; "))
 }
 
 // NoReservations returns the warning that no capacity reservation matches.
@@ -61,7 +61,7 @@ func NoReservations(terms []karpenter.CapacityReservationSelectorTerm) event.Pro
 		parts := joinFields(field{"id", t.ID}, field{"owner", t.OwnerID}, field{"instanceMatchCriteria", t.InstanceMatchCriteria})
 		descriptions = append(descriptions, cmp.Or(strings.Join(append(parts, describeTags(t.Tags)...), " and "), "an empty term"))
 	}
-	out := newProblem(karpenter.ConditionTypeCapacityReservationsReady, "CapacityReservationsNotFound",
+	out := NewProblem(karpenter.ConditionTypeCapacityReservationsReady, "CapacityReservationsNotFound",
 		"no active capacity reservation matches "+strings.Join(descriptions, ", or ")+
 			", so launches use on-demand and spot: tag the reservations accordingly, share them with this account, or correct spec.capacityReservationSelectorTerms")
 	out.Warning = true
@@ -77,7 +77,7 @@ func NoPlacementGroup(selector karpenter.PlacementGroupSelector) event.Problem {
 	if selector.ID != nil {
 		parts = append(parts, "id "+*selector.ID)
 	}
-	return newProblem(karpenter.ConditionTypePlacementGroupReady, "PlacementGroupNotFound",
+	return NewProblem(karpenter.ConditionTypePlacementGroupReady, "PlacementGroupNotFound",
 		"no available placement group matches "+cmp.Or(strings.Join(parts, " and "), "an empty selector")+
 			": create it in this region, or correct spec.placementGroupSelector")
 }
@@ -85,7 +85,7 @@ func NoPlacementGroup(selector karpenter.PlacementGroupSelector) event.Problem {
 // UnreadCondition returns the problem that AWS could not be read for a condition. The
 // reason follows from the error's kind, because the fix depends on it.
 func UnreadCondition(condition string, err error) event.Problem {
-	out := newProblem(condition, unreadReasons[fault.KindOf(err)], ErrorWithHint(err))
+	out := NewProblem(condition, unreadReasons[fault.KindOf(err)], ErrorWithHint(err))
 	out.Reason = cmp.Or(out.Reason, "AWSUnavailable")
 	out.Unread = true
 	return out
@@ -117,7 +117,7 @@ func UnmatchedImageTerms(terms []cloud.Selector, notes []string) *event.Problem 
 	if len(notes) == 0 {
 		return nil
 	}
-	out := newProblem(karpenter.ConditionTypeAMIsReady, "AMITermsUnmatched", strings.Join(notes, "; "))
+	out := NewProblem(karpenter.ConditionTypeAMIsReady, "AMITermsUnmatched", strings.Join(notes, "; "))
 	out.Warning = true
 	return &out
 }
@@ -172,7 +172,8 @@ func describeTags(all map[string]string) []string {
 	return out
 }
 
-func newProblem(condition, reason, message string) event.Problem {
+// NewProblem returns a problem. It shortens long messages.
+func NewProblem(condition, reason, message string) event.Problem {
 	if len(message) > messageMax {
 		message = strings.ToValidUTF8(message[:messageMax], "") + "…"
 	}

@@ -164,6 +164,9 @@ func TestConditions(t *testing.T) {
 			"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
 		{"the catalog rejects the spec", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
+		{"the catalog rejects the kubelet settings", steps(answered(found(problem("ValidationSucceeded", event.KubeletExpressionInvalid))), ensured(nil)), map[string]string{
+			"ValidationSucceeded": "False KubeletExpressionInvalid", "Ready": "False UnhealthyDependents"}},
+		{"the catalog rejects the kubelet settings, then accepts them", steps(answered(found(problem("ValidationSucceeded", event.InvalidKubeletConfiguration))), ensured(nil), answered(found()), ensured(nil)), nil},
 		{"the catalog rejects the spec, then accepts it", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
 		{"an invalid annotation for sharing GPUs", steps(answered(found()), ensured(nil), shares("many", true)), map[string]string{
 			"ValidationSucceeded": "False NVIDIAConsumableCapacityInvalid", "Ready": "False UnhealthyDependents"}},

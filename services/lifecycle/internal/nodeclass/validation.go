@@ -64,6 +64,8 @@ func (e *statusEditor) isOverruled() bool {
 	have, known := e.currentCondition(conditionValidated)
 	return known && have.Status == metav1.ConditionFalse && slices.Contains([]string{
 		event.TagValidationFailed, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", consumableCapacityInvalid, draDisabled,
+		event.InvalidKubeletConfiguration, event.KubeletExpressionInvalid, event.KubeletExpressionEvaluationFailed,
+		event.KubeletExpressionsDisabled, event.UnsupportedKubeletConfiguration,
 	}, have.Reason)
 }
 
