@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
-// Karpenter's message types (Karpenter's AWS provider v1.14.0:
+// Karpenter's message types (Karpenter's AWS provider:
 // pkg/controllers/interruption/messages).
 const (
 	instanceStopped    = "instance_stopped"

@@ -107,7 +107,7 @@ var (
 	}
 	ClaimTermination = Metric{
 		Name: "karpenter_nodeclaims_termination_duration_seconds", Kind: Histogram, Unit: "s",
-		// Karpenter's own buckets (pkg/controllers/nodeclaim/lifecycle/metrics.go of v1.14.0).
+		// Karpenter's own buckets (Karpenter: pkg/controllers/nodeclaim/lifecycle/metrics.go).
 		Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048},
 		Help:    "Time from the deletion of a NodeClaim until it was terminated.",
 		Labels:  []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Termination time",

@@ -110,7 +110,7 @@ func gaugeSink(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) 
 	}
 }
 
-// quantiles are Karpenter's, with its error (pkg/metrics/constants.go of v1.14.0).
+// quantiles are Karpenter's, with its error (Karpenter: pkg/metrics/constants.go).
 var quantiles = map[float64]float64{0: .01, .5: .01, .9: .01, .99: .01, 1: .01}
 
 // counterSink adds to a counter. It ignores negative values, at which the counter would panic.

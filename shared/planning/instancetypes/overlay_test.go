@@ -145,8 +145,8 @@ func TestOverlaidPools(t *testing.T) {
 	}
 }
 
-// TestOverlaidCapacity checks that an overlay replaces a resource instead of adding to it (Karpenter
-// v1.14.0 adds), and that huge pages are subtracted from memory.
+// TestOverlaidCapacity checks that an overlay replaces a resource instead of adding to it, and that huge
+// pages are subtracted from memory.
 func TestOverlaidCapacity(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
