@@ -88,6 +88,9 @@ type Config struct {
 	CapacityBuffers bool
 	// StaticCapacity is the feature gate of that name.
 	StaticCapacity bool
+	// PodDeletionCosts is the feature gate PodDeletionCostManagement: lifecycle writes
+	// pod-deletion-cost on the pods of ReplicaSets.
+	PodDeletionCosts bool
 	// Parallel is the number of concurrent writes of one reconcile. Zero means one, and writes are
 	// then made in a fixed order.
 	Parallel int

@@ -32,7 +32,7 @@ func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) 
 
 // staticView collects the input of staticdeprovisioning for a pool and these claims.
 func (s *Service) staticView(np *karpenter.NodePool, claims []*karpenter.NodeClaim, w clusterState) staticdeprovisioning.View {
-	v := staticdeprovisioning.View{Pool: np, Now: s.Now()}
+	v := staticdeprovisioning.View{Pool: np, ManagesDeletionCosts: s.PodDeletionCosts, Now: s.Now()}
 	if !np.IsStatic() {
 		return v
 	}

@@ -251,5 +251,20 @@ func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope 
 
 // Trims returns functions that remove from objects the fields that the watcher never reads. A cache
 // that only the watcher reads applies them, so that it can hold a hundred thousand pods. Every
-// simulated cluster for a watcher has to apply them too.
-func Trims() cluster.Trims { return podspec.Trims() }
+// simulated cluster for a watcher has to apply them too. managesDeletionCosts is the feature gate
+// PodDeletionCostManagement: lifecycle then writes pod-deletion-cost, and the watcher drops it, because
+// it states no cost and would give each node's pods a class of their own.
+func Trims(managesDeletionCosts bool) cluster.Trims {
+	trims := podspec.Trims()
+	if !managesDeletionCosts {
+		return trims
+	}
+	trimPod := trims[cluster.Pods]
+	trims[cluster.Pods] = func(o cluster.Object) {
+		annotations := maps.Clone(o.GetAnnotations())
+		delete(annotations, corev1.PodDeletionCost)
+		o.SetAnnotations(annotations)
+		trimPod(o)
+	}
+	return trims
+}

@@ -1,7 +1,6 @@
 package planning
 
 import (
-	"math"
 	"strconv"
 	"time"
 )
@@ -9,19 +8,19 @@ import (
 const (
 	// maxEvictionCost bounds the cost of one pod in both directions.
 	maxEvictionCost = 10.0
-	// deletionUnit and priorityUnit are the pod-deletion-cost and the priority that cost as much as
-	// one ordinary pod.
-	deletionUnit = 1 << 27
-	priorityUnit = 1 << 25
+	// annotatedUnit and priorityUnit are the annotated cost and the priority that cost as much as one
+	// ordinary pod.
+	annotatedUnit = 1 << 27
+	priorityUnit  = 1 << 25
 )
 
-// EvictionCost returns the cost of moving a pod, from its pod-deletion-cost and its priority; an
-// ordinary pod costs 1. The cost is negative for pods that should be evicted first. An invalid
-// deletion cost is ignored.
-func EvictionCost(deletionCost string, priority int32) float64 {
+// EvictionCost returns the cost of moving a pod, from the cost that its annotation states
+// (podspec.CostAnnotation) and its priority; an ordinary pod costs 1. The cost is negative for pods
+// that should be evicted first. An annotated cost that is not an int32 is ignored.
+func EvictionCost(annotated string, priority int32) float64 {
 	cost := 1.0
-	if deletion, err := strconv.ParseFloat(deletionCost, 64); err == nil && !math.IsNaN(deletion) {
-		cost += deletion / deletionUnit
+	if stated, err := strconv.ParseInt(annotated, 10, 32); err == nil {
+		cost += float64(stated) / annotatedUnit
 	}
 	cost += float64(priority) / priorityUnit
 	return min(max(cost, -maxEvictionCost), maxEvictionCost)

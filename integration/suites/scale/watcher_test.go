@@ -75,7 +75,7 @@ func watch(ctx context.Context, url string) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watched, Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: "kube-system"}, Trim: watcher.Trims(),
+		Kinds: watched, Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: "kube-system"}, Trim: watcher.Trims(false),
 	})
 	if err != nil {
 		return err

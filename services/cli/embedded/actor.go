@@ -174,7 +174,7 @@ func (env *EmbeddedCluster) planSettings() planning.Settings {
 func buildWatcher(a *Actor, w tapper) {
 	env := a.env
 	s := watcher.New(watcher.Config{
-		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims()), Blobs: w.newStore(env),
+		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims(env.PodDeletionCosts)), Blobs: w.newStore(env),
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
 		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
 		Settings: env.planSettings(), Span: a.spanFunc(),
@@ -190,7 +190,7 @@ func buildLifecycle(a *Actor, w tapper) {
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
-		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity,
+		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
 		Span: a.spanFunc(),
 	})
 	a.step, a.interval = s.Step, lifecycle.ReconcileInterval

@@ -65,6 +65,8 @@ type Options struct {
 	// are the ResourceClaimTemplates, by name.
 	Devices        bool
 	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
+	// PodDeletionCosts is the feature gate PodDeletionCostManagement.
+	PodDeletionCosts bool
 	// PriceLimit is the maximum cost of all nodes, in US dollars per hour; nil is no limit.
 	PriceLimit *float64
 	// Broken are the images whose instances never register.

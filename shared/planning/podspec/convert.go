@@ -23,6 +23,16 @@ func Convert(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) plan
 	return d.finish()
 }
 
+// CostAnnotation returns the eviction cost that a pod's annotation states: karpenter.sh/disruption-cost
+// if it is present, also if it is no number; else controller.kubernetes.io/pod-deletion-cost, unless
+// managed reports that lifecycle writes the latter.
+func CostAnnotation(pod *corev1.Pod, managed bool) string {
+	if stated, present := pod.Annotations[karpenter.DisruptionCostAnnotationKey]; present || managed {
+		return stated
+	}
+	return pod.Annotations[corev1.PodDeletionCost]
+}
+
 // draft is a pod's spec before it is known whether an equal one exists: its maps are lists and its
 // lists are shared, so that another pod of a known class allocates nothing.
 type draft struct {
@@ -49,7 +59,7 @@ func (d *draft) read(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volu
 		GraceSeconds:   valueOr(spec.TerminationGracePeriodSeconds, defaultGraceSeconds),
 		ResourceClaims: len(spec.ResourceClaims),
 		DoNotDisrupt:   pod.Annotations[karpenter.DoNotDisruptAnnotationKey],
-		DeletionCost:   pod.Annotations[corev1.PodDeletionCost],
+		DeletionCost:   CostAnnotation(pod, false),
 	}
 	d.labels = keys.pick(pod.Labels, d.labels[:0])
 	d.labels.sort()

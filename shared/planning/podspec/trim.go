@@ -27,7 +27,7 @@ func Trim(pod *corev1.Pod) {
 }
 
 // readAnnotations are the pod annotations that affect planning.
-var readAnnotations = []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey}
+var readAnnotations = []string{karpenter.DoNotDisruptAnnotationKey, karpenter.DisruptionCostAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey}
 
 // only returns the entries of a map with one of the keys, or nil.
 func only(from map[string]string, keys []string) map[string]string {

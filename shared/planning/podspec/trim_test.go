@@ -61,7 +61,7 @@ func everyPod(t *rapid.T, i int) *corev1.Pod {
 	p.Spec.NodeName, p.Status.Phase = pick("node", "", "n"), corev1.PodPhase(pick("phase", "Pending", "Pending", "Running", "Failed"))
 	p.Spec.HostNetwork = maybe("host network")
 	p.Annotations = map[string]string{"other": "x"}
-	for _, key := range []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey} {
+	for _, key := range []string{karpenter.DoNotDisruptAnnotationKey, karpenter.DisruptionCostAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey} {
 		if maybe(key) {
 			p.Annotations[key] = pick("value", "true", "5m", "no")
 		}

@@ -70,7 +70,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolDeletionApproval), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
 		Settings: p.Scheduling, Catalogues: &blob.DocumentCache[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
-		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
+		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity, PodDeletionCosts: p.PodDeletionCostManagement,
 		Parallel: parallel, Rest: lifecycle.ReconcileInterval, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric,
 		Span:    p.Telemetry.RecordSpan,

@@ -78,7 +78,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
 		Kinds: watchedKinds(p.Scheduling, len(p.DefaultConstraints) > 0), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
-		Trim: watcher.Trims(),
+		Trim: watcher.Trims(p.PodDeletionCostManagement),
 	})
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ type fieldChange struct {
 var texts = []string{"x", "False", "Ready", "Failed"}
 
 // mapKeys are the keys that are set in maps.
-var mapKeys = []string{"x", karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey, "cpu"}
+var mapKeys = []string{"x", karpenter.DoNotDisruptAnnotationKey, karpenter.DisruptionCostAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey, "cpu"}
 
 // leaves are the types that are set as a whole.
 var leaves = map[reflect.Type][]any{

@@ -39,7 +39,9 @@ type View struct {
 	Pool *karpenter.NodePool
 	// Members are all claims of the pool.
 	Members []Member
-	Now     time.Time
+	// ManagesDeletionCosts reports that lifecycle writes pod-deletion-cost, so that it states no cost.
+	ManagesDeletionCosts bool
+	Now                  time.Time
 }
 
 // SelectSurplus returns the members to remove now, in order.
@@ -116,7 +118,7 @@ func (v View) rankMember(m Member) rankedMember {
 		}
 		if !podspec.NodeBound(pod) {
 			r.tier = tierUsed
-			r.cost += planning.EvictionCost(pod.Annotations[corev1.PodDeletionCost], podPriority(pod))
+			r.cost += planning.EvictionCost(podspec.CostAnnotation(pod, v.ManagesDeletionCosts), podPriority(pod))
 		}
 	}
 	switch {
