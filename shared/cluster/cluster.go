@@ -63,6 +63,10 @@ type Client interface {
 	Update(ctx context.Context, object Object) (Object, error)
 	// UpdateStatus is Update for the status alone.
 	UpdateStatus(ctx context.Context, object Object) (Object, error)
+	// PatchAnnotation sets one annotation of the object at its UID and resourceVersion, or
+	// removes it if value is nil. It leaves everything else alone, and needs the verb patch only.
+	// fault.Conflict when it has changed, fault.Missing when it is gone.
+	PatchAnnotation(ctx context.Context, object Object, key string, value *string) error
 	// Delete asks for removal of the object with that UID (empty: any);
 	// fault.Missing when it is gone, fault.Conflict when the UID is another.
 	Delete(ctx context.Context, kind Kind, key Key, uid types.UID) error

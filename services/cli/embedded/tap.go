@@ -178,6 +178,11 @@ func (c tappedClient) ListBy(ctx context.Context, kind cluster.Kind, index clust
 	return out, err
 }
 
+func (c tappedClient) PatchAnnotation(ctx context.Context, object cluster.Object, key string, value *string) error {
+	kind, _ := cluster.KindOf(object)
+	return c.callTapped(ctx, "cluster", "patch", kind.Kind+" "+cluster.KeyOf(object).String(), true, func() error { return c.cluster.PatchAnnotation(ctx, object, key, value) })
+}
+
 func (c tappedClient) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	return c.callTapped(ctx, "cluster", "delete", kind.Kind+" "+key.String(), true, func() error { return c.cluster.Delete(ctx, kind, key, uid) })
 }

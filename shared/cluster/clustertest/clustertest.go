@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"spec and status are written separately", status, true},
 		{"status update of a kind without status fails", noStatus, false},
 		{"finalizers delay deletion", finalizers, false},
+		{"PatchAnnotation changes one annotation", patchAnnotation, false},
 		{"delete checks the UID", deleteUID, false},
 		{"DeleteAsRead checks the version", deleteAsRead, false},
 		{"lists are sorted", listsAreOrdered, false},

@@ -213,3 +213,31 @@ func events(s *suite) {
 		}
 	}
 }
+
+func patchAnnotation(s *suite) {
+	object := s.configMap("a")
+	object.Annotations = map[string]string{"kept": "1", "gone": "2"}
+	made := create(s, object)
+	bare := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made.Namespace, Name: made.Name, UID: made.UID, ResourceVersion: made.ResourceVersion}}
+	if err := s.Client.PatchAnnotation(s.ctx(), bare, "gone", nil); err != nil {
+		s.Fatal(err)
+	}
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), bare, "new", new("3")), fault.Conflict, "patch of an old version")
+	read := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+	if len(read.Annotations) != 1 || read.Annotations["kept"] != "1" || read.Data["a"] != "1" || read.ResourceVersion == made.ResourceVersion {
+		s.Errorf("after a patch that removes an annotation the object is %+v", read)
+	}
+	if err := s.Client.PatchAnnotation(s.ctx(), read, "new", new("3")); err != nil {
+		s.Fatal(err)
+	}
+	changed := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+	if len(changed.Annotations) != 2 || changed.Annotations["new"] != "3" {
+		s.Errorf("after a patch that adds an annotation the object has %v", changed.Annotations)
+	}
+	successor := changed.DeepCopy()
+	successor.UID = "other"
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), successor, "new", nil), fault.Conflict, "patch of another object of that name")
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), s.configMap("a"), "new", nil), fault.Invalid, "patch of an object that was not read")
+	changed.Name = "absent"
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), changed, "new", nil), fault.Missing, "patch of a missing object")
+}

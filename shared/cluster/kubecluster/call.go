@@ -21,6 +21,7 @@ const (
 	verbWatch  = "watch"
 	verbCreate = "create"
 	verbUpdate = "update"
+	verbPatch  = "patch"
 	verbDelete = "delete"
 
 	statusSubresource   = "status"
@@ -49,7 +50,7 @@ func (what call) String() string {
 }
 
 func (what call) isWrite() bool {
-	return what.verb == verbCreate || what.verb == verbUpdate || what.verb == verbDelete
+	return what.verb == verbCreate || what.verb == verbUpdate || what.verb == verbPatch || what.verb == verbDelete
 }
 
 func (what call) httpMethod() string {
@@ -58,6 +59,8 @@ func (what call) httpMethod() string {
 		return http.MethodPost
 	case verbUpdate:
 		return http.MethodPut
+	case verbPatch:
+		return http.MethodPatch
 	case verbDelete:
 		return http.MethodDelete
 	default:

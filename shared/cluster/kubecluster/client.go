@@ -95,7 +95,9 @@ func (c *Client) sendRequest(ctx context.Context, what call, body any, into runt
 	if body != nil {
 		request = request.Body(body)
 	}
-	if _, isJSON := body.([]byte); isJSON {
+	if _, isJSON := body.([]byte); isJSON && what.verb == verbPatch {
+		request = request.SetHeader("Content-Type", string(types.MergePatchType))
+	} else if isJSON {
 		request = request.SetHeader("Content-Type", json)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -138,6 +138,17 @@ func (c *Client) writeObject(ctx context.Context, verb Verb, object cluster.Obje
 	})
 }
 
+// PatchAnnotation implements cluster.Client.
+func (c *Client) PatchAnnotation(ctx context.Context, object cluster.Object, key string, value *string) error {
+	kind, ok := cluster.KindOf(object)
+	what := call{VerbPatch, kind, cluster.KeyOf(object)}
+	if !ok || object.GetUID() == "" || object.GetResourceVersion() == "" {
+		return what.newError(fault.Invalid, "the object has no UID, no resourceVersion or an unknown type").WithHint("read the object before you patch it")
+	}
+	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.patchAnnotation(what, object, key, value) })
+	return err
+}
+
 // Delete implements cluster.Client. A pod gets its own grace period.
 func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	what := call{VerbDelete, kind, key}

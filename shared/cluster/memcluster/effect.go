@@ -19,6 +19,7 @@ const (
 	VerbCreate       Verb = "create"
 	VerbUpdate       Verb = "update"
 	VerbUpdateStatus Verb = "update status of"
+	VerbPatch        Verb = "patch"
 	VerbDelete       Verb = "delete"
 	VerbDeletePod    Verb = "delete with grace"
 	VerbEvict        Verb = "evict"

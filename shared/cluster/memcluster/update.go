@@ -1,6 +1,7 @@
 package memcluster
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -47,6 +48,27 @@ func (s *Server) updateStatus(what call, next cluster.Object) (cluster.Object, e
 	swapped := copyObject(old)
 	copyField(swapped, next, "Status")
 	return s.storeUpdate(what.kind, old, swapped), nil
+}
+
+// patchAnnotation sets or removes one annotation of the stored object.
+func (s *Server) patchAnnotation(what call, object cluster.Object, key string, value *string) error {
+	old, err := s.findForUpdate(what, object)
+	if err != nil {
+		return err
+	}
+	next := copyObject(old)
+	annotations := maps.Clone(next.GetAnnotations())
+	if value == nil {
+		delete(annotations, key)
+	} else {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = *value
+	}
+	next.SetAnnotations(annotations)
+	s.storeUpdate(what.kind, old, next)
+	return nil
 }
 
 // findForUpdate returns the stored object if the update has its version and UID.
