@@ -139,6 +139,8 @@ type Service struct {
 	reconciled                       bool
 	// lastSeen is each claim and its node in the last reconcile.
 	lastSeen map[types.UID]claimSnapshot
+	// deletionCosts is the state of the pods' deletion costs.
+	deletionCosts deletionCostState
 	// metricState is the state from which metrics are derived.
 	metricState metricState
 	// traces are the causes of the messages that a reconcile sends.

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
@@ -95,7 +92,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 			// An alarm does not detect an increase of a series that begins with 1.
 			s.Metrics.Record(metric.DrainsOverdue, 0, name)
 		}
-		s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w)))
+		s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w), s.collectDeletionCostGauges()))
 	}
 }
 
@@ -103,6 +100,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 // last value.
 func (s *Service) stopLeading() {
 	s.lastSeen = nil
+	s.deletionCosts = deletionCostState{}
 	s.traces.clear()
 	s.publishGauges(nil)
 }
@@ -151,13 +149,9 @@ var budgetReasons = []karpenter.DisruptionReason{karpenter.DisruptionReasonUnder
 
 // collectBudgetGauges returns what the budgets of the NodePools allow, and how much of it is used.
 func (s *Service) collectBudgetGauges(w clusterState) []gaugeValue {
-	pools := slices.Collect(maps.Values(w.pools))
-	counted := disruption.CountBudgets(pools, w.claims, func(c *karpenter.NodeClaim) bool {
-		node := w.findNode(c)
-		return node != nil && conditions.NodeReady(node)
-	})
+	counted := w.countBudgets()
 	var all []gaugeValue
-	for _, pool := range pools {
+	for _, pool := range w.pools {
 		for _, reason := range budgetReasons {
 			allowed, consumed := counted.MeasureUse(pool, reason, s.lastReconcile)
 			labels := []string{pool.Name, reason.Label()}
@@ -178,6 +172,15 @@ func (s *Service) collectUserDataGauges(w clusterState) []gaugeValue {
 			continue
 		}
 		all = append(all, gaugeValue{metric.UserDataSize, []string{class}, float64(size)})
+	}
+	return all
+}
+
+// collectDeletionCostGauges returns the nodes with a write in the last ranking of deletion costs.
+func (s *Service) collectDeletionCostGauges() []gaugeValue {
+	var all []gaugeValue
+	for pool, nodes := range s.deletionCosts.nodes {
+		all = append(all, gaugeValue{metric.DeletionCostNodes, []string{pool}, float64(nodes)})
 	}
 	return all
 }

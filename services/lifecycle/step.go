@@ -52,7 +52,7 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	s.podReadErrors = nil
 	parts := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
 	if w.isFull {
-		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers)
+		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)
 	}
 	for _, p := range parts {
 		failures = append(failures, p(ctx, w))

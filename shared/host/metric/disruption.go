@@ -1,9 +1,10 @@
 package metric
 
 var (
-	labelDecision = Label{Name: "decision", Help: "replace or delete", Max: 2}
-	labelReason   = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
-	labelMethod   = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
+	labelDecision   = Label{Name: "decision", Help: "replace or delete", Max: 2}
+	labelReason     = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
+	labelCostResult = Label{Name: "result", Help: "updated, skipped_unchanged, skipped_notfound, skipped_conflict or error", Max: 5}
+	labelMethod     = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
 )
 
 // Disruption metrics with Karpenter's names, so that its dashboards and alarms keep
@@ -42,4 +43,19 @@ var (
 	}
 )
 
-var disruptionMetrics = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures}
+// The annotation controller.kubernetes.io/pod-deletion-cost, which lifecycle writes with the feature
+// gate PodDeletionCostManagement. Without it, these metrics have no series.
+var (
+	DeletionCostNodes = Metric{
+		Name: "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", Kind: Gauge, Unit: "{node}",
+		Help:   "Nodes with a pod whose pod-deletion-cost the last ranking changes. Only with the feature gate PodDeletionCostManagement.",
+		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Pod deletion costs", By: []string{"nodepool"},
+	}
+	DeletionCostWrites = Metric{
+		Name: "karpenter_pod_deletion_cost_pod_annotation_writes_total", Kind: Counter, Unit: "{write}",
+		Help:   "Writes of pod-deletion-cost, by result. Only with the feature gate PodDeletionCostManagement.",
+		Labels: []Label{labelCostResult}, Services: []string{"lifecycle"}, Panel: "Pod deletion costs", By: []string{"result"},
+	}
+)
+
+var disruptionMetrics = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures, DeletionCostNodes, DeletionCostWrites}

@@ -58,7 +58,6 @@ var notSupported = []struct {
 	isOn    func(s *Settings) bool
 }{
 	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
-	{FeatureGates + ": PodDeletionCostManagement", func(s *Settings) bool { return s.PodDeletionCostManagement }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
 	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
 }

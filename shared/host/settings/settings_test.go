@@ -79,7 +79,7 @@ func TestRead(t *testing.T) {
 		}},
 		{"gates of 1.15", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true,TerminateFirstRepair=true,PodDeletionCostManagement=true,NodeRepair=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates.TerminateFirstDrift, s.TerminateFirstRepair, s.PodDeletionCostManagement, s.NodeRepair = true, true, true, true
-			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("FEATURE_GATES: PodDeletionCostManagement")}
+			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstRepair")}
 		}},
 		{"the gate of drift is not that of repair", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates.TerminateFirstDrift = true

@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/deletioncost"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+const (
+	// deletionCostInterval is how often nodes are ranked, as in Karpenter.
+	deletionCostInterval = time.Minute
+	// deletionCostWrites is after how many writes a reconcile begins with no further node, so that a
+	// notice does not wait for them.
+	deletionCostWrites = 32
+)
+
+// deletionCostState is the last ranking without the nodes that are written.
+type deletionCostState struct {
+	rankedAt time.Time
+	costs    []deletioncost.NodeCost
+	// nodes are the nodes that the last ranking changes, by NodePool.
+	nodes map[string]int
+}
+
+// reconcileDeletionCosts ranks the nodes and writes pod-deletion-cost on their pods. A write that fails
+// is repeated after the next ranking.
+func (s *Service) reconcileDeletionCosts(ctx context.Context, w clusterState) error {
+	if !s.PodDeletionCosts {
+		return nil
+	}
+	state := &s.deletionCosts
+	if len(state.costs) == 0 && s.lastReconcile.Sub(state.rankedAt) >= deletionCostInterval {
+		view, err := s.deletionCostView(ctx, w)
+		if err != nil {
+			return fmt.Errorf("ranking nodes for pod-deletion-cost: %w", err)
+		}
+		state.rankedAt = s.lastReconcile
+		state.costs, state.nodes = deletioncost.RankNodes(view).ListCosts()
+	}
+	var failures []error
+	for written := 0; written < deletionCostWrites && len(state.costs) > 0; {
+		next := state.costs[0]
+		state.costs = state.costs[1:]
+		n, err := s.writeNodeCost(ctx, next, w)
+		written += n
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// writeNodeCost writes the pods of a node, as they are in the API server, and returns how many
+// requests it made. Cached pods have no resourceVersion.
+func (s *Service) writeNodeCost(ctx context.Context, c deletioncost.NodeCost, w clusterState) (requests int, err error) {
+	pods, err := w.livePods(c.Node)
+	if err != nil {
+		return 1, fmt.Errorf("listing the pods of node %s for pod-deletion-cost: %w", c.Node, err)
+	}
+	changed, unchanged := c.SplitPods(pods)
+	s.Metrics.Record(metric.DeletionCostWrites, float64(unchanged), "skipped_unchanged")
+	failures := s.executor.ForEach(len(changed), func(i int) error {
+		err := s.Client.PatchAnnotation(ctx, changed[i], corev1.PodDeletionCost, c.Value)
+		s.Metrics.Record(metric.DeletionCostWrites, 1, writeResult(err))
+		if fault.Is(err, fault.Missing, fault.Conflict) {
+			return nil
+		}
+		return err
+	})
+	return 1 + len(changed), errors.Join(failures...)
+}
+
+// writeResult returns the metric's result of a write.
+func writeResult(err error) string {
+	switch {
+	case err == nil:
+		return "updated"
+	case fault.Is(err, fault.Missing):
+		return "skipped_notfound"
+	case fault.Is(err, fault.Conflict):
+		return "skipped_conflict"
+	default:
+		return "error"
+	}
+}
+
+// deletionCostView collects the input of deletioncost.RankNodes.
+func (s *Service) deletionCostView(ctx context.Context, w clusterState) (deletioncost.RankingView, error) {
+	prices, err := s.readPrices(ctx)
+	if err != nil {
+		return deletioncost.RankingView{}, err
+	}
+	counted := w.countBudgets()
+	v := deletioncost.RankingView{
+		Budgets: podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets)),
+		Remaining: func(pool *karpenter.NodePool, reason karpenter.DisruptionReason) int {
+			allowed, consumed := counted.MeasureUse(pool, reason, s.lastReconcile)
+			return allowed - consumed
+		},
+		Now: s.lastReconcile,
+	}
+	for _, c := range w.claims {
+		node := w.findNode(c)
+		if node == nil {
+			continue
+		}
+		n := deletioncost.RankedNode{Candidate: disruption.Candidate{Claim: c, Node: node, Pods: w.pods(node.Name)}, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]]}
+		n.Nominated, _ = time.Parse(time.RFC3339, c.Annotations[NominatedAnnotation])
+		n.Price, n.Offered = prices.find(c)
+		v.Nodes = append(v.Nodes, n)
+	}
+	return v, nil
+}
+
+// countBudgets counts the nodes that the budgets of the NodePools count.
+func (w clusterState) countBudgets() disruption.RemainingBudgets {
+	var pools []*karpenter.NodePool
+	for _, pool := range w.pools {
+		pools = append(pools, pool)
+	}
+	return disruption.CountBudgets(pools, w.claims, func(c *karpenter.NodeClaim) bool {
+		node := w.findNode(c)
+		return node != nil && conditions.NodeReady(node)
+	})
+}
+
+// typePrices are the instance types of the latest catalogue by name. Nil knows no types, and then the
+// prices at launch count.
+type typePrices map[string]*catalog.InstanceType
+
+// readPrices reads the latest catalogue.
+func (s *Service) readPrices(ctx context.Context) (typePrices, error) {
+	if s.Catalogues == nil {
+		return nil, nil
+	}
+	cat, err := s.readLatestCatalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(typePrices, len(cat.Types))
+	for i := range cat.Types {
+		out[cat.Types[i].Name] = &cat.Types[i]
+	}
+	return out, nil
+}
+
+// find returns the price of a claim's node in US dollars per hour, 0 if it is unknown or reserved, and
+// whether AWS offers the instance type.
+func (p typePrices) find(c *karpenter.NodeClaim) (perHour float64, offered bool) {
+	if p == nil {
+		perHour, _ = planning.ReadPrice(c)
+		return perHour, true
+	}
+	name := c.Labels[corev1.LabelInstanceTypeStable]
+	t := p[name]
+	if t == nil {
+		return 0, name == ""
+	}
+	for _, o := range t.Offerings {
+		if o.Zone == c.Labels[corev1.LabelTopologyZone] && o.CapacityType == c.Labels[karpenter.CapacityTypeLabelKey] {
+			return max(o.PricePerHour, 0), true
+		}
+	}
+	return 0, true
+}
