@@ -45,7 +45,12 @@ func newCluster(t *testing.T) *e2eCluster {
 	w := &e2eCluster{progress: progress{states: map[string]string{}, claims: map[string]bool{}}}
 	w.TestBed = testbed.New(t, testbed.Options{
 		Look: func() { w.recordStates() }, Audit: true,
-		Values: []string{"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true"},
+		Values: []string{
+			"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true",
+			"settings.schedulerConfig.podTopologySpread.defaultConstraints[0].maxSkew=5",
+			"settings.schedulerConfig.podTopologySpread.defaultConstraints[0].topologyKey=topology.kubernetes.io/zone",
+			"settings.schedulerConfig.podTopologySpread.defaultConstraints[0].whenUnsatisfiable=ScheduleAnyway",
+		},
 	})
 	return w
 }

@@ -18,20 +18,30 @@ type AWSFeatureGates struct {
 // keep their defaults.
 func parseFeatureGates(s *Settings, text string) error {
 	s.Scheduling.Gates.ReservedCapacity = true
-	return s.parseGates(FeatureGates, text, map[string]*bool{
+	return s.parseGates(FeatureGates, text, s.coreGates())
+}
+
+// coreGates returns where the gates of FeatureGates are, by name.
+func (s *Settings) coreGates() map[string]*bool {
+	return map[string]*bool{
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
 		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
 		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
 		"TerminateFirstDrift": &s.Scheduling.Gates.TerminateFirstDrift, "TerminateFirstRepair": &s.TerminateFirstRepair,
 		"PodDeletionCostManagement": &s.PodDeletionCostManagement,
-	})
+	}
 }
 
 func parseAWSFeatureGates(s *Settings, text string) error {
-	return s.parseGates(AWSGates, text, map[string]*bool{
+	return s.parseGates(AWSGates, text, s.awsGates())
+}
+
+// awsGates returns where the gates of AWSGates are, by name.
+func (s *Settings) awsGates() map[string]*bool {
+	return map[string]*bool{
 		"NodeClassCEL": &s.Scheduling.Gates.NodeClassCEL, "DRANVIDIAGPU": &s.Scheduling.Gates.DRANVIDIAGPU, "DRAEFA": &s.Scheduling.Gates.DRAEFA,
 		"RebootForRepair": &s.AWSFeatureGates.RebootForRepair,
-	})
+	}
 }
 
 // parseGates sets the gates that the text names. It warns about unknown gates: Karpenter ignores them, so that gates of
