@@ -300,4 +300,45 @@ var bugs = []bug{{
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(doc); err != nil {
 		return fault.E("decoding "`,
+}, {
+	name: "terminated-without-credit", promise: "TestTerminateFirst", in: "./services/disruption",
+	file: "services/disruption/terminatefirst.go",
+	from: `	if !consolidation.CheckAllPlaced(after).IsNone() {
+`,
+	to: `	if false {
+`,
+}, {
+	name: "credit-of-two", promise: "TestFullReservations", in: "./shared/planning/solver",
+	file: "shared/planning/solver/simulation.go",
+	from: `s.baseline.types.CreditReservation(reservation, 1)`,
+	to:   `s.baseline.types.CreditReservation(reservation, 2)`,
+}, {
+	name: "credit-for-an-unavailable-reservation", promise: "TestFullReservations", in: "./shared/planning/solver",
+	file: "shared/planning/instancetypes/reservation.go",
+	from: `		out[i].Offerings[at].ReservationCapacity += instances
+`,
+	to: `		out[i].Offerings[at].ReservationCapacity += instances
+		out[i].Offerings[at].Available = true
+`,
+}, {
+	name: "terminated-before-the-refill", promise: "TestTerminateFirstThroughAllServices", in: "./integration/suites/sim",
+	file: "services/disruption/terminatefirst.go",
+	from: `	if missing >= allowed {
+`,
+	to: `	if missing > allowed+1 {
+`,
+}, {
+	name: "full-is-unavailable", promise: "TestReservationsLeft", in: "./shared/planning/instancetypes",
+	file: "shared/planning/unavailable.go",
+	from: ` && !u.IsReservationFull()
+	})`,
+	to: `
+	})`,
+}, {
+	name: "unchanged-count-is-old", promise: "TestReservationsLeft", in: "./shared/planning/instancetypes",
+	file: "shared/planning/snapshot.go",
+	from: `; counted.Before(oldest) {
+		return oldest`,
+	to: `; counted.Before(oldest) && s == nil {
+		return oldest`,
 }}

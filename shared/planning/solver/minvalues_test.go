@@ -97,3 +97,30 @@ func TestRelaxedMinValuesOfStaticNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestMinValuesCountAllowedZones plans a pod for a pool that requires two zones. Only values that remain
+// after the pod's volumes and spread rules narrowed the zones count.
+func TestMinValuesCountAllowedZones(t *testing.T) {
+	inZone := func(s *planning.PodSpec) {
+		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com", Alternatives: []corev1.NodeSelectorTerm{topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2a")}}}
+	}
+	for _, tt := range []struct {
+		name, policy string
+		edit         func(*planning.PodSpec)
+		planned      int
+	}{
+		{"any zone", "Strict", func(*planning.PodSpec) {}, 1},
+		{"volume in one zone", "Strict", inZone, 0},
+		{"spread over zones", "Strict", spreadIn(corev1.LabelTopologyZone, "web"), 0},
+		{"volume in one zone", "BestEffort", inZone, 1},
+	} {
+		batch := varied(tt.policy, nil, planningtest.NewPods("w", 1, "500m", "64Mi", tt.edit))
+		requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+		*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{
+			Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b"}, MinValues: new(2),
+		})
+		if result := solve(t, batch); len(result.Nodes) != tt.planned {
+			t.Errorf("%s, %s: %d nodes, unplaced %+v", tt.name, tt.policy, len(result.Nodes), result.Unplaced)
+		}
+	}
+}
