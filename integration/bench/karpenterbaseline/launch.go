@@ -22,14 +22,14 @@ const launchTypesMax = 60
 func (r *run) launch(ctx context.Context, claim *provisioning.NodeClaim) (NewNode, error) {
 	object := claim.ToNodeClaim()
 	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(object.Spec.Requirements...)
-	types, err := filtered(ctx, r.types, wanted, object.Spec.Resources.Requests)
+	types, err := filtered(ctx, r.creditedTypes(), wanted, object.Spec.Resources.Requests)
 	if err != nil {
 		return NewNode{}, fmt.Errorf("launching a node of pool %s: %w", claim.NodePoolName, err)
 	}
 	out := NewNode{NodePool: claim.NodePoolName, Options: len(types), Requests: object.Spec.Resources.Requests, Labels: r.decided(object, claim.NodePoolName)}
 	for _, t := range types {
 		out.OptionTypes = append(out.OptionTypes, t.Name)
-		for _, o := range t.Offerings.Available().Compatible(wanted) {
+		for _, o := range t.Offerings.Launchable().Compatible(wanted) {
 			if out.InstanceType == "" || o.Price < out.Price {
 				out.InstanceType, out.Zone, out.CapacityType, out.Price = t.Name, o.Zone(), o.CapacityType(), o.Price
 			}
@@ -40,6 +40,22 @@ func (r *run) launch(ctx context.Context, claim *provisioning.NodeClaim) (NewNod
 	}
 	slices.Sort(out.Pods)
 	return out, nil
+}
+
+// creditedTypes returns the types with the credited reservation, which has the capacity when the claims are launched.
+func (r *run) creditedTypes() []*cloudprovider.InstanceType {
+	if r.options.CreditReservation == "" {
+		return r.types
+	}
+	all := r.scenario.instanceTypes()
+	for _, t := range all {
+		for _, o := range t.Offerings {
+			if o.CapacityType() == karpv1.CapacityTypeReserved && o.ReservationID() == r.options.CreditReservation {
+				o.ReservationCapacity++
+			}
+		}
+	}
+	return all
 }
 
 // filtered returns copies of the types, because the filters remove their offerings.

@@ -24,7 +24,7 @@ func (s *Scenario) instanceTypes() []*cloudprovider.InstanceType {
 }
 
 func (m *machine) instanceType() *cloudprovider.InstanceType {
-	zones, zoneIDs, capacityTypes := sets.New[string](), sets.New[string](), sets.New[string]()
+	zones, zoneIDs, capacityTypes, reservations := sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
 	var offerings cloudprovider.Offerings
 	for _, o := range m.Offerings {
 		zones.Insert(o.Zone)
@@ -32,7 +32,10 @@ func (m *machine) instanceType() *cloudprovider.InstanceType {
 		if o.ZoneID != "" {
 			zoneIDs.Insert(o.ZoneID)
 		}
-		offerings = append(offerings, &cloudprovider.Offering{Requirements: o.requirements(), Price: o.Price, Available: o.Available})
+		if o.Reservation != "" {
+			reservations.Insert(o.Reservation)
+		}
+		offerings = append(offerings, &cloudprovider.Offering{Requirements: o.requirements(), Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCapacity})
 	}
 	requirements := scheduling.NewRequirements(
 		in(corev1.LabelInstanceTypeStable, m.Name),
@@ -43,6 +46,9 @@ func (m *machine) instanceType() *cloudprovider.InstanceType {
 	)
 	if len(zoneIDs) > 0 {
 		requirements.Add(in(awsv1.LabelTopologyZoneID, sets.List(zoneIDs)...))
+	}
+	if len(reservations) > 0 {
+		requirements.Add(in(awsv1.LabelCapacityReservationID, sets.List(reservations)...), in(awsv1.LabelCapacityReservationType, "default"), in(awsv1.LabelCapacityReservationInterruptible, "false"))
 	}
 	requirements.Add(scheduling.NewLabelRequirements(m.Labels).Values()...)
 	for _, name := range sets.List(karpv1.WellKnownLabels) {
@@ -60,6 +66,10 @@ func (o *offering) requirements() scheduling.Requirements {
 	out := scheduling.NewRequirements(in(karpv1.CapacityTypeLabelKey, o.CapacityType), in(corev1.LabelTopologyZone, o.Zone))
 	if o.ZoneID != "" {
 		out.Add(in(awsv1.LabelTopologyZoneID, o.ZoneID))
+	}
+	if o.Reservation != "" {
+		out.Add(in(awsv1.LabelCapacityReservationID, o.Reservation), in(awsv1.LabelCapacityReservationType, "default"), in(awsv1.LabelCapacityReservationInterruptible, "false"))
+		return out
 	}
 	for _, name := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
 		out.Add(scheduling.NewRequirement(name, corev1.NodeSelectorOpDoesNotExist))

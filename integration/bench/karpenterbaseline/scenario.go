@@ -48,6 +48,9 @@ type offering struct {
 	// Price is in US dollars per hour.
 	Price     float64
 	Available bool
+	// Reservation is the id of a reserved offering, and ReservationCapacity its free capacity.
+	Reservation         string
+	ReservationCapacity int
 }
 
 type node struct {

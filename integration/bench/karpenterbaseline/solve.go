@@ -31,6 +31,11 @@ type Options struct {
 	// Concurrency is the number of the scheduler's workers. In production it is the number
 	// of CPUs that the controller requests.
 	Concurrency int
+	// ReservedFallback solves as disruption does: pods that only a full reservation of a NodePool fits may use other
+	// NodePools.
+	ReservedFallback bool
+	// CreditReservation is the id of a reservation that has one more free instance.
+	CreditReservation string
 }
 
 // quiet drops events.
@@ -103,9 +108,14 @@ func (r *run) setUp(ctx context.Context) (*scheduling.Scheduler, error) {
 	}
 	nodes := r.cluster.DeepCopyNodes().Active()
 	options := []scheduling.Options{
-		scheduling.DisableReservedCapacityFallback,
 		scheduling.NumConcurrentReconciles(r.options.Concurrency),
 		scheduling.MinValuesPolicy(karpoptions.MinValuesPolicyStrict),
+	}
+	if !r.options.ReservedFallback {
+		options = append(options, scheduling.DisableReservedCapacityFallback)
+	}
+	if r.options.CreditReservation != "" {
+		options = append(options, scheduling.CreditReservationCapacity(r.options.CreditReservation, 1))
 	}
 	topology, err := scheduling.NewTopology(ctx, r.store, r.cluster, nodes, pools, types, r.pods, options...)
 	if err != nil {
