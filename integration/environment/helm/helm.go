@@ -54,9 +54,9 @@ func (r Release) args(command string, flags ...string) []string {
 	return append(args, flags...)
 }
 
-// Template renders a release without a cluster.
+// Template renders a release without a cluster. A flag may set another --kube-version.
 func Template(ctx context.Context, r Release, flags ...string) (string, error) {
-	return helm(ctx, r.args("template", append(flags, kubeVersion)...)...)
+	return helm(ctx, r.args("template", append([]string{kubeVersion}, flags...)...)...)
 }
 
 // Install installs or upgrades a release, and returns helm's output.

@@ -233,3 +233,15 @@ settings:
 		})
 	}
 }
+
+// The charts can be installed on the Kubernetes versions that Karpenter supports, and newer ones.
+func TestKubernetesRange(t *testing.T) {
+	for version, works := range map[string]bool{"1.25": false, "1.26": true, "1.37": true, "1.38": true} {
+		for _, chart := range []string{helm.Joist, helm.Definitions} {
+			_, err := helm.Template(t.Context(), helm.Release{Name: "joist", Namespace: "joist", Chart: chart, Set: needed}, "--kube-version="+version)
+			if (err == nil) != works || err != nil && !strings.Contains(err.Error(), "incompatible with Kubernetes") {
+				t.Errorf("%s on Kubernetes %s: %v", chart, version, err)
+			}
+		}
+	}
+}
