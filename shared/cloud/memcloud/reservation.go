@@ -18,6 +18,8 @@ var _ cloud.Placements = (*Cloud)(nil)
 type reservation struct {
 	cloud.Reservation
 	size int
+	// reclaimed is true while the owner takes the capacity back.
+	reclaimed bool
 }
 
 // AddReservation adds a capacity reservation with room for Available instances. An empty ID is generated; the
@@ -54,6 +56,28 @@ func (c *Cloud) RemoveReservation(id string) {
 	})
 }
 
+// UseReservation uses capacity of a reservation for instances of another account. Joist does not see these, only their
+// count.
+func (c *Cloud) UseReservation(id string, instances int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reserved {
+		if r.ID == id {
+			r.size -= instances
+		}
+	}
+}
+
+// ReclaimReservation rejects all launches into an interruptible reservation whose owner takes the capacity back. Its
+// free capacity is still shown.
+func (c *Cloud) ReclaimReservation(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reserved {
+		r.reclaimed = r.reclaimed || r.ID == id
+	}
+}
+
 // left returns how many more instances fit into a reservation. Instances whose template names it count until they are
 // terminated.
 func (c *Cloud) left(r *reservation) int {
@@ -67,13 +91,16 @@ func (c *Cloud) left(r *reservation) int {
 	return max(0, left)
 }
 
-// overbooked rejects a launch into a full reservation.
+// overbooked rejects a launch into a full or reclaimed reservation.
 func (c *Cloud) overbooked(from candidate) *Refusal {
 	target := c.templates[from.template].Reservation
 	if from.offering.CapacityType != cloud.Reserved || target == nil {
 		return nil
 	}
 	for _, r := range c.reserved {
+		if r.ID == target.ID && r.reclaimed {
+			return &Refusal{"InvalidCapacityReservationState.Unavailable", fmt.Sprintf("The capacity reservation %s is not available.", r.ID)}
+		}
 		if r.ID == target.ID && c.left(r) == 0 {
 			return &Refusal{"ReservationCapacityExceeded", fmt.Sprintf(
 				"The requested reservation %s does not have sufficient capacity.", r.ID)}
