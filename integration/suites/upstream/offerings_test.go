@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -78,7 +80,17 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 		ID: "cr-0123456789abcdef0", InstanceType: saleType, AvailabilityZone: zoneA, OwnerID: "111122223333", InstanceMatchCriteria: "targeted",
 		ReservationType: karpenter.CapacityReservationTypeCapacityBlock, State: karpenter.CapacityReservationStateActive,
 	}}
+	reservation := func(id string) karpenter.CapacityReservation {
+		out := block[0]
+		out.ID, out.ReservationType = id, karpenter.CapacityReservationTypeDefault
+		return out
+	}
 	for name, s := range map[string]sale{
+		"a reservation with free capacity":        {both, 1, nil, nil, []karpenter.CapacityReservation{reservation("cr-1")}},
+		"a full reservation":                      {both, 1, nil, nil, []karpenter.CapacityReservation{reservation(fullID)}},
+		"a reclaimed reservation":                 {both, 1, nil, nil, []karpenter.CapacityReservation{reservation(reclaimedID)}},
+		"a reservation that EC2 found full":       {both, 1, nil, nil, []karpenter.CapacityReservation{reservation(exceededID)}},
+		"a reclaimed reservation and another one": {both, 1, nil, nil, []karpenter.CapacityReservation{reservation(reclaimedID), reservation("cr-1")}},
 		"all prices":                     {both, 1, map[string]float64{zoneA: 0.25, zoneB: 0.5}, nil, nil},
 		"no price":                       {both, 0, nil, nil, nil},
 		"no spot price in a zone":        {both, 1, map[string]float64{zoneA: 0.25}, nil, nil},
@@ -107,6 +119,27 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Reservations with these ids have no free capacity, are reclaimed by their owner, or rejected a launch because they were
+// full. All others have five free instances.
+const fullID, reclaimedID, exceededID = "cr-full", "cr-reclaimed", "cr-exceeded"
+
+// freeInstances returns the free capacity that EC2 states.
+func freeInstances(id string) int {
+	if id == fullID {
+		return 0
+	}
+	return 5
+}
+
+// offeringName names an offering, and whether only its free capacity prevents a launch.
+func offeringName(capacityType, zone, reservation string, launchable bool) string {
+	name := strings.TrimSpace(capacityType + " " + zone + " " + reservation)
+	if !launchable {
+		name += " full"
+	}
+	return name
 }
 
 // samePrice ignores the small amounts that order reservations without a public price:
@@ -138,16 +171,22 @@ func (s sale) ours() map[string]float64 {
 	}
 	cat := catalog.Assemble(parts)
 	for _, r := range s.reservations {
-		cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: r.ID, Count: 5})
+		cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: r.ID, Count: int64(freeInstances(r.ID))})
 	}
 	snapshot := planningtest.NewBatch().Snapshot
 	snapshot.NodeClasses, snapshot.NodeOverlays = []karpenter.EC2NodeClass{s.class()}, s.overlays
 	snapshot.Settings.Gates = planning.Gates{NodeOverlay: true, ReservedCapacity: true}
+	for id, code := range map[string]string{reclaimedID: "InvalidCapacityReservationState.Unavailable", exceededID: "ReservationCapacityExceeded"} {
+		snapshot.Unavailable = append(snapshot.Unavailable, planning.Unavailable{
+			Offering:    event.Offering{InstanceType: saleType, Zone: zoneA, CapacityType: karpenter.CapacityTypeReserved},
+			Reservation: id, Until: snapshot.TakenAt.Add(planning.UnavailableTTL), Reason: code,
+		})
+	}
 	stock, out := instancetypes.New(snapshot, cat), map[string]float64{}
 	for _, typ := range stock.TypesForPool(snapshot.NodePools[0].Name, snapshot.NodeClasses[0].Name) {
 		for _, o := range typ.Offerings {
 			if o.Available && !o.Unpriced {
-				out[o.CapacityType+" "+o.Zone] = o.PricePerHour
+				out[offeringName(o.CapacityType, o.Zone, o.Reservation, o.IsBuyable())] = o.PricePerHour
 			}
 		}
 	}
@@ -184,7 +223,11 @@ func (s sale) theirs(t *testing.T) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for _, o := range all[0].Offerings.Available() {
-		out[o.CapacityType()+" "+o.Zone()] = o.Price
+		id := ""
+		if o.CapacityType() == karpv1.CapacityTypeReserved {
+			id = o.ReservationID()
+		}
+		out[offeringName(o.CapacityType(), o.Zone(), id, o.Launchable())] = o.Price
 	}
 	return out
 }
@@ -211,16 +254,24 @@ func (u *upstreamTypes) SpotPrice(_ ec2types.InstanceType, zone string) (float64
 	return price, ok
 }
 
-type fiveLeft struct{ capacityreservation.Provider }
+// counts has the free capacity of reservations. The launch path of the provider empties one that EC2 found full.
+type counts struct{ capacityreservation.Provider }
 
-func (fiveLeft) GetAvailableInstanceCount(string) int { return 5 }
+func (counts) GetAvailableInstanceCount(id string) int {
+	if id == exceededID {
+		return 0
+	}
+	return freeInstances(id)
+}
 
 func (u *upstreamTypes) GetInstanceTypes(context.Context, *karpv1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(u.ctx, &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		return nil, fmt.Errorf("reading the recorded types: %w", err)
 	}
-	provider := offering.NewDefaultProvider(u, fiveLeft{}, nil, awscache.NewUnavailableOfferings(), cache.New(time.Hour, time.Hour),
+	unavailable := awscache.NewUnavailableOfferings()
+	unavailable.MarkUnavailable(u.ctx, saleType, zoneA, karpv1.CapacityTypeReserved, map[string]string{}, awscache.WithReservationID(reclaimedID))
+	provider := offering.NewDefaultProvider(u, counts{}, nil, unavailable, cache.New(time.Hour, time.Hour),
 		arczonalshift.NewNoopProvider(), u.kube)
 	zones := []string{zoneA, zoneB}
 	for _, info := range recorded.InstanceTypes {
