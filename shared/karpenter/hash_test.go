@@ -101,6 +101,42 @@ func TestFieldsOfEC2NodeClassHash(t *testing.T) {
 	}
 }
 
+// Settings of the kubelet are hashed as their text: two that differ only in the order of their bytes, and enclaves that
+// are disabled or not mentioned, have different hashes. The order of keys has no effect.
+func TestDifferentSettingsHaveDifferentHashes(t *testing.T) {
+	seen := map[string]string{}
+	for _, text := range []string{
+		`{}`, `{"enclaveOptions":{"enabled":false}}`, `{"enclaveOptions":{"enabled":true}}`,
+		`{"kubelet":{"maxPods":12}}`, `{"kubelet":{"maxPods":21}}`, `{"kubelet":{"maxPods":"12"}}`,
+		`{"kubelet":{"kubeReserved":{"cpu":"12m","memory":"21Mi"}}}`, `{"kubelet":{"kubeReserved":{"cpu":"21m","memory":"12Mi"}}}`,
+		`{"kubelet":{"clusterDNS":["10.0.0.1","10.0.0.2"]}}`, `{"kubelet":{"clusterDNS":["10.0.0.2","10.0.0.1"]}}`,
+	} {
+		hash := hashSpec(t, text)
+		if other, twice := seen[hash]; twice {
+			t.Errorf("%s and %s have the hash %s", text, other, hash)
+		}
+		seen[hash] = text
+	}
+	for _, same := range [][2]string{
+		{`{"kubelet":{"maxPods":12,"cpuCFSQuota":true}}`, `{"kubelet":{"cpuCFSQuota": true, "maxPods": 12}}`},
+		{`{}`, `{"kubelet":{}}`}, {`{}`, `{"kubelet":null,"enclaveOptions":null}`},
+	} {
+		if a, b := hashSpec(t, same[0]), hashSpec(t, same[1]); a != b {
+			t.Errorf("%s and %s have the hashes %s and %s", same[0], same[1], a, b)
+		}
+	}
+}
+
+func hashSpec(t *testing.T, text string) string {
+	t.Helper()
+	class := &EC2NodeClass{}
+	class.Spec.AMISelectorTerms = []AMISelectorTerm{{Alias: "al2023@latest"}}
+	if err := yaml.Unmarshal([]byte(text), &class.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return classHash(t, class, "")
+}
+
 func poolHash(t *testing.T, pool *NodePool) string {
 	t.Helper()
 	sum, err := pool.Hash()
