@@ -8,7 +8,7 @@ import (
 )
 
 func TestKinds(t *testing.T) {
-	if len(cluster.Kinds) != 25 {
+	if len(cluster.Kinds) != 27 {
 		t.Errorf("%d kinds", len(cluster.Kinds))
 	}
 	types := map[reflect.Type]bool{}
