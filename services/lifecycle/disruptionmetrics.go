@@ -25,6 +25,9 @@ func (s *Service) countDecision(f *proposalMessage) {
 	}
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		s.Metrics.Record(metric.PoolDecisions, 1, append([]string{pool}, labels...)...)
+		if f.body.TerminateFirst != "" {
+			s.Metrics.Record(metric.TerminateFirst, 1, pool, karpenter.DisruptionReason(f.body.Reason).Label(), f.body.TerminateFirst)
+		}
 	}
 }
 

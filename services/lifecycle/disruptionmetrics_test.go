@@ -18,7 +18,7 @@ import (
 )
 
 // disruptionMetrics are the metrics of these tests. metrics_test.go tests the others.
-var disruptionMetrics = []string{metric.Decisions.Name, metric.PoolDecisions.Name, metric.Invalid.Name, metric.QueueFailures.Name}
+var disruptionMetrics = []string{metric.Decisions.Name, metric.PoolDecisions.Name, metric.TerminateFirst.Name, metric.Invalid.Name, metric.QueueFailures.Name}
 
 // countMetrics restarts the service so that it records disruption metrics.
 func (s *testCluster) countMetrics() *[]string {
@@ -98,7 +98,8 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("the NodeClaim carries %+v", p)
 	}
 	m.deliver(event.Confirmed, "")
-	expectCounts(t, "a termination first", recorded, "karpenter_voluntary_disruption_decisions_total [terminate-first drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default terminate-first drifted ] 1")
+	expectCounts(t, "a termination first", recorded, "karpenter_voluntary_disruption_decisions_total [terminate-first drifted ] 1", "karpenter_voluntary_disruption_decisions_by_nodepool_total [default terminate-first drifted ] 1",
+		"karpenter_voluntary_disruption_terminate_first_decisions_total [default drifted no-reserved-capacity] 1")
 	s.expectStates("going", "old-0")
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
@@ -195,11 +197,22 @@ func (s *Service) refusalEffects(c *karpenter.NodeClaim, b event.LaunchSettled) 
 		annotateObject(marked, nodeclaim.RefusalAnnotation, text)
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	effects = append(effects, refusalReason(b).About(cluster.NodeClaims, c, s.Now(), "%s", text))
+	reason := refusalReason(b)
+	effects = append(effects, reason.About(cluster.NodeClaims, c, s.Now(), "%s", text))
+	if reason == events.InsufficientCapacity {
+		effects = append(effects, s.publisher.ReportFailedPods(c.Name, text, s.cachedPod, s.Now())...)
+	}
 	if c.DeletionTimestamp == nil {
 		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "launch refused"})
 	}
 	return effects
+}
+
+// cachedPod returns a pod of the cache, nil if it does not exist.
+func (s *Service) cachedPod(key cluster.Key) *corev1.Pod {
+	found, _ := s.Cache.Get(cluster.Pods, key)
+	pod, _ := found.(*corev1.Pod)
+	return pod
 }
 
 // refusalReason returns the Event reason of a failed launch. It is InsufficientCapacity only if

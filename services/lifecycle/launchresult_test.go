@@ -349,3 +349,33 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	}
 	s.handleMessage(s.newMessage(event.Tick{Want: event.WantStatus, Due: s.now}), fault.Poison)
 }
+
+// Pods that wait for a NodeClaim have an Event when its launch finds no capacity, and none when it is
+// denied.
+func TestFailedLaunchesAreReportedOnPods(t *testing.T) {
+	for _, tt := range []struct {
+		refusal event.Refusal
+		want    []string
+	}{
+		{event.Refusal{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{offering}}, []string{"NodeClaim one-0 nominated for this pod failed to launch: launch refused: InsufficientInstanceCapacity"}},
+		{event.Refusal{Code: "UnauthorizedOperation"}, nil},
+	} {
+		s := newTestCluster(t)
+		s.addPod("", "web", func(p *corev1.Pod) { p.UID, p.Status.Phase = "web", corev1.PodPending })
+		s.reconcile()
+		held := s.startBatch()
+		plan := planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{s.planIntent(held, "one", 1)}}
+		plan.Nominations = []planning.Nomination{{Claim: "one-0", Namespace: "default", Pod: planning.PodRef{Name: "web", UID: "web"}}}
+		s.handleMessage(s.planMadeMessage(held, plan), "")
+		s.handleMessage(s.newMessage(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{tt.refusal}, Spent: true}), "")
+		var got []string
+		for _, e := range s.Events() {
+			if e.Kind == cluster.Pods && e.Reason == "InsufficientCapacityError" {
+				got = append(got, e.Message)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.refusal.Code, diff)
+		}
+	}
+}

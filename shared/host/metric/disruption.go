@@ -1,10 +1,11 @@
 package metric
 
 var (
-	labelDecision   = Label{Name: "decision", Help: "replace or delete", Max: 2}
-	labelReason     = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
-	labelCostResult = Label{Name: "result", Help: "updated, skipped_unchanged, skipped_notfound, skipped_conflict or error", Max: 5}
-	labelMethod     = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
+	labelDecision    = Label{Name: "decision", Help: "replace, delete, or terminate-first if the node is removed before its replacement is launched", Max: 3}
+	labelReason      = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
+	labelFirstReason = Label{Name: "terminate_first_reason", Help: "no-reserved-capacity or static-at-limit", Max: 2}
+	labelCostResult  = Label{Name: "result", Help: "updated, skipped_unchanged, skipped_notfound, skipped_conflict or error", Max: 5}
+	labelMethod      = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
 )
 
 // Disruption metrics with Karpenter's names, so that its dashboards and alarms keep
@@ -16,6 +17,12 @@ var (
 		Help:   "Disruptions that started.",
 		Labels: []Label{labelDecision, labelReason, labelMethod}, Services: []string{"lifecycle"},
 		Panel: "Disruptions", By: []string{"decision", "reason"},
+	}
+	TerminateFirst = Metric{
+		Name: "karpenter_voluntary_disruption_terminate_first_decisions_total", Kind: Counter, Unit: "{decision}",
+		Help:   "Disruptions that started and remove a node before its replacement is launched. Only with the feature gates TerminateFirstDrift and TerminateFirstRepair.",
+		Labels: []Label{labelPool, labelReason, labelFirstReason}, Services: []string{"lifecycle"},
+		Panel: "Disruptions by NodePool", By: []string{"nodepool", "reason"},
 	}
 	Eligible = Metric{
 		Name: "karpenter_voluntary_disruption_eligible_nodes", Kind: Gauge, Unit: "{node}",
@@ -58,4 +65,4 @@ var (
 	}
 )
 
-var disruptionMetrics = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures, DeletionCostNodes, DeletionCostWrites}
+var disruptionMetrics = []Metric{Decisions, TerminateFirst, Eligible, Timeouts, Invalid, QueueFailures, DeletionCostNodes, DeletionCostWrites}

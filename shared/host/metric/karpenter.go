@@ -58,5 +58,4 @@ var KarpenterMetrics = []KarpenterMetric{
 	{"karpenter_scheduler_pending_pods_by_effective_zone_count", BatchPods.Name, "All zones together: the planner chooses zones."},
 	{"karpenter_scheduler_queue_depth", BatchPods.Name, "A batch has all pending pods; there is no queue within it."},
 	{"karpenter_scheduler_unfinished_work_seconds", "", "Planning has a work limit; the age of the oldest message shows a batch without an answer."},
-	{"karpenter_voluntary_disruption_terminate_first_decisions_total", Decisions.Name, "Joist launches the replacement first."},
 }

@@ -12,6 +12,7 @@ package events
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,18 @@ import (
 
 // RepeatAfter is the default interval after which an Event may be repeated.
 const RepeatAfter = 2 * time.Minute
+
+// maxMessageBytes is the limit of Kubernetes for an Event's message.
+const maxMessageBytes = 1024
+
+// truncateMessage cuts a message that is too long, and marks the end with three dots.
+func truncateMessage(message string) string {
+	const mark = "..."
+	if len(message) <= maxMessageBytes {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessageBytes-len(mark)], "") + mark
+}
 
 // Types of Events.
 const (
@@ -41,7 +54,7 @@ type Reason struct {
 
 // About returns the Event about an object.
 func (r Reason) About(kind cluster.Kind, about cluster.Object, now time.Time, format string, args ...any) effect.Report {
-	every, message := r.RepeatAfter, fmt.Sprintf(format, args...)
+	every, message := r.RepeatAfter, truncateMessage(fmt.Sprintf(format, args...))
 	if every == 0 {
 		every = RepeatAfter
 	}

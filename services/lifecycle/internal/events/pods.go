@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,10 @@ type Publisher struct {
 	failed, nominated map[string]time.Time
 	// kept is the last Event of each reason about each NodeClaim whose node is not disrupted.
 	kept map[keptKey]keptEvent
+	// expected are the pods that plans expect on NodeClaims, by the name of the claim.
+	expected map[string]expectedPods
+	// failedPods limits the Events about failed launches on pods.
+	failedPods *rate.Limiter
 }
 
 // ReportPods returns the Events on the pods of a plan. launched reports whether a claim exists by
@@ -39,6 +44,7 @@ type Publisher struct {
 func (m *Publisher) ReportPods(plan planning.Plan, launched func(claim string) bool, now time.Time) []effect.Effect {
 	m.failed = pruneExpired(m.failed, FailedScheduling.RepeatAfter, now)
 	m.nominated = pruneExpired(m.nominated, RepeatAfter, now)
+	m.recordExpected(plan, now)
 	out := m.unplacedEvents(plan.Unplaced, now)
 	published := 0
 	for _, n := range plan.Nominations {
