@@ -27,11 +27,19 @@ func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.In
 		Nodes:      make([]planning.Node, len(s.Nodes)),
 		DaemonSets: make([]planning.PodSpec, len(s.Daemons)),
 	}
+	var classes podspec.Classes
+	if s.devices != nil {
+		found := podspec.ReadDevices(s.devices.objects(), pods)
+		snapshot.Settings.PlanDRARequests, snapshot.Devices, classes.Claims = true, found.State(), found.Claims()
+	}
 	for i := range s.Nodes {
-		snapshot.Nodes[i] = s.Nodes[i].filled(named)
+		snapshot.Nodes[i] = s.Nodes[i].filled(named, classes.Claims)
 	}
 	for i := range s.Daemons {
 		snapshot.DaemonSets[i] = podspec.Daemon(&s.Daemons[i])
 	}
-	return planning.Batch{Outbox: "scenario", Seq: 1, Snapshot: snapshot, Pending: podspec.Group(pods, named, nil)}, s.stock
+	for _, pod := range pods {
+		classes.AddPod(pod, named, nil)
+	}
+	return planning.Batch{Outbox: "scenario", Seq: 1, Snapshot: snapshot, Pending: classes.List()}, s.stock
 }

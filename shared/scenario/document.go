@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -32,6 +35,37 @@ type document struct {
 	PodGroups         []podGroup            `json:"podGroups,omitempty"`
 	Pods              []corev1.Pod          `json:"pods,omitempty"`
 	Nodes             []node                `json:"nodes,omitempty"`
+	// Devices plans ResourceClaims. Without it, pods with claims are rejected.
+	Devices *devices `json:"devices,omitempty"`
+}
+
+// devices are the objects of Dynamic Resource Allocation.
+type devices struct {
+	DeviceClasses          []resourcev1.DeviceClass           `json:"deviceClasses,omitempty"`
+	ResourceSlices         []resourcev1.ResourceSlice         `json:"resourceSlices,omitempty"`
+	ResourceClaims         []resourcev1.ResourceClaim         `json:"resourceClaims,omitempty"`
+	ResourceClaimTemplates []resourcev1.ResourceClaimTemplate `json:"resourceClaimTemplates,omitempty"`
+}
+
+// objects returns all objects.
+func (d *devices) objects() []cluster.Object {
+	if d == nil {
+		return nil
+	}
+	var out []cluster.Object
+	for i := range d.DeviceClasses {
+		out = append(out, &d.DeviceClasses[i])
+	}
+	for i := range d.ResourceSlices {
+		out = append(out, &d.ResourceSlices[i])
+	}
+	for i := range d.ResourceClaims {
+		out = append(out, &d.ResourceClaims[i])
+	}
+	for i := range d.ResourceClaimTemplates {
+		out = append(out, &d.ResourceClaimTemplates[i])
+	}
+	return out
 }
 
 type podGroup struct {
@@ -47,6 +81,10 @@ type instanceType struct {
 	Overhead  corev1.ResourceList `json:"overhead,omitempty"`
 	Labels    map[string]string   `json:"labels,omitempty"`
 	Offerings []offering          `json:"offerings"`
+	// DeviceTemplates are the devices that drivers publish on a new node, and DeviceBindings the
+	// attributes that some of them share.
+	DeviceTemplates []catalog.DeviceTemplate `json:"deviceTemplates,omitempty"`
+	DeviceBindings  []catalog.DeviceBinding  `json:"deviceBindings,omitempty"`
 }
 
 type offering struct {

@@ -58,9 +58,9 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 	}
 }
 
-// filled returns the node with the resources of its pods.
-func (n *Node) filled(named podspec.SelectorKeys) planning.Node {
+// filled returns the node with the resources of its pods, and with their claims.
+func (n *Node) filled(named podspec.SelectorKeys, claims *podspec.Claims) planning.Node {
 	out := n.bare
-	podspec.SetBoundPods(&out, n.Pods, named, nil, nil)
+	podspec.SetBoundPods(&out, n.Pods, named, nil, claims)
 	return out
 }

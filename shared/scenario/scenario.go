@@ -24,6 +24,8 @@ type Scenario struct {
 	Daemons []corev1.Pod
 	Nodes   []Node
 
+	// devices are nil if ResourceClaims are not planned.
+	devices *devices
 	groups  []podGroup
 	single  []corev1.Pod
 	stock   instancetypes.InstanceTypes
@@ -49,7 +51,7 @@ func (s *Scenario) Types() int { return s.types }
 // build converts a checked document to a scenario.
 func build(d document, types []instanceType) Scenario {
 	out := Scenario{
-		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
+		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods, devices: d.Devices,
 		types: len(types), exotic: map[string]bool{},
 	}
 	byName := out.stockOf(types)

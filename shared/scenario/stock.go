@@ -57,7 +57,7 @@ func (s *Scenario) note(format string, args ...any) {
 }
 
 func (s *Scenario) typeOf(t *instanceType) instancetypes.Type {
-	out := instancetypes.Type{Name: t.Name, Labels: labelsOf(t), Capacity: t.Capacity, Allocatable: t.Capacity.DeepCopy(), Exotic: exotic(t)}
+	out := instancetypes.Type{Name: t.Name, Labels: labelsOf(t), Capacity: t.Capacity, Allocatable: t.Capacity.DeepCopy(), Exotic: exotic(t), DeviceTemplates: t.DeviceTemplates, DeviceBindings: t.DeviceBindings}
 	for name, kept := range t.Overhead {
 		left := out.Allocatable[name]
 		left.Sub(kept)

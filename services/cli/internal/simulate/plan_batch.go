@@ -41,7 +41,7 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 		TakenAt: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
 		Settings: planning.Settings{PriceLimit: q.PriceLimit},
 	}
-	c.claims = a.planDevices(&s, readDevices(q.Objects, demand.Pending))
+	c.claims = a.planDevices(&s, podspec.ReadDevices(q.Objects, demand.Pending))
 	for _, pod := range demand.Daemons {
 		if spec := podspec.Daemon(pod); spec.ResourceClaims == 0 || c.claims != nil {
 			s.DaemonSets = append(s.DaemonSets, spec)
