@@ -121,6 +121,8 @@ const (
 	RuleNoOffering = "no-offering"
 	// RuleResources: no instance type of the pool is large enough.
 	RuleResources = "resources"
+	// RuleDevices: no new node of the pool would have the devices that the pod claims.
+	RuleDevices = "devices"
 	// RuleTopology: spread, affinity or anti-affinity to other pods excludes the pod.
 	RuleTopology = "topology"
 	// RuleAddresses: no subnet or placement group has capacity for another node.

@@ -22,6 +22,8 @@ type Result struct {
 	Partial bool
 	// OverlayStatuses are the statuses of the NodeOverlays, if their feature gate is on.
 	OverlayStatuses []OverlayStatus
+	// Allocations are the devices for the ResourceClaims of the pods, sorted by claim.
+	Allocations []ClaimAllocation
 }
 
 // PlannedNode is one node to launch, with all offerings that the launch may use.

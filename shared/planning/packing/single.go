@@ -46,3 +46,67 @@ func (p *Packer) placeSingly(group Group, place func(id int)) (id int, ok bool) 
 	p.groups, p.unplaced = p.groups[:id], p.unplaced[:id]
 	return -1, false
 }
+
+// FitsOnNode reports whether one more pod of the group fits on an existing node.
+func (p *Packer) FitsOnNode(group *Group, i int) bool {
+	p.usedSteps++
+	free, at := p.nodeState(i)
+	return group.Nodes.Has(i) && fitsInto(group.Requests, free) && at.limitByRules(p.problem.Rules, group, 1) > 0 && p.isAffinityMet(group, &at)
+}
+
+// ListLarger returns the candidates that a bin could become with one more pod of the group.
+func (p *Packer) ListLarger(b int, group *Group) Set {
+	bin, was, out := &p.bins[b], &p.problem.Candidates[p.bins[b].Candidate], NewSet(len(p.problem.Candidates))
+	zoneCapacityTypes := bin.ZoneCapacityTypes & group.ZoneCapacityTypes
+	if zoneCapacityTypes == 0 || p.binSite(b).limitByRules(p.problem.Rules, group, 1) == 0 || !p.isAffinityMet(group, p.binSite(b)) || p.spareAddressesOf(bin) == 0 {
+		return out
+	}
+	bin.Candidates.EachCommon(p.candidatesOf[was.Pool], func(k int) bool {
+		c := &p.problem.Candidates[k]
+		p.usedSteps++
+		if group.Candidates.Has(k) && c.tier == was.tier && c.Reservation == was.Reservation && c.zoneCapacityTypes&zoneCapacityTypes != 0 && p.fitsBoth(c, bin.used, group.Requests) {
+			out.Add(k)
+		}
+		return true
+	})
+	return out
+}
+
+// PriceInBin returns by how much a bin gets more expensive with one more pod of the group; false if
+// the pod does not fit.
+func (p *Packer) PriceInBin(b int, group *Group) (extra float64, ok bool) {
+	k, extra := p.cheapestLarger(&p.bins[b], group)
+	return extra, k >= 0 && p.countAllowedFor(group, b, k) > 0
+}
+
+// countAllowedFor is countAllowed for one pod of a group that has no number yet.
+func (p *Packer) countAllowedFor(group *Group, b, candidate int) int {
+	p.groups = append(p.groups, *group)
+	defer func() { p.groups = p.groups[:len(p.groups)-1] }()
+	return p.countAllowed(len(p.groups)-1, b, 1, candidate)
+}
+
+// PriceAlone returns the stage and the price of a new node for one pod of the group; false if no node
+// can be bought.
+func (p *Packer) PriceAlone(group *Group) (stage int, price float64, ok bool) {
+	if most := p.problem.Policy.MaxNodes; most > 0 && len(p.bins) >= most {
+		return 0, 0, false
+	}
+	p.zoneQuotasScarce = p.isZoneQuotaScarce(math.MaxInt32)
+	k, n := p.cheapestAlone(group, 1)
+	if n == 0 || !p.mayBeFirst(group) {
+		return 0, 0, false
+	}
+	c := &p.problem.Candidates[k]
+	return c.Stage, p.ratedCost(c, group.ZoneCapacityTypes), true
+}
+
+// PlaceInBin places one pod in a bin. It returns the number of its pod group, or false if the pod does
+// not fit.
+func (p *Packer) PlaceInBin(b int, group Group) (id int, ok bool) {
+	return p.placeSingly(group, func(id int) {
+		if k, _ := p.cheapestLarger(&p.bins[b], &p.groups[id]); k >= 0 && p.countAllowed(id, b, 1, k) > 0 {
+			p.addToBin(id, b, 1, k)
+		}
+	})
+}

@@ -157,7 +157,7 @@ func mergeCaps(caps, short map[placement]int) map[placement]int {
 func (w *state) hasPlaceablePods() bool {
 	return slices.ContainsFunc(w.classes, func(c *podClass) bool {
 		w.currentClass = c
-		return c.problem == "" && len(c.pods) > 0 && w.fitsAnyNode(c)
+		return c.problem == "" && len(c.pods) > 0 && !c.hasClaims && w.fitsAnyNode(c)
 	})
 }
 

@@ -19,7 +19,6 @@ type queuedPod struct {
 
 // placeSingly places the pods one by one, and retries the rest as long as any pod is placed.
 func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
-	r.pinExpectedPods()
 	var queue []queuedPod
 	late := map[*podClass]int{}
 	for _, c := range r.state.classes {
@@ -28,7 +27,7 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 		}
 	}
 	for _, c := range r.state.classes {
-		if c.problem == "" {
+		if c.problem == "" && !c.hasClaims {
 			for _, pod := range c.pods {
 				queue = append(queue, queuedPod{c, pod})
 			}
@@ -46,7 +45,6 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	for _, left := range queue {
 		left.class.pods = append(left.class.pods, left.pod)
 	}
-	r.packer.Finish()
 }
 
 // placeQueue tries each pod once and returns the unplaced ones. If a pod of a class fails, the class

@@ -51,6 +51,10 @@ type podClass struct {
 	constraintKey string
 	// kind has the cached values of the pods' kind; nil outside of removals.
 	kind *podKind
+	// hasClaims is true if the pods need devices. deviceProblems is, by pool, why the last of them got
+	// none on a new node; the key -1 is for all pools.
+	hasClaims      bool
+	deviceProblems map[int]string
 }
 
 // readClasses reads the pending classes in placement order: by cpu and memory, the largest first,
@@ -102,8 +106,12 @@ func comparePods(x, y []planning.PodRef) int {
 // by constraintKey for classes without volumes and without rules over other pods.
 func (w *state) readPreferences(c *podClass) (preferences, string) {
 	if c.spec.ResourceClaims > 0 && !w.snapshot.Settings.PlanDRARequests {
-		return preferences{}, "it has dynamic resource claims, which Joist does not plan: remove spec.resourceClaims, run the pod on existing nodes, " +
-			"or set IGNORE_DRA_REQUESTS=false to plan it by its other requests"
+		return preferences{}, "it has Dynamic Resource Allocation requirements, which Joist does not plan: remove spec.resourceClaims, run the pod on existing nodes, " +
+			"or set IGNORE_DRA_REQUESTS=false to plan its devices"
+	}
+	c.hasClaims = len(c.spec.Claims) > 0
+	if i := slices.IndexFunc(c.spec.Claims, func(one planning.PodClaim) bool { return one.Problem != "" }); i >= 0 {
+		return preferences{}, c.spec.Claims[i].Problem
 	}
 	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
 	if got, ok := w.preferences[c.constraintKey]; ok && alone {

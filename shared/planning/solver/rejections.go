@@ -16,6 +16,9 @@ func (r *rounds) listRejections(c *podClass) []planning.Rejection {
 	if c.problem != "" {
 		return []planning.Rejection{{Rule: planning.RulePod, Detail: c.problem}}
 	}
+	if why := c.deviceProblems[-1]; why != "" {
+		return []planning.Rejection{{Rule: planning.RulePod, Detail: why}}
+	}
 	if len(r.state.pools) == 0 {
 		return []planning.Rejection{{Rule: planning.RuleNotReady, Detail: "the cluster has no NodePool that launches nodes for pods"}}
 	}
@@ -96,6 +99,8 @@ func (w *state) filterLarge(sold packing.Set, c *podClass) packing.Set {
 func (r *rounds) rejectNode(p *pool, c *podClass, large packing.Set) planning.Rejection {
 	w := r.state
 	switch {
+	case c.deviceProblems[p.index] != "":
+		return p.newRejection(planning.RuleDevices, "%s", c.deviceProblems[p.index])
 	case r.packer.IsBudgetUsed():
 		return p.newRejection(planning.RuleBudget, "the planner's work budget was used up before this pod; the next batch continues with it")
 	case !r.anyCandidate(large, r.packer.CanReserve):

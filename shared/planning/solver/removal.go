@@ -118,6 +118,7 @@ func (r *removal) readClasses(w *state) {
 		w.pods += c.count
 		r.readKind(w, c)
 		c.requests, c.constraintKey, c.preferences, c.problem = k.requests, k.constraintKey, k.preferences, k.problem
+		c.hasClaims = len(c.spec.Claims) > 0
 		if len(c.spec.Volumes) > 0 {
 			c.requests = slices.Clone(c.requests)
 			w.countVolumes(c)

@@ -41,6 +41,7 @@ func (r *rounds) newResult() planning.Result {
 			out.Unplaced = append(out.Unplaced, planning.UnplacedPods{Namespace: c.spec.Namespace, Pods: c.pods, Rejections: r.listRejections(c)})
 		}
 	}
+	r.addAllocations(&out)
 	return out
 }
 

@@ -32,6 +32,8 @@ type rounds struct {
 	chosenPrices []priceTier
 	// placedAny is true if the last round placed a pod.
 	placedAny bool
+	// devices is the state of Dynamic Resource Allocation; nil if no pod has claims.
+	devices *deviceState
 }
 
 func newRounds(w *state) *rounds {
@@ -45,10 +47,9 @@ func newRounds(w *state) *rounds {
 }
 
 func (r *rounds) runRounds() {
-	r.pinExpectedPods()
 	var waiting []*podClass
 	for _, c := range r.state.classes {
-		if c.problem == "" && len(c.pods) > 0 {
+		if c.problem == "" && len(c.pods) > 0 && !c.hasClaims {
 			waiting = append(waiting, c)
 		}
 	}
@@ -59,7 +60,6 @@ func (r *rounds) runRounds() {
 		}
 		waiting = slices.DeleteFunc(waiting, func(c *podClass) bool { return len(c.pods) == 0 || !r.canRetry(c) })
 	}
-	r.packer.Finish()
 }
 
 // runRound assigns domains to the waiting pods and packs them. Pods with affinity to other pods get
@@ -229,7 +229,7 @@ func (r *rounds) pinExpectedPods() {
 	}
 	var shares []assignment
 	for _, c := range r.state.classes {
-		if r.state.currentClass = c; c.problem == "" {
+		if r.state.currentClass = c; c.problem == "" && !c.hasClaims {
 			shares = append(shares, r.takeExpectedPods(c, expected)...)
 		}
 	}

@@ -110,11 +110,15 @@ func (w *state) solveTask(q task, order func(a, b *queuedPod) int) *rounds {
 	q.readClasses(w)
 	w.addTopology()
 	r := newRounds(w)
+	r.pinExpectedPods()
+	r.placeClaimPods()
 	if order != nil {
 		r.placeSingly(order)
 	} else {
 		r.runRounds()
 	}
+	r.placeClaimPods() // Pods that need others on their node.
+	r.packer.Finish()
 	return r
 }
 

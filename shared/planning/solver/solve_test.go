@@ -130,7 +130,7 @@ func TestRejections(t *testing.T) {
 		{"limit of nodes", func(b *planning.Batch) {
 			pool(b).Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
 		}, planning.RuleLimits, "limits.nodes"},
-		{"resource claims", func(b *planning.Batch) { b.Pending[0].Spec.ResourceClaims = 1 }, planning.RulePod, "resource claims"},
+		{"resource claims", func(b *planning.Batch) { b.Pending[0].Spec.ResourceClaims = 1 }, planning.RulePod, "Dynamic Resource Allocation"},
 		{"lost volume", func(b *planning.Batch) {
 			b.Pending[0].Spec.Volumes = []planning.Volume{{Claim: "data", Problem: "it is lost"}}
 		}, planning.RulePod, "volume claim data: it is lost"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/devices"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
@@ -58,6 +59,10 @@ type state struct {
 	currentClass *podClass
 	// removal is set while the removal of nodes is simulated.
 	removal *removal
+	// inventory is the devices of the snapshot, and deviceTypes those of instance types; nil until pods
+	// with claims are placed.
+	inventory   *devices.PublishedDevices
+	deviceTypes map[*instancetypes.Type]*devices.NodeDevices
 }
 
 // candidate is the instance type, or the reservation, behind one packing.Column.
