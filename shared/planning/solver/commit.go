@@ -54,6 +54,7 @@ func (st *baseline) commitResult(result *planning.Result, nodes []int, waiting [
 		st.addPlannedNode(&result.Nodes[i], removed, moving)
 	}
 	st.keepUnplaced(result.Unplaced, moving)
+	st.commitDevices(result)
 	st.cache, st.owners.bySet = ruleCache{}, map[*labelSet][]*antiAffinityRule{}
 	st.owners.indexRules()
 }

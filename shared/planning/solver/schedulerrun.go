@@ -127,6 +127,12 @@ func fractionOf(of int64, all float64) float64 {
 // findBestNode returns the index of the node with the highest score; -1 if no node fits.
 func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 	at, most, p := -1, float32(-1), m.class
+	if len(p.kind.spec.Claims) > 0 { // Its devices leave it the planned node only.
+		if m.planned >= 0 && t.scoresFor(p)[m.planned] >= 0 && t.allowsNode(r, m, m.planned) {
+			return m.planned
+		}
+		return -1
+	}
 	free := !p.hasConflicts && len(p.sameDomainKeys) == 0
 	for i, score := range t.scoresFor(p) {
 		if score > most && (free || t.allowsNode(r, m, i)) {

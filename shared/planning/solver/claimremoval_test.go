@@ -1,0 +1,147 @@
+package solver_test
+
+import (
+	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// bindPod moves the last pending class, of one pod, to a node, where its claim holds devices.
+func (c *claimCluster) bindPod(node string, devices ...string) {
+	class := c.Pending[len(c.Pending)-1]
+	c.Pending = c.Pending[:len(c.Pending)-1]
+	for i := range c.Snapshot.Nodes {
+		n := &c.Snapshot.Nodes[i]
+		if n.Name != node {
+			continue
+		}
+		n.Pods, n.Used = append(n.Pods, class), class.Spec.Requests
+		pod := class.Pods[0]
+		c.Snapshot.Devices.Claims = append(c.Snapshot.Devices.Claims, *newClaim(pod.Claims[0], class.Spec.Claims[0].Requests, []string{pod.UID}, devices...))
+	}
+}
+
+func (c *claimCluster) addBoundPod(name, node, device string, request resourcev1.DeviceRequest) {
+	c.addPods(name, 1, request)
+	c.bindPod(node, device)
+}
+
+// TestRemovalsWithClaims holds what Karpenter's pkg/controllers/disruption/consolidation_dra_test.go
+// specifies.
+func TestRemovalsWithClaims(t *testing.T) {
+	const zone = "ap-northeast-2a"
+	one := exactly(1, "gpu")
+	shared := func(c *claimCluster) {
+		c.addRemoteDevices(zone, "r")
+		d := &c.Snapshot.Devices.Slices[len(c.Snapshot.Devices.Slices)-1].Spec.Devices[0]
+		d.AllowMultipleAllocations, d.Capacity = new(true), map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}
+	}
+	share := func(amount string) resourcev1.DeviceRequest {
+		r := sharing(amount)
+		r.Exactly.DeviceClassName = "remote"
+		return r
+	}
+	consume := func(c *claimCluster, amount string) {
+		r := &c.Snapshot.Devices.Claims[len(c.Snapshot.Devices.Claims)-1].Status.Allocation.Devices.Results[0]
+		r.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(amount)}
+	}
+	for _, tt := range []struct {
+		name   string
+		edit   func(*claimCluster)
+		remove []int
+		want   string
+	}{
+		{"the claim is allocated again on a replacement", func(c *claimCluster) {
+			c.addNode("n1", zone, 1)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
+		}, []int{0}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"devices of the removed node are not used", func(c *claimCluster) {
+			c.addNode("n1", zone, 3)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
+			s := &c.Snapshot.Devices.Slices[0].Spec
+			s.NodeName, s.AllNodes = nil, new(true)
+		}, []int{0}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"a claim that can be met nowhere else", func(c *claimCluster) {
+			c.addNode("n1", zone, 6)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", exactly(6, "gpu"))
+		}, []int{0}, "1 unplaced: devices: the node has too few free devices for ResourceClaim p-0-claim, or they violate its constraints"},
+		{"a device of another node that is free", func(c *claimCluster) {
+			c.addNode("n1", zone, 1)
+			c.addNode("n2", zone, 1)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
+		}, []int{0}, "p-0 on n2"},
+		{"a device of another node that a live pod holds", func(c *claimCluster) {
+			c.addNode("n1", zone, 1)
+			c.addNode("n2", zone, 1)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
+			c.addBoundPod("q", "n2", "gpu.example.com/n2/n2-0", one)
+		}, []int{0}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"pods of two nodes share a replacement", func(c *claimCluster) {
+			c.addNode("n1", zone, 1)
+			c.addNode("n2", zone, 1)
+			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
+			c.addBoundPod("q", "n2", "gpu.example.com/n2/n2-0", one)
+		}, []int{0, 1}, "p-0 q-0 on t4g.2xlarge|t4g.xlarge with gpu-0 gpu-1"},
+		{"only the share of the moved pod is free", func(c *claimCluster) {
+			shared(c)
+			c.addNode("n1", zone, 0)
+			c.addNode("n2", zone, 0)
+			c.addBoundPod("p", "n1", "remote.example.com/"+zone+"/r", share("40Gi"))
+			consume(c, "40Gi")
+			c.addBoundPod("q", "n2", "remote.example.com/"+zone+"/r", share("40Gi"))
+			consume(c, "40Gi")
+		}, []int{0}, "p-0 on n2"},
+		{"more than the share of the moved pod is not free", func(c *claimCluster) {
+			shared(c)
+			c.addNode("n1", zone, 0)
+			c.addNode("n2", zone, 0)
+			c.addBoundPod("p", "n1", "remote.example.com/"+zone+"/r", share("40Gi"))
+			consume(c, "40Gi")
+			c.addBoundPod("q", "n2", "remote.example.com/"+zone+"/r", share("41Gi"))
+			consume(c, "41Gi")
+		}, []int{0}, "1 unplaced: devices: the node has too few free devices for ResourceClaim p-0-claim, or they violate its constraints"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClaimCluster()
+			tt.edit(c)
+			sim := solver.NewSimulation(c.Snapshot, c.types())
+			result := sim.SimulateRemoval(tt.remove...)
+			if got := describeDevices(&result); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			if stranded := sim.FindStrandedPods(result, tt.remove...); len(stranded) != countUnplacedPods(&result) {
+				t.Errorf("stranded: %v", stranded)
+			}
+		})
+	}
+}
+
+func countUnplacedPods(r *planning.Result) (n int) {
+	for _, u := range r.Unplaced {
+		n += len(u.Pods)
+	}
+	return n
+}
+
+// TestCommittedDevices checks that a device goes to one of two removals, and back if its pod is moved
+// again.
+func TestCommittedDevices(t *testing.T) {
+	c := newClaimCluster()
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.addNode(name, "ap-northeast-2a", 1)
+	}
+	c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", exactly(1, "gpu"))
+	c.addBoundPod("q", "n2", "gpu.example.com/n2/n2-0", exactly(1, "gpu"))
+	sim := solver.NewSimulation(c.Snapshot, c.types())
+	for i, want := range []string{"p-0 on n3", "q-0 on t4g.2xlarge|t4g.xlarge with gpu-0", "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"} {
+		result := sim.SimulateRemoval(i)
+		if got := describeDevices(&result); got != want {
+			t.Errorf("removal of node %d: got %s, want %s", i, got, want)
+		}
+		sim.Commit(result, i)
+	}
+}
