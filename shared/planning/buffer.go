@@ -68,7 +68,8 @@ func (b *Buffer) maxPodsInLimits() (count int64, limited bool) {
 }
 
 // NewBufferPods returns the pods of the buffers, in classes. Their names and UIDs are the ones that
-// Karpenter uses, so they are the same in each batch. They have no labels, so no selector counts them.
+// Karpenter uses, so they are the same in each batch. They have the labels of the pod template, so that its rules on
+// spread and affinity separate them.
 func NewBufferPods(buffers []Buffer) []PodClass {
 	var out []PodClass
 	for i := range buffers {
@@ -78,7 +79,7 @@ func NewBufferPods(buffers []Buffer) []PodClass {
 			continue
 		}
 		class := PodClass{Spec: b.Spec, Pods: make([]PodRef, count)}
-		class.Spec.Namespace, class.Spec.Labels, class.Spec.Priority = b.Namespace, nil, BufferPriority
+		class.Spec.Namespace, class.Spec.Priority = b.Namespace, BufferPriority
 		for n := range class.Pods {
 			class.Pods[n] = PodRef{
 				Name: fmt.Sprintf("capacity-buffer-%s-%d", b.Name, n+1), UID: fmt.Sprintf("%s-%d", b.UID, n+1),

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +15,9 @@ import (
 // appsGroup is the API group of workloads, and the default for references without a group.
 const appsGroup = "apps"
 
-// ConvertBuffer converts a CapacityBuffer and the object that it references. find gets an object from the
-// cache.
-func ConvertBuffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
+// ConvertBuffer converts a CapacityBuffer and the object that it references. Of the pod template's labels it keeps
+// the ones with a key in keys, and the ones by which the template selects pods. find gets an object from the cache.
+func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
 	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
@@ -30,10 +31,13 @@ func ConvertBuffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.
 		return out
 	}
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
-	pod.Namespace = b.Namespace
+	pod.Namespace, pod.Labels = b.Namespace, template.Labels
 	SetDefaults(&pod.Spec)
+	own := SelectorKeys{}
+	maps.Copy(own, keys)
+	own.Add(pod)
 	// Volumes belong to existing pods; buffer pods have no claims.
-	spec := Convert(pod, nil, nil)
+	spec := Convert(pod, own, nil)
 	if Oversize(spec) {
 		out.Problem = "pods of the buffer: " + TooLarge
 		return out

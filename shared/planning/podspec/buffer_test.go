@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,11 @@ func lookup(objects ...cluster.Object) func(cluster.Kind, cluster.Key) (cluster.
 func TestConvertBuffer(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	template := corev1.PodTemplateSpec{Spec: podWithSecrets().Spec}
-	template.Labels = map[string]string{"app": secret}
+	template.Labels = map[string]string{"app": secret, "team": "shop", "tier": "web"}
+	template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "web"}},
+	}}
 	template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 	}})
@@ -61,12 +66,15 @@ func TestConvertBuffer(t *testing.T) {
 		{"unknown strategy", karpenter.CapacityBufferSpec{ProvisioningStrategy: new("warm"), PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, `"warm"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := podspec.ConvertBuffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, find)
+			got := podspec.ConvertBuffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, podspec.SelectorKeys{"team": true}, find)
 			if got.WorkloadReplicas != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
 				t.Errorf("WorkloadReplicas = %d, Problem = %q", got.WorkloadReplicas, got.Problem)
 			}
 			if cpu := got.Spec.Requests.Cpu(); tt.problem == "" && (cpu.MilliValue() != 1500 || got.Spec.Namespace != "shop" || len(got.Spec.Volumes) != 0) {
 				t.Errorf("converted pod: %+v", got.Spec)
+			}
+			if diff := cmp.Diff(map[string]string{"team": "shop", "tier": "web"}, got.Spec.Labels); tt.problem == "" && diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 			if text, _ := json.Marshal(got); strings.Contains(string(text), secret) {
 				t.Errorf("a secret is in the output: %s", text)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -66,7 +67,7 @@ func TestBufferPods(t *testing.T) {
 		{Namespace: "shop", Name: "none", UID: "v", Spec: spec},
 	})
 	want := []planning.PodClass{{
-		Spec: planning.PodSpec{Namespace: "shop", Requests: spec.Requests, Priority: planning.BufferPriority},
+		Spec: planning.PodSpec{Namespace: "shop", Labels: spec.Labels, Requests: spec.Requests, Priority: planning.BufferPriority},
 		Pods: []planning.PodRef{
 			{Name: "capacity-buffer-spare-1", UID: "u-1", Created: planningtest.Now, Buffer: "spare"},
 			{Name: "capacity-buffer-spare-2", UID: "u-2", Created: planningtest.Now, Buffer: "spare"},
@@ -75,7 +76,7 @@ func TestBufferPods(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if spec.Labels == nil {
+	if spec.Namespace != "" || spec.Priority != 0 {
 		t.Error("the buffer was changed")
 	}
 }
@@ -104,6 +105,17 @@ func TestBufferNodes(t *testing.T) {
 	s.Settings.Gates.CapacityBuffer = true
 	if got := solver.FindBufferNodes(s); len(got) != 2 {
 		t.Errorf("protected nodes = %v, want two of three", got)
+	}
+	one := &s.Buffers[0].Spec
+	one.Requests, one.Labels = planningtest.NewRequests("1", "1Gi"), map[string]string{"app": "web"}
+	if got := solver.FindBufferNodes(s); len(got) != 1 {
+		t.Errorf("protected nodes = %v, want one for two small pods", got)
+	}
+	one.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: one.Labels}},
+	}}}
+	if got := solver.FindBufferNodes(s); len(got) != 2 {
+		t.Errorf("protected nodes = %v, want two for pods that exclude each other", got)
 	}
 	s.Buffers = nil
 	if got := solver.FindBufferNodes(s); got != nil {

@@ -201,7 +201,7 @@ func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	}
 	if s.Settings.Gates.CapacityBuffer {
 		for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
-			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.cache.Get))
+			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.labelKeys, c.cache.Get))
 		}
 	}
 }

@@ -28,7 +28,7 @@ type Find func(cluster.Kind, cluster.Key) (cluster.Object, bool)
 func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpenter.CapacityBufferStatus {
 	var template *corev1.PodTemplate
 	missing := false
-	spec := podspec.ConvertBuffer(b, func(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+	spec := podspec.ConvertBuffer(b, nil, func(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 		object, found := find(kind, key)
 		missing = missing || !found
 		template, _ = object.(*corev1.PodTemplate)
