@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -84,5 +86,37 @@ func TestPlanWithoutDevices(t *testing.T) {
 	}
 	if rejection := plan.Unplaced[0].Rejections[0]; rejection.Rule != planning.RulePod || !strings.Contains(rejection.Detail, "IGNORE_DRA_REQUESTS") {
 		t.Errorf("rejection %+v", rejection)
+	}
+}
+
+// A plan for pods with one GPU each launches only instance types with GPUs, and names their driver.
+func TestPlanLaunchesDevices(t *testing.T) {
+	const pool = `---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {role: x, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}]}
+`
+	text := strings.Replace(gpuManifests, ", {name: other, resourceClaimName: shared}, {name: late, resourceClaimTemplateName: missing}", "", 1)
+	built := planFor(t, pool+text, "us-east-1").Built
+	if len(built.Plan.Unplaced) > 0 || len(built.Intents) == 0 {
+		t.Fatalf("%d intents, unplaced %+v", len(built.Intents), built.Plan.Unplaced)
+	}
+	for i, intent := range built.Intents {
+		for name := range intent.Types {
+			if _, _, ok := catalog.DevicesOf(name, catalog.NVIDIADriver, catalog.GPUSharing{}); !ok {
+				t.Errorf("the plan may launch %s, which has no GPU", name)
+			}
+		}
+		for _, claim := range built.Plan.Intents[i].Claims {
+			if drivers := claim.Object.Annotations[karpenter.DRADriversAnnotationKey]; drivers != catalog.NVIDIADriver {
+				t.Errorf("NodeClaim %s names the drivers %q", claim.Object.Name, drivers)
+			}
+		}
 	}
 }
