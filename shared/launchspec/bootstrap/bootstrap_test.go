@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -142,6 +143,42 @@ func TestUserDataHasEverySetting(t *testing.T) {
 				t.Errorf("(-want +got):\n%s\n%s", diff, text)
 			}
 		})
+	}
+}
+
+// TestUnknownKubeletSettings checks that AL2023 receives the settings that Joist does not read as they are written, and
+// that the class's settings do not change.
+func TestUnknownKubeletSettings(t *testing.T) {
+	n := defaultNode()
+	const text = `{"kubeReserved":{"cpu":"100m"},"logging":{"format":"json","options":{"json":{"splitStream":true}}},"maxPods":"vcpus * 10","serializeImagePulls":false}`
+	if err := json.Unmarshal([]byte(text), &n.KubeletConfiguration); err != nil {
+		t.Fatal(err)
+	}
+	data, err := bootstrap.Write(karpenter.AMIFamilyAL2023, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Spec struct {
+			Kubelet struct {
+				Config karpenter.KubeletConfiguration `json:"config"`
+			} `json:"kubelet"`
+		} `json:"spec"`
+	}
+	start := strings.Index(data, "apiVersion:")
+	end := strings.Index(data[start:], "\r\n--")
+	if err := yaml.Unmarshal([]byte(data[start:start+end]), &config); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(config.Spec.Kubelet.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(text, `"vcpus * 10"`, "17", 1); string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if before, _ := json.Marshal(n.KubeletConfiguration); string(before) != text {
+		t.Errorf("the class's settings became %s", before)
 	}
 }
 
