@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/kubelet"
 )
 
 func (in *validation) checkNodeClass(c *karpenter.EC2NodeClass) {
@@ -23,7 +26,7 @@ func (in *validation) checkNodeClass(c *karpenter.EC2NodeClass) {
 			in.report(joinPath("spec.tags", key), "Joist sets this tag: remove it")
 		}
 	}
-	in.checkKubelet(spec.Kubelet)
+	in.checkKubelet(c)
 	in.checkBlockDevices(spec.BlockDeviceMappings)
 }
 
@@ -69,25 +72,33 @@ func (in *validation) checkImages(c *karpenter.EC2NodeClass) {
 	}
 }
 
-func (in *validation) checkKubelet(settings karpenter.KubeletConfiguration) {
-	k, err := settings.Parse()
+// checkKubelet reports what the condition ValidationSucceeded would report, at the field.
+func (in *validation) checkKubelet(c *karpenter.EC2NodeClass) {
+	const path = "spec.kubelet"
+	settings := c.Spec.Kubelet
+	place := func(field, key string) string {
+		switch {
+		case field == "":
+			return path
+		case key == "":
+			return joinPath(path, field)
+		}
+		return joinPath(joinPath(path, field), key)
+	}
+	for _, err := range kubelet.CheckRules(settings) {
+		in.report(place(err.Field, err.Key), "%s", err.Message)
+	}
+	parsed, err := settings.Parse()
 	if err != nil {
-		in.report("spec.kubelet", "%v", err)
-		return
+		return // A value is not of its type, or a rule reports it.
 	}
-	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
-		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok {
-			in.report(joinPath("spec.kubelet.evictionSoft", signal), "has no evictionSoftGracePeriod: add one under the same name")
+	for _, err := range expression.Check(parsed) {
+		in.report(place(err.Field, err.Key), "%v", err.Err)
+	}
+	if family, err := c.AMIFamily(); err == nil {
+		if err := kubelet.CheckFamily(family, settings); err != nil {
+			in.report(path, "%s: remove them, or use AL2023", strings.TrimPrefix(err.Error(), path+" "))
 		}
-	}
-	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoftGracePeriod)) {
-		if _, ok := k.EvictionSoft[signal]; !ok {
-			in.report(joinPath("spec.kubelet.evictionSoftGracePeriod", signal), "has no evictionSoft: add one under the same name")
-		}
-	}
-	high, low := k.ImageGCHighThresholdPercent, k.ImageGCLowThresholdPercent
-	if high != nil && low != nil && *high <= *low {
-		in.report("spec.kubelet.imageGCHighThresholdPercent", "%d is not above imageGCLowThresholdPercent, %d", *high, *low)
 	}
 }
 

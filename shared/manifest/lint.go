@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -139,6 +140,9 @@ func (l *linter) lintNodeClass(c *karpenter.EC2NodeClass) {
 			path = "spec.amiSelectorTerms[0].alias"
 		}
 		l.warn(path, "AL2 images end with Kubernetes 1.32: move to AL2023")
+	}
+	if settings, err := c.Spec.Kubelet.Parse(); err == nil && expression.Uses(settings) {
+		l.warn("spec.kubelet", "it has expressions, which need the feature gate NodeClassCEL (off by default)")
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Spec.Tags)) {
 		if strings.HasPrefix(key, "aws:") {

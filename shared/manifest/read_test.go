@@ -180,7 +180,7 @@ func TestEmptyFiles(t *testing.T) {
 }
 
 func TestObjectsSkipsOtherKinds(t *testing.T) {
-	documents := read(t, "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\n")
+	documents := read(t, "apiVersion: v1\nkind: Endpoints\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\n")
 	objects := manifest.Objects(documents)
 	if len(documents) != 2 || len(objects) != 1 {
 		t.Fatalf("%d documents, %d objects", len(documents), len(objects))

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/kubelet"
 )
 
 // readValue reads a node as a Go type and returns its JSON value. present is false for null
@@ -20,6 +23,9 @@ func (r *reader) readValue(n ast.Node, t reflect.Type, path string, depth int) (
 		return nil, false
 	}
 	t = dereference(t)
+	if t == reflect.TypeFor[karpenter.KubeletConfiguration]() {
+		t = kubelet.ConfigurationType()
+	}
 	switch {
 	case t.Kind() == reflect.Interface:
 		return r.readUntyped(n, path, depth), true
@@ -63,6 +69,9 @@ func (r *reader) readStruct(n ast.Node, t reflect.Type, path string, depth int) 
 		if !known {
 			r.report(e.at, child, "unknown field%s", r.suggestField(e.key, path, t, entries[:i]))
 			continue
+		}
+		if t == kubelet.ConfigurationType() && e.key == "maxPods" {
+			ft = reflect.TypeFor[countOrExpression]()
 		}
 		if value, present := r.readValue(e.value, ft, child, depth+1); present {
 			out[e.key] = value

@@ -13,6 +13,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// countOrExpression is maxPods of the kubelet's settings.
+type countOrExpression struct{}
+
+// UnmarshalJSON accepts text and the numbers that fit.
+func (countOrExpression) UnmarshalJSON(text []byte) error {
+	var expression string
+	if json.Unmarshal(text, &expression) == nil {
+		return nil
+	}
+	var count int32
+	return json.Unmarshal(text, &count)
+}
+
 // customTypes describes the types that implement json.Unmarshaler.
 var customTypes = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():          "a quantity such as 500m, 2 or 4Gi",
@@ -21,6 +34,7 @@ var customTypes = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():                "a time such as 2026-11-20T15:04:05Z",
 	reflect.TypeFor[metav1.MicroTime]():           "a time such as 2026-11-20T15:04:05.000000Z",
 	reflect.TypeFor[intstr.IntOrString]():         "a whole number or a percentage",
+	reflect.TypeFor[countOrExpression]():          "a whole number, or an expression such as vcpus * 10",
 }
 
 func describeType(t reflect.Type) string {

@@ -131,7 +131,11 @@ func TestExpressionErrorsMatchKarpenter(t *testing.T) {
 		if err := env.ValidateExpression(text); err != nil {
 			want = fmt.Sprintf("validating expression, %v (field=spec.kubelet.kubeReserved[cpu])", err)
 		}
-		if got := fmt.Sprint(expression.Check(k)); got != want && (want != "" || got != "<nil>") {
+		got := ""
+		for _, err := range expression.Check(k) {
+			got = err.Error()
+		}
+		if got != want {
 			t.Errorf("%q: got\n%s\nwant\n%s", text, got, want)
 		}
 		if want != "" {

@@ -48,14 +48,27 @@ func hasExpression(texts map[string]string) bool {
 	return false
 }
 
-// Check returns the error of the first expression that does not compile to a number, without an instance type.
-func Check(k karpenter.ParsedKubelet) error {
-	refuse := func(field string, err error) error {
-		return withValues(fmt.Errorf("validating expression, %w", err), values{"field": "spec.kubelet." + field})
+// InvalidExpression is an expression that does not compile to a number.
+type InvalidExpression struct {
+	// Field is maxPods, kubeReserved or systemReserved; Key is the resource of the last two.
+	Field, Key string
+	Err        error
+}
+
+func (e InvalidExpression) Error() string {
+	field := "spec.kubelet." + e.Field
+	if e.Key != "" {
+		field += "[" + e.Key + "]"
 	}
+	return withValues(fmt.Errorf("validating expression, %w", e.Err), values{"field": field}).Error()
+}
+
+// Check returns every expression that does not compile to a number, without an instance type.
+func Check(k karpenter.ParsedKubelet) []InvalidExpression {
+	var all []InvalidExpression
 	if hasMaxPodsExpression(k) {
 		if _, err := compile(k.MaxPods.StrVal); err != nil {
-			return refuse("maxPods", err)
+			all = append(all, InvalidExpression{"maxPods", "", err})
 		}
 	}
 	for _, field := range reservedFields {
@@ -65,11 +78,11 @@ func Check(k karpenter.ParsedKubelet) error {
 				continue
 			}
 			if _, err := compile(texts[name]); err != nil {
-				return refuse(fmt.Sprintf("%s[%s]", field.name, name), err)
+				all = append(all, InvalidExpression{field.name, name, err})
 			}
 		}
 	}
-	return nil
+	return all
 }
 
 // Resolve returns the configuration with the numbers that its expressions give for a type. In maxPods, max_pods is

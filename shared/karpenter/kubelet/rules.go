@@ -22,21 +22,39 @@ var (
 	reservableResources = []string{"cpu", "memory", "ephemeral-storage", "pid"}
 )
 
+// FieldError is a mistake in one value.
+type FieldError struct {
+	// Field is empty if the mistake is in several fields together; Key is set for a value of a map.
+	Field, Key string
+	Message    string
+}
+
+func (e FieldError) Error() string {
+	path := "spec.kubelet"
+	if e.Field != "" {
+		path += "." + e.Field
+	}
+	if e.Key != "" {
+		path += "[" + e.Key + "]"
+	}
+	return path + ": " + e.Message
+}
+
 // ruleErrors collects the errors of one configuration.
 type ruleErrors struct {
 	settings karpenter.KubeletConfiguration
-	all      []error
+	all      []FieldError
 }
 
-func (r *ruleErrors) report(format string, args ...any) {
-	r.all = append(r.all, fmt.Errorf("spec.kubelet"+format, args...))
+func (r *ruleErrors) report(field, key, format string, args ...any) {
+	r.all = append(r.all, FieldError{field, key, fmt.Sprintf(format, args...)})
 }
 
-// checkRules returns the errors in values of the right type.
-func checkRules(k karpenter.KubeletConfiguration) []error {
+// CheckRules returns the mistakes in values of the right type. Values of other types count as absent.
+func CheckRules(k karpenter.KubeletConfiguration) []FieldError {
 	r := &ruleErrors{settings: k}
 	if _, set := k["registerWithTaints"]; set {
-		r.report(".registerWithTaints: can't be set, %s",
+		r.report("registerWithTaints", "", "can't be set, %s",
 			"Karpenter sets it from the NodeClaim's taints so the node registers unschedulable until it's ready")
 	}
 	for _, field := range []string{"evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim"} {
@@ -55,14 +73,14 @@ func (r *ruleErrors) checkSignals(field string) {
 	values, _ := decodeField[map[string]string](r.settings, field)
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(evictionSignals, signal) {
-			r.report(".%s: %q isn't a valid eviction signal, must be one of %s", field, signal, strings.Join(evictionSignals, ", "))
+			r.report(field, "", "%q isn't a valid eviction signal, must be one of %s", signal, strings.Join(evictionSignals, ", "))
 		}
 		check := thresholdProblem
 		if field == "evictionSoftGracePeriod" {
 			check = durationProblem
 		}
 		if problem := check(values[signal]); problem != "" {
-			r.report(".%s[%s]: %q %s", field, signal, values[signal], problem)
+			r.report(field, signal, "%q %s", values[signal], problem)
 		}
 	}
 }
@@ -101,7 +119,7 @@ func (r *ruleErrors) checkPairs(field, other string) {
 	wanted, _ := decodeField[map[string]string](r.settings, other)
 	for _, signal := range slices.Sorted(maps.Keys(have)) {
 		if _, there := wanted[signal]; !there {
-			r.report(".%s[%s]: has no matching %s", field, signal, other)
+			r.report(field, signal, "has no matching %s", other)
 		}
 	}
 }
@@ -111,10 +129,10 @@ func (r *ruleErrors) checkReserved(field string) {
 	values, _ := decodeField[map[string]string](r.settings, field)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(reservableResources, name) {
-			r.report(".%s: %q isn't a reservable resource, must be one of %s", field, name, strings.Join(reservableResources, ", "))
+			r.report(field, "", "%q isn't a reservable resource, must be one of %s", name, strings.Join(reservableResources, ", "))
 		}
 		if strings.HasPrefix(values[name], "-") {
-			r.report(".%s[%s]: %q can't be a negative resource quantity", field, name, values[name])
+			r.report(field, name, "%q can't be a negative resource quantity", values[name])
 		}
 	}
 }
@@ -124,17 +142,17 @@ func (r *ruleErrors) checkNumbers() {
 	const highField, lowField = "imageGCHighThresholdPercent", "imageGCLowThresholdPercent"
 	for _, field := range []string{highField, lowField} {
 		if percent, set := decodeField[int64](r.settings, field); set && (percent < 0 || percent > 100) {
-			r.report(".%s: %d must be between 0 and 100", field, percent)
+			r.report(field, "", "%d must be between 0 and 100", percent)
 		}
 	}
 	for _, field := range []string{"podsPerCore", "evictionMaxPodGracePeriod", maxPodsField} {
 		if count, set := decodeField[int64](r.settings, field); set && count < 0 {
-			r.report(".%s: %d can't be negative", field, count)
+			r.report(field, "", "%d can't be negative", count)
 		}
 	}
 	high, highSet := decodeField[int64](r.settings, highField)
 	low, lowSet := decodeField[int64](r.settings, lowField)
 	if highSet && lowSet && high <= low {
-		r.report(": %s (%d) must be greater than %s (%d)", highField, high, lowField, low)
+		r.report("", "", "%s (%d) must be greater than %s (%d)", highField, high, lowField, low)
 	}
 }

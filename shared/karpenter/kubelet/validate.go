@@ -24,7 +24,11 @@ func Validate(k karpenter.KubeletConfiguration) []error {
 	if len(k) == 0 {
 		return nil
 	}
-	return append(checkTypes(k), checkRules(k)...)
+	all := checkTypes(k)
+	for _, err := range CheckRules(k) {
+		all = append(all, err)
+	}
+	return all
 }
 
 // checkTypes decodes the settings like the kubelet, but strictly: names are case-sensitive, and an unknown or

@@ -30,8 +30,8 @@ func FindKubeletProblem(class karpenter.EC2NodeClass, settings planning.Settings
 	if expression.Uses(parsed) && !settings.Gates.NodeClassCEL {
 		return newProblem(event.KubeletExpressionsDisabled, expression.ErrDisabled.Error())
 	}
-	if err := expression.Check(parsed); err != nil {
-		return newProblem(event.KubeletExpressionInvalid, err.Error())
+	if errs := expression.Check(parsed); len(errs) > 0 {
+		return newProblem(event.KubeletExpressionInvalid, errs[0].Error())
 	}
 	family, err := class.AMIFamily()
 	if err != nil {
