@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -53,7 +54,12 @@ func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 		a.assume("EC2NodeClass %s is not in the files: assuming AL2023 with its defaults", ref.Name)
 	}
 	for i := range s.NodeClasses {
-		a.assumeStatus(&s.NodeClasses[i], now)
+		class := &s.NodeClasses[i]
+		a.assumeStatus(class, now)
+		if settings, err := class.Spec.Kubelet.Parse(); err == nil && expression.Uses(settings) {
+			s.Settings.Gates.NodeClassCEL = true
+			a.assume("The expressions in spec.kubelet of EC2NodeClass %s are evaluated as with the AWS feature gate NodeClassCEL", class.Name)
+		}
 	}
 }
 

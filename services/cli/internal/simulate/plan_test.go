@@ -71,6 +71,23 @@ func TestPlanKeepsStatus(t *testing.T) {
 	}
 }
 
+// TestPlanEvaluatesExpressions checks that expressions of a class apply to its plan, and that the gate is an assumption.
+func TestPlanEvaluatesExpressions(t *testing.T) {
+	for _, tt := range []struct{ expression, refusal string }{{"min(max_pods, 20)", ""}, {"1 / (vcpus - 2)", "division by zero"}} {
+		text := strings.Replace(seedManifests(t), `role: "${KARPENTER_NODE_ROLE}"`+"\n", `role: "${KARPENTER_NODE_ROLE}"`+"\n  kubelet: {maxPods: '"+tt.expression+"'}\n", 1)
+		a := planFor(t, text, "ap-northeast-2")
+		if all := strings.Join(a.Assumptions, "\n"); !strings.Contains(all, "as with the AWS feature gate NodeClassCEL") {
+			t.Errorf("%s: assumptions:\n%s", tt.expression, all)
+		}
+		switch unplaced := a.Built.Plan.Unplaced; {
+		case tt.refusal == "" && len(unplaced) > 0:
+			t.Errorf("%s: unplaced: %+v", tt.expression, unplaced)
+		case tt.refusal != "" && (len(unplaced) != 1 || !strings.Contains(unplaced[0].Rejections[0].Detail, tt.refusal)):
+			t.Errorf("%s: unplaced: %+v", tt.expression, unplaced)
+		}
+	}
+}
+
 func TestPlanUnknownRegion(t *testing.T) {
 	if _, err := simulate.Plan(simulate.PlanRequest{Region: "mars-1"}); err == nil {
 		t.Error("an unknown region has prices")
