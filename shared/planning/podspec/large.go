@@ -15,7 +15,7 @@ import (
 const MaxSpec = 32 << 10
 
 // TooLarge is the reason why a pod with a spec larger than MaxSpec is ignored.
-var TooLarge = fmt.Sprintf("its labels, resources, selectors, affinity, tolerations and topology constraints have more than %d KiB: "+
+var TooLarge = fmt.Sprintf("its labels, resources, selectors, affinity, tolerations, topology constraints and resource claims have more than %d KiB: "+
 	"select nodes and pods by fewer values", MaxSpec>>10)
 
 // Oversize reports whether a spec is larger than MaxSpec.
