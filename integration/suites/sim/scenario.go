@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // CrashPoint is one point of a scenario at which a service crashes: before or after the n-th write of all
@@ -40,7 +42,9 @@ type CrashScenario struct {
 	sizes replicaCounts
 	// millicores are the CPU requests of a pod, by Deployment.
 	millicores map[string]int64
-	play       func(*sim, context.Context) error
+	// reserved is the number of instances in a capacity reservation, which is then all that the NodePool may use.
+	reserved int
+	play     func(*sim, context.Context) error
 }
 
 // Interruption is a scenario in which pods and nodes start, EC2 interrupts one node, and all pods are removed.
@@ -51,6 +55,12 @@ var Interruption = CrashScenario{
 // Drift is a scenario in which a node with pods drifts and is replaced. Crash points begin at the drift.
 var Drift = CrashScenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
 
+// TerminateFirst is a scenario in which a node in a full capacity reservation drifts. It is removed before its
+// replacement is launched, which uses its place. Crash points begin at the drift.
+var TerminateFirst = CrashScenario{
+	Name: "terminated first", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, reserved: 1, play: (*sim).playDrift,
+}
+
 // PlayScenario runs a scenario and crashes one service at one point. The zero point crashes none.
 func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 	const seed = 1
@@ -60,6 +70,7 @@ func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
 		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Tap: s.interceptCall, CacheDelay: 50 * time.Millisecond, Workload: &workload,
+		Gates: planning.Gates{ReservedCapacity: tale.reserved > 0, TerminateFirstDrift: tale.reserved > 0},
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
@@ -68,14 +79,17 @@ func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 		return CrashResult{}, err
 	}
 	s.world = world
-	pool := newNodePool("default", 16, 8)
+	pool, class := newNodePool("default", 16, 8), newNodeClass(world)
+	if tale.reserved > 0 {
+		tale.reserve(world, pool, class)
+	}
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
 	s.onCall = s.checker.checkCall
 	s.chaos = &chaos{sim: s, isStopped: true}
 	defer s.endTasks()
 	var death CrashResult
 	s.chooseFault = s.crashAt(point, &death)
-	objects := []cluster.Object{newNodeClass(world), pool}
+	objects := []cluster.Object{class, pool}
 	for _, name := range slices.Sorted(maps.Keys(tale.millicores)) {
 		objects = append(objects, newDeployment(name, tale.millicores[name]))
 	}
@@ -85,6 +99,18 @@ func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 	err = tale.play(s, ctx)
 	death.Report = s.makeReport(seed)
 	return death, err
+}
+
+// reserve adds the capacity reservation, and lets the NodePool and the class use nothing else.
+func (c CrashScenario) reserve(w *embedded.EmbeddedCluster, pool *karpenter.NodePool, class *karpenter.EC2NodeClass) {
+	tags := map[string]string{"team": "web"}
+	w.Cloud.AddReservation(cloud.Reservation{InstanceType: "m6g.large", Zone: w.AWS.Subnets[0].Zone, Available: c.reserved, Tags: tags})
+	class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: tags}}
+	for i := range pool.Spec.Template.Spec.Requirements {
+		if r := &pool.Spec.Template.Spec.Requirements[i]; r.Key == karpenter.CapacityTypeLabelKey {
+			r.Values = []string{karpenter.CapacityTypeReserved}
+		}
+	}
 }
 
 // crashAt returns a chooseFault that crashes at one write only.
