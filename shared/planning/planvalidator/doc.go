@@ -5,6 +5,6 @@
 // both. A reported violation is certain: a rule that depends on the order of binding is broken in every order in
 // which pods without required affinity come first, and domains of a spread include domains that could be launched,
 // as in Karpenter. A result that omits what a rule needs is a violation. Pods bound before the plan are not
-// checked. Volumes and resource claims are not in the files; daemons use resources and host ports but take no part
+// checked. Volumes are not in the files, and CheckDevices checks allocated devices on their own; daemons use resources and host ports but take no part
 // in affinity and spread.
 package planvalidator

@@ -24,6 +24,7 @@ const (
 	Spread       Rule = "topology spread"
 	Affinity     Rule = "pod affinity"
 	AntiAffinity Rule = "pod anti-affinity"
+	Devices      Rule = "devices"
 	// These apply to consolidations only.
 	Budgets  Rule = "disruption budgets"
 	Protects Rule = "disruption policy"

@@ -75,6 +75,9 @@ func (c *claimCluster) types() instancetypes.InstanceTypes {
 
 // addPods adds pods, each with a generated claim for the requests.
 func (c *claimCluster) addPods(name string, count int, requests ...resourcev1.DeviceRequest) *planning.PodClass {
+	for i := range requests[min(1, len(requests)):] {
+		requests[1+i].Name = fmt.Sprint("request-", 1+i)
+	}
 	class := planningtest.NewPods(name, count, "100m", "100Mi", func(s *planning.PodSpec) {
 		s.ResourceClaims, s.Claims = 1, []planning.PodClaim{{Requests: requests}}
 	})
@@ -184,6 +187,9 @@ func (c *claimCluster) solve(t *testing.T) string {
 	result := solver.SolveWithTypes(c.Batch, c.types())
 	if err := planningtest.CheckResult(c.Batch, planningtest.NewCatalogue(), result); err != nil {
 		t.Errorf("invalid plan:\n%v", err)
+	}
+	if err := planningtest.CheckDevices(c.Batch, c.types(), result); err != nil {
+		t.Errorf("invalid allocations:\n%v", err)
 	}
 	return describeDevices(&result)
 }
