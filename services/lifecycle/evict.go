@@ -10,8 +10,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination/eviction"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
@@ -66,24 +68,28 @@ func (s *Service) newPodRemoval(e effect.Effect) podRemoval {
 		report := events.Disrupted.About(cluster.Pods, e.Pod, s.Now(),
 			"Deleting the pod to accommodate the terminationTime %s of the node. It has %d seconds of grace. Its budgets and its do-not-disrupt annotation are passed over.",
 			e.By.UTC().Format(time.RFC3339), e.GraceSeconds)
-		return podRemoval{Removal: s.removeAndReport(e.Pod, e, report), forced: true, deadline: e.By}
+		return podRemoval{Removal: s.removeAndReport(e.Pod, e, report, e.Why), forced: true, deadline: e.By}
 	case effect.Evict:
 		report := events.Evicted.About(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
 		requests := podspec.Requests(e.Pod)
 		return podRemoval{
-			Removal: s.removeAndReport(e.Pod, e, report), deadline: e.By, lastAnswered: s.evictions.LastAnswered(e.Pod),
+			Removal: s.removeAndReport(e.Pod, e, report, e.Why), deadline: e.By, lastAnswered: s.evictions.LastAnswered(e.Pod),
 			milliCPU: requests.Cpu().MilliValue(), memory: requests.Memory().Value(),
 		}
 	}
 	return podRemoval{}
 }
 
-// removeAndReport returns a removal that publishes an Event after it succeeded.
-func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, report effect.Report) eviction.Removal {
+// removeAndReport returns a removal that is counted and publishes an Event after it succeeded.
+func (s *Service) removeAndReport(pod *corev1.Pod, e effect.Effect, report effect.Report, why string) eviction.Removal {
+	if why == garbagecollection.NoNodeClaim {
+		why = "" // Karpenter knows no reason without a NodeClaim.
+	}
 	return eviction.Removal{Pod: pod, Do: func(ctx context.Context) error {
 		if err := s.executor.ExecuteOne(ctx, e); err != nil {
 			return err
 		}
+		s.Metrics.Record(metric.PodsDrained, 1, why)
 		return s.executor.ExecuteOne(ctx, report)
 	}}
 }

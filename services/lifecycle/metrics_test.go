@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -35,7 +36,7 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)
-	expectCounts(t, "notice handled", recorded, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot  graceful] 1")
+	expectCounts(t, "notice handled", recorded, "karpenter_nodeclaims_disrupted_total [spot_interrupted default spot  graceful] 1", "karpenter_pods_drained_total [Forceful Termination] 1")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(2 * time.Minute)
 	expectCounts(t, "deadline passed", recorded, "joist_drains_overdue_total [default] 1")
@@ -200,4 +201,31 @@ func TestUserDataGauge(t *testing.T) {
 	if !math.IsNaN(last) {
 		t.Errorf("the gauge of a deleted EC2NodeClass has the value %g", last)
 	}
+}
+
+// Drained pods count once with the reason of the disruption, also if they are deleted by force.
+func TestDrainedPodsAreCounted(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	recorded := s.countMetricsOf(func(name string) bool { return name == metric.PodsDrained.Name })
+	web := func(pod *corev1.Pod) { pod.UID = types.UID(pod.Name) }
+	s.addPod("old-0", "evicted", web)
+	s.addPod("old-1", "protected", web, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+	})
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
+	})
+	s.reconcile()
+	for _, name := range []string{"old-0", "old-1"} {
+		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: name}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		c := o.(*karpenter.NodeClaim)
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: "Drifted"}, s.now)
+	})
+	s.advance(time.Minute)
+	slices.Sort(*recorded)
+	expectCounts(t, "drained", recorded, "karpenter_pods_drained_total [Drifted] 1", "karpenter_pods_drained_total [Forceful Termination] 1")
 }

@@ -11,6 +11,7 @@ var (
 	labelEndReason    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
 	labelEndPolicy    = Label{Name: "consolidation_policy", Help: "the NodePool's consolidationPolicy in snake case: when_empty, when_empty_or_underutilized or balanced; empty if the reason is not consolidation", Max: 4, Bare: true, Implied: true}
 	labelEndMode      = Label{Name: "termination_mode", Help: "graceful without a terminationGracePeriod, eventual with one, forceful if it is 0", Max: 3, Implied: true}
+	labelDrainReason  = Label{Name: "reason", Help: "the reason of the NodeClaim's disruption as its condition states it (Drifted), or Forceful Termination; empty without a NodeClaim", Max: 6, Bare: true}
 	labelResource     = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
 	labelNotice       = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
 )
@@ -89,6 +90,11 @@ var (
 		Help:   "Pods that need another node because the deletion of their NodeClaim began. Interruptions and failed launches do not count.",
 		Labels: []Label{labelEndReason, labelPool, labelPodCapacity, labelEndPolicy, labelEndMode}, Services: []string{"lifecycle"}, Panel: "Pods of terminated nodes", By: []string{"reason"},
 	}
+	PodsDrained = Metric{
+		Name: "karpenter_pods_drained_total", Kind: Counter, Unit: "{pod}",
+		Help:   "Pods that were evicted or deleted to drain a node.",
+		Labels: []Label{labelDrainReason}, Services: []string{"lifecycle"}, Panel: "Pods of terminated nodes", By: []string{"reason"},
+	}
 	ClaimsTerminated = Metric{
 		Name: "karpenter_nodeclaims_terminated_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims terminated.",
@@ -162,7 +168,7 @@ var (
 
 var clusterMetrics = []Metric{
 	WaitingPods, PodBoundTime, PodStartupTime, MessagesSent, NoticesReceived, NoticesDeleted, NoticeLatency,
-	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, PodsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
+	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, PodsDisrupted, PodsDrained, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
 	GarbageCollectionStopped,
 	PoolUsage, PoolLimit, PoolAllowedDisruptions, PoolConsumedBudgets, UserDataSize, PoolCost,
 }

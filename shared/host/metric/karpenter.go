@@ -44,7 +44,6 @@ var KarpenterMetrics = []KarpenterMetric{
 	{"karpenter_nodes_total_daemon_requests", "", "A series for each node and resource; kube-state-metrics has it."},
 	{"karpenter_nodes_total_pod_limits", "", "A series for each node and resource; kube-state-metrics has it."},
 	{"karpenter_nodes_total_pod_requests", "", "A series for each node and resource; kube-state-metrics has it."},
-	{"karpenter_pods_drained_total", "", "Each pod has a Kubernetes Event (Evicted)."},
 	{"karpenter_pods_eviction_requests_total", "", "The API server counts them: apiserver_request_total{subresource=\"eviction\"}."},
 	{"karpenter_pods_provisioning_bound_duration_seconds", PodBoundTime.Name, "Measured from the creation of the pod, not from a time in the memory of a process."},
 	{"karpenter_pods_provisioning_scheduling_undecided_time_seconds", WaitingPods.Name, "A series for each pod; count pending pods instead."},

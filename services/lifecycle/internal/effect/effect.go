@@ -43,7 +43,7 @@ type Evict struct {
 	// By is when the pod must be removed; zero for no deadline. Earlier deadlines are executed
 	// first.
 	By time.Time
-	// Why is part of the Event.
+	// Why is part of the Event, and the metric's reason.
 	Why string
 }
 
@@ -53,6 +53,8 @@ type DeletePod struct {
 	GraceSeconds int64
 	// By is when the pod must be removed.
 	By time.Time
+	// Why is the metric's reason.
+	Why string
 }
 
 // Send sends a message to the launcher. Expires is zero for the default expiry of the type.

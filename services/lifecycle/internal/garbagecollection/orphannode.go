@@ -14,6 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// NoNodeClaim is why pods of an orphan node are evicted.
+const NoNodeClaim = "its node's NodeClaim is gone"
+
 // FindOrphanNodes returns the nodes that are being deleted and have no NodeClaim, because a user
 // removed the claim's finalizer. No other controller removes the finalizer of such a node.
 func FindOrphanNodes(nodes []*corev1.Node, claims []*karpenter.NodeClaim) []*corev1.Node {
@@ -77,7 +80,7 @@ func ReleaseOrphanNode(n *corev1.Node, pods []*corev1.Pod, may func(*corev1.Pod)
 	var effects []effect.Effect
 	for _, pod := range plan.Evict {
 		if may(pod) {
-			effects = append(effects, effect.Evict{Pod: pod, Why: "its node's NodeClaim is gone"})
+			effects = append(effects, effect.Evict{Pod: pod, Why: NoNodeClaim})
 		}
 	}
 	return effects

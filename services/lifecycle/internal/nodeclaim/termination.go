@@ -163,7 +163,7 @@ func (v View) podRemovals(plan termination.Plan, deadline time.Time) []effect.Ef
 	var effects []effect.Effect
 	for _, d := range plan.Delete {
 		if v.MayDelete(d.Pod) {
-			effects = append(effects, effect.DeletePod{Pod: d.Pod, GraceSeconds: d.GraceSeconds, By: deadline})
+			effects = append(effects, effect.DeletePod{Pod: d.Pod, GraceSeconds: d.GraceSeconds, By: deadline, Why: v.evictionReason()})
 		}
 	}
 	for _, pod := range plan.Evict {

@@ -65,7 +65,8 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 	}
 	out.WriteString("\n## Karpenter's metrics\n\nThe metrics above that begin with `karpenter_`, `client_go_` and `aws_sdk_go_` have the names, labels and meaning of Karpenter v1.15, so its dashboards keep working. " +
 		"Other controllers also export `rest_client_` metrics, and Karpenter all of these: if one Prometheus scrapes them, append `and on (instance, job) joist_build_info` to a query, as Joist's dashboards do. " +
-		"Times start when Joist observed the change, which is within a second.\nKarpenter's other metrics:\n\n| Karpenter | Joist | why |\n|---|---|---|\n")
+		"Times start when Joist observed the change, which is within a second.\n" +
+		"Metrics of Karpenter's libraries are absent: `operator_` (conditions, with the label `to_status`; the objects have them with their times), `controller_runtime_` and `workqueue_`.\nKarpenter's other metrics:\n\n| Karpenter | Joist | why |\n|---|---|---|\n")
 	for _, o := range metric.KarpenterMetrics {
 		like := "absent"
 		if o.Like != "" {

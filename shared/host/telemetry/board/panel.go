@@ -90,7 +90,7 @@ var Rows = []Row{
 			{Title: "Failed disruptions", Help: "Disruptions that failed validation or were rolled back, and evaluations that reached their work limit."},
 			{Title: "Disruptions by NodePool", Help: "Disruptions that started, by the NodePool of the removed nodes."},
 			{Title: "Disruption budgets", Help: "Nodes of each NodePool that may be removed at the same time, and nodes that count as removed."},
-			{Title: "Pods of terminated nodes", Help: "Pods that need another node because theirs is removed."},
+			{Title: "Pods of terminated nodes", Help: "Pods that need another node because theirs is removed, and pods that were drained."},
 			{Title: "Pod deletion costs", Help: "Writes of pod-deletion-cost by result, and nodes with pending writes. Empty without the feature gate PodDeletionCostManagement."},
 			{Title: "Disruption evaluation time", Help: "Time that each method takes to evaluate a snapshot."},
 			{Title: "Consolidation moves", Help: "Moves that were proposed, and moves that a Balanced NodePool rejected."},
