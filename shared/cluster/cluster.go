@@ -63,7 +63,7 @@ type Client interface {
 	Update(ctx context.Context, object Object) (Object, error)
 	// UpdateStatus is Update for the status alone.
 	UpdateStatus(ctx context.Context, object Object) (Object, error)
-	// PatchAnnotation sets one annotation of the object at its UID and resourceVersion, or
+	// PatchAnnotation sets one annotation of the object at its resourceVersion, or
 	// removes it if value is nil. It leaves everything else alone, and needs the verb patch only.
 	// fault.Conflict when it has changed, fault.Missing when it is gone.
 	PatchAnnotation(ctx context.Context, object Object, key string, value *string) error

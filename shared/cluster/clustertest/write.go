@@ -234,10 +234,11 @@ func patchAnnotation(s *suite) {
 	if len(changed.Annotations) != 2 || changed.Annotations["new"] != "3" {
 		s.Errorf("after a patch that adds an annotation the object has %v", changed.Annotations)
 	}
-	successor := changed.DeepCopy()
-	successor.UID = "other"
-	s.wantKind(s.Client.PatchAnnotation(s.ctx(), successor, "new", nil), fault.Conflict, "patch of another object of that name")
 	s.wantKind(s.Client.PatchAnnotation(s.ctx(), s.configMap("a"), "new", nil), fault.Invalid, "patch of an object that was not read")
-	changed.Name = "absent"
+	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
+		s.Fatal(err)
+	}
 	s.wantKind(s.Client.PatchAnnotation(s.ctx(), changed, "new", nil), fault.Missing, "patch of a missing object")
+	create(s, s.configMap("a"))
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), changed, "new", nil), fault.Conflict, "patch of a recreated object")
 }

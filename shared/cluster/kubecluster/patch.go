@@ -4,17 +4,14 @@ import (
 	"context"
 	jsoncodec "encoding/json"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// annotationPatch is a merge patch of one annotation. The API server answers with a conflict if UID or
-// resourceVersion differ.
+// annotationPatch is a merge patch of one annotation. The API server answers with a conflict if the
+// resourceVersion differs; no two objects of one name have the same.
 type annotationPatch struct {
 	Metadata struct {
-		UID             types.UID          `json:"uid"`
 		ResourceVersion string             `json:"resourceVersion"`
 		Annotations     map[string]*string `json:"annotations"`
 	} `json:"metadata"`
@@ -27,12 +24,12 @@ func (c *Client) PatchAnnotation(ctx context.Context, object cluster.Object, key
 		return fault.F(verbPatch, fault.Bug, "the type %T is not in cluster.Kinds", object)
 	}
 	what := call{verb: verbPatch, kind: kind, key: cluster.KeyOf(object)}
-	if object.GetUID() == "" || object.GetResourceVersion() == "" {
-		return fault.F(what.String(), fault.Invalid, "the object has no UID or no resourceVersion").
+	if object.GetResourceVersion() == "" {
+		return fault.F(what.String(), fault.Invalid, "the object has no resourceVersion").
 			WithHint("read the object before you patch it")
 	}
 	var patch annotationPatch
-	patch.Metadata.UID, patch.Metadata.ResourceVersion = object.GetUID(), object.GetResourceVersion()
+	patch.Metadata.ResourceVersion = object.GetResourceVersion()
 	patch.Metadata.Annotations = map[string]*string{key: value}
 	body, err := jsoncodec.Marshal(patch)
 	if err != nil {

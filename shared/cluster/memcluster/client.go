@@ -142,8 +142,8 @@ func (c *Client) writeObject(ctx context.Context, verb Verb, object cluster.Obje
 func (c *Client) PatchAnnotation(ctx context.Context, object cluster.Object, key string, value *string) error {
 	kind, ok := cluster.KindOf(object)
 	what := call{VerbPatch, kind, cluster.KeyOf(object)}
-	if !ok || object.GetUID() == "" || object.GetResourceVersion() == "" {
-		return what.newError(fault.Invalid, "the object has no UID, no resourceVersion or an unknown type").WithHint("read the object before you patch it")
+	if !ok {
+		return what.newError(fault.Bug, "the type %T is not in cluster.Kinds", object)
 	}
 	_, err := runCall(ctx, c, what, func(s *Server) (noResult, error) { return noResult{}, s.patchAnnotation(what, object, key, value) })
 	return err
