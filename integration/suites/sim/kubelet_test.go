@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -55,5 +56,33 @@ func TestKubeletSettingsMakeClassReadyOrNot(t *testing.T) {
 				t.Errorf("the other conditions are %+v", got.Status.Conditions)
 			}
 		})
+	}
+}
+
+// TestExpressionsReachNodeClaims checks that nodes are launched with expressions, and that their NodeClaims have the
+// resources for which the expressions were evaluated.
+func TestExpressionsReachNodeClaims(t *testing.T) {
+	w, err := embedded.New(embedded.Options{Seed: 1, Families: instanceFamilies, Gates: planning.Gates{NodeClassCEL: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class, pods, _ := nodeClassAndDeployment(w)
+	if err := yaml.Unmarshal([]byte(`{maxPods: vcpus * 4, kubeReserved: {cpu: vcpus * 50}}`), &class.Spec.Kubelet); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Apply(t.Context(), class, strictNodePool(), pods); err != nil {
+		t.Fatal(err)
+	}
+	runServices(t, w, 3*time.Minute)
+	claims, err := cluster.List[*karpenter.NodeClaim](t.Context(), w.Kube, cluster.NodeClaims)
+	if err != nil || len(claims) == 0 {
+		t.Fatalf("%d NodeClaims, %v", len(claims), err)
+	}
+	for _, c := range claims {
+		cores := c.Status.Capacity.Cpu().Value()
+		reserved := c.Status.Capacity.Cpu().MilliValue() - c.Status.Allocatable.Cpu().MilliValue()
+		if cores == 0 || c.Status.Capacity.Pods().Value() != 4*cores || reserved != 50*cores {
+			t.Errorf("%s: %v pods and %dm of CPU reserved on %d cores", c.Name, c.Status.Capacity.Pods(), reserved, cores)
+		}
 	}
 }
