@@ -179,7 +179,7 @@ func (b *builder) accept(intent Intent, planned planning.PlannedIntent, nodes []
 		b.built.Plan.PricePerHour += planned.Claims[slot].PricePerHour
 		for _, pod := range node.Pods {
 			b.built.Plan.Nominations = append(b.built.Plan.Nominations,
-				planning.Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: intent.Claims[slot]})
+				planning.Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: intent.Claims[slot], Devices: pod.Devices})
 		}
 	}
 }

@@ -87,6 +87,9 @@ type Nomination struct {
 	// Claim is the name of a new or existing NodeClaim; empty for an unmanaged node.
 	Claim string `json:"claim,omitempty"`
 	Node  string `json:"node,omitempty"`
+	// Devices are the devices planned for the pod's ResourceClaims, as driver/pool/device. On a new
+	// node they are those of the cheapest instance type. kube-scheduler may allocate others.
+	Devices []string `json:"devices,omitempty"`
 }
 
 // UnplacedPods is a class of pods that were not placed, and why.

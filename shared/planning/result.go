@@ -63,6 +63,8 @@ type PricedOffering struct {
 type PlacedPod struct {
 	Namespace string
 	Pod       PodRef
+	// Devices are the devices planned for the pod, as in Nomination.
+	Devices []string
 }
 
 // OverlayStatus is whether a NodeOverlay is applied. Lifecycle writes the problem into the overlay's

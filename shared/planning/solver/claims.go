@@ -440,4 +440,37 @@ func (r *rounds) addAllocations(out *planning.Result) {
 		}
 		out.Allocations = append(out.Allocations, one)
 	}
+	nameDevices(out)
+}
+
+// nameDevices sets the devices of each pod in the result.
+func nameDevices(out *planning.Result) {
+	byClaim := map[[2]string]*planning.ClaimAllocation{}
+	for i := range out.Allocations {
+		byClaim[[2]string{out.Allocations[i].Namespace, out.Allocations[i].Claim}] = &out.Allocations[i]
+	}
+	list := func(namespace string, pod *planning.PodRef, instanceType string) (names []string) {
+		for _, claim := range pod.Claims {
+			one := byClaim[[2]string{namespace, claim}]
+			if one == nil {
+				continue
+			}
+			for _, d := range one.Devices {
+				if instanceType == "" || d.InstanceType == instanceType {
+					names = append(names, fmt.Sprintf("%s/%s/%s", d.Driver, d.Pool, d.Device))
+				}
+			}
+		}
+		return names
+	}
+	for i := range out.Nominations {
+		n := &out.Nominations[i]
+		n.Devices = planning.SortUnique(list(n.Namespace, &n.Pod, ""))
+	}
+	for i := range out.Nodes {
+		for j := range out.Nodes[i].Pods {
+			p := &out.Nodes[i].Pods[j]
+			p.Devices = planning.SortUnique(list(p.Namespace, &p.Pod, out.Nodes[i].Offerings[0].InstanceType))
+		}
+	}
 }

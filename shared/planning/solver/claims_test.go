@@ -313,6 +313,9 @@ func TestDeviceDrivers(t *testing.T) {
 	c := newClaimCluster()
 	c.addPods("p", 1, exactly(1, "gpu"), exactly(1, "nic"))
 	result := solver.SolveWithTypes(c.Batch, c.types())
+	if got, want := result.Nodes[0].Pods[0].Devices, []string{"gpu.example.com/gpus-t4g.xlarge/gpu-0", "nic.example.com/nics-t4g.xlarge/nic-0"}; !slices.Equal(got, want) {
+		t.Errorf("the devices are %v, want %v", got, want)
+	}
 	if got, want := result.Nodes[0].DeviceDrivers, []string{gpuDriver, "nic.example.com"}; !slices.Equal(got, want) {
 		t.Errorf("the drivers are %v, want %v", got, want)
 	}

@@ -54,6 +54,8 @@ type Node struct {
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	// Devices are the devices planned for the pod, as driver/pool/device.
+	Devices []string `json:"devices,omitempty"`
 }
 
 // Fitting is a pod and the existing node that it fits on.
@@ -86,7 +88,7 @@ func NewPlan(a simulate.PlanResult, warnings []string) Plan {
 	}
 	pods := map[string][]Pod{}
 	for _, n := range a.Built.Plan.Nominations {
-		pod := Pod{n.Namespace, n.Pod.Name}
+		pod := Pod{n.Namespace, n.Pod.Name, n.Devices}
 		if n.Node != "" {
 			out.Fitting = append(out.Fitting, Fitting{pod, n.Node})
 			continue

@@ -22,6 +22,7 @@ func PrintPlan(w io.Writer, p Plan) error {
 		out.WriteString(formatNodes(p.Nodes, "OFFERINGS") + "\n")
 	}
 	out.WriteString(formatSummary(p))
+	out.WriteString(formatDevices(p))
 	for _, u := range p.Unplaced {
 		fmt.Fprintf(&out, "\n%s unschedulable in namespace %s: %s\n", formatCount(len(u.Pods), "pod"), u.Namespace, formatNames(u.Pods))
 		for _, reason := range u.Reasons {
@@ -40,6 +41,37 @@ func PrintPlan(w io.Writer, p Plan) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// formatDevices lists the devices of pods, with one line for equal devices.
+func formatDevices(p Plan) string {
+	pods, order := map[string][]string{}, []string(nil)
+	add := func(pod Pod) {
+		if len(pod.Devices) == 0 {
+			return
+		}
+		key := strings.Join(pod.Devices, ", ")
+		if pods[key] == nil {
+			order = append(order, key)
+		}
+		pods[key] = append(pods[key], pod.Namespace+"/"+pod.Name)
+	}
+	for i := range p.Nodes {
+		for _, pod := range p.Nodes[i].Pods {
+			add(pod)
+		}
+	}
+	for _, one := range p.Fitting {
+		add(one.Pod)
+	}
+	var out strings.Builder
+	for i, key := range order {
+		if i == 0 {
+			out.WriteString("\nDevices:\n")
+		}
+		fmt.Fprintf(&out, "  %s: %s\n", formatNames(pods[key]), key)
+	}
+	return out.String()
 }
 
 // formatNodes formats a table of nodes with one row for equal nodes. choices is the title of
