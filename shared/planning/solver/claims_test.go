@@ -281,6 +281,63 @@ func TestResourceClaims(t *testing.T) {
 		{"pods that share a claim on devices of a node share the node", func(c *claimCluster) {
 			c.addSharedClaim(c.addPods("p", 2, exactly(1, "gpu")), newClaim("both", []resourcev1.DeviceRequest{exactly(1, "gpu")}, nil))
 		}, "p-0 p-1 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"all devices of a node", func(c *claimCluster) {
+			r := exactly(0, "gpu")
+			r.Exactly.AllocationMode = resourcev1.DeviceAllocationModeAll
+			c.addPods("p", 2, r)
+		}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0 gpu-1 gpu-2 gpu-3; p-1 on t4g.2xlarge|t4g.xlarge with gpu-0 gpu-1 gpu-2 gpu-3"},
+		{"devices with the same attribute", func(c *claimCluster) {
+			c.addPods("p", 1, exactly(1, "gpu", `device.attributes["gpu.example.com"].numa == 1`), exactly(1, "gpu")).Spec.Claims[0].Constraints =
+				[]resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName("gpu.example.com/numa"))}}
+		}, "p-0 on t4g.2xlarge with gpu-2 gpu-3"},
+		{"the first alternative that a type has", func(c *claimCluster) {
+			four, one := exactly(4, "gpu").Exactly, exactly(1, "gpu").Exactly
+			c.addPods("p", 1, resourcev1.DeviceRequest{Name: "request", FirstAvailable: []resourcev1.DeviceSubRequest{
+				{Name: "four", DeviceClassName: "gpu", Selectors: four.Selectors, AllocationMode: four.AllocationMode, Count: 4},
+				{Name: "one", DeviceClassName: "gpu", Selectors: one.Selectors, AllocationMode: one.AllocationMode, Count: 1},
+			}})
+		}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0 gpu-1 gpu-2 gpu-3"},
+		{"a claim on published devices is shared by nodes", func(c *claimCluster) {
+			c.addRemoteDevices("ap-northeast-2b", "r")
+			class := c.addPods("p", 2, exactly(1, "remote"))
+			class.Spec.Requests = planningtest.NewRequests("3", "1Gi")
+			c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.xlarge"}
+			c.addSharedClaim(class, newClaim("both", []resourcev1.DeviceRequest{exactly(1, "remote")}, nil))
+		}, "p-0 on t4g.xlarge with r; p-1 on t4g.xlarge with "},
+		{"claims that are allocated in different zones", func(c *claimCluster) {
+			class := c.addPods("p", 1, exactly(1, "remote"))
+			for _, zone := range []string{"ap-northeast-2a", "ap-northeast-2b"} {
+				claim := newClaim(zone, []resourcev1.DeviceRequest{exactly(1, "remote")}, []string{"live"}, "remote.example.com/"+zone+"/r")
+				claim.Status.Allocation.NodeSelector = selectZone(zone)
+				c.Snapshot.Devices.Claims = append(c.Snapshot.Devices.Claims, *claim)
+			}
+			class.Spec.Claims = []planning.PodClaim{{Name: "ap-northeast-2a"}, {Name: "ap-northeast-2b"}}
+			class.Pods[0].Claims = []string{"ap-northeast-2a", "ap-northeast-2b"}
+		}, "1 unplaced: devices: ResourceClaim ap-northeast-2b is allocated where the node cannot be"},
+		{"two devices of one zone", func(c *claimCluster) {
+			c.addRemoteDevices("ap-northeast-2b", "r", "s")
+			c.addPods("p", 1, exactly(2, "remote"))
+		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s"},
+		{"types with the devices are too small for the pod", func(c *claimCluster) {
+			c.addPods("p", 1, exactly(1, "gpu")).Spec.Requests = planningtest.NewRequests("7", "1Gi")
+			c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.medium", "t4g.xlarge"}
+		}, "1 unplaced: resources: cpu: the pod needs 7, and the closest type, t4g.xlarge, has 3920m left after the daemons"},
+		{"partitions of one device", func(c *claimCluster) {
+			slots := []resourcev1.DeviceCounterConsumption{{CounterSet: "s", Counters: map[string]resourcev1.Counter{"slots": {Value: resource.MustParse("2")}}}}
+			c.addRemoteDevices("ap-northeast-2b", "r", "s", "t")
+			parts := &c.Snapshot.Devices.Slices[0].Spec
+			for i := range parts.Devices {
+				parts.Devices[i].ConsumesCounters = slots
+			}
+			counters := c.Snapshot.Devices.Slices[0]
+			counters.Name, counters.Spec.Devices = "counters", nil
+			counters.Spec.SharedCounters = []resourcev1.CounterSet{{Name: "s", Counters: map[string]resourcev1.Counter{"slots": {Value: resource.MustParse("5")}}}}
+			c.Snapshot.Devices.Slices = append(c.Snapshot.Devices.Slices, counters)
+			for i := range c.Snapshot.Devices.Slices {
+				c.Snapshot.Devices.Slices[i].Spec.Pool.ResourceSliceCount = 2
+			}
+			c.addPods("p", 3, exactly(1, "remote"))
+		}, "p-0 p-1 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-2-claim, or they violate its constraints"},
 		{"a claim whose pods leave is allocated again", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r")
 			class := c.addPods("p", 1, exactly(1, "remote"))
@@ -329,5 +386,30 @@ func TestDevicesOfPlannedNodeClaims(t *testing.T) {
 	c.addPods("p", 3, exactly(2, "gpu"))
 	if got, want := c.solve(t), "p-1 on ; p-0 p-2 on t4g.2xlarge with gpu-0 gpu-1 gpu-2 gpu-3"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestOrderOfDevices checks that the order of the snapshot's slices, claims and pods does not change a
+// plan.
+func TestOrderOfDevices(t *testing.T) {
+	build := func(reverse bool) *claimCluster {
+		c := newClaimCluster()
+		for _, name := range []string{"n1", "n2"} {
+			c.addNode(name, "ap-northeast-2a", 2)
+		}
+		c.addRemoteDevices("ap-northeast-2b", "r", "s")
+		c.addPods("p", 5, exactly(1, "gpu"))
+		c.addPods("q", 2, exactly(1, "remote"))
+		c.addPods("s", 3, sharing("30Gi"))
+		if d := &c.Snapshot.Devices; reverse {
+			slices.Reverse(d.Slices)
+			slices.Reverse(d.Classes)
+			slices.Reverse(c.Pending)
+		}
+		return c
+	}
+	first, second := build(false).solve(t), build(true).solve(t)
+	if first != second || !strings.Contains(first, "n1") {
+		t.Errorf("two orders give two plans:\n%s\n%s", first, second)
 	}
 }
