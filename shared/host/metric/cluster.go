@@ -11,6 +11,8 @@ var (
 	labelEndReason    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
 	labelEndPolicy    = Label{Name: "consolidation_policy", Help: "the NodePool's consolidationPolicy in snake case: when_empty, when_empty_or_underutilized or balanced; empty if the reason is not consolidation", Max: 4, Bare: true, Implied: true}
 	labelEndMode      = Label{Name: "termination_mode", Help: "graceful without a terminationGracePeriod, eventual with one, forceful if it is 0", Max: 3, Implied: true}
+	labelCondition    = Label{Name: "condition", Help: "the condition of the node in snake case, such as ready", Max: 7}
+	labelImage        = Label{Name: "image_id", Help: "the AMI of the instance", Max: 10, Bare: true, Implied: true}
 	labelDrainReason  = Label{Name: "reason", Help: "the reason of the NodeClaim's disruption as its condition states it (Drifted), or Forceful Termination; empty without a NodeClaim", Max: 6, Bare: true}
 	labelResource     = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
 	labelNotice       = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
@@ -84,6 +86,11 @@ var (
 		Help:   "NodeClaims whose deletion began, by reason.",
 		Labels: []Label{labelEndReason, labelPool, labelPodCapacity, labelEndPolicy, labelEndMode}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"reason"},
 		CloudWatch: []string{ByCluster, "reason"},
+	}
+	UnhealthyDisrupted = Metric{
+		Name: "karpenter_nodeclaims_unhealthy_disrupted_total", Kind: Counter, Unit: "{nodeclaim}",
+		Help:   "NodeClaims whose deletion began because of a condition of their node. Only with the feature gate NodeRepair.",
+		Labels: []Label{labelCondition, labelPool, labelPodCapacity, labelImage, labelEndMode}, Services: []string{"lifecycle"}, Panel: "Nodes terminated", By: []string{"condition"},
 	}
 	PodsDisrupted = Metric{
 		Name: "karpenter_pods_disruption_initiated_total", Kind: Counter, Unit: "{pod}",
@@ -168,7 +175,7 @@ var (
 
 var clusterMetrics = []Metric{
 	WaitingPods, PodBoundTime, PodStartupTime, MessagesSent, NoticesReceived, NoticesDeleted, NoticeLatency,
-	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, PodsDisrupted, PodsDrained, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
+	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, UnhealthyDisrupted, PodsDisrupted, PodsDrained, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
 	GarbageCollectionStopped,
 	PoolUsage, PoolLimit, PoolAllowedDisruptions, PoolConsumedBudgets, UserDataSize, PoolCost,
 }

@@ -30,7 +30,6 @@ var KarpenterMetrics = []KarpenterMetric{
 	{"karpenter_cluster_utilization_percent", "", "Divide requests by allocatable in kube-state-metrics."},
 	{"karpenter_interruption_instance_status_unhealthy_total", NoticesReceived.Name, "Failed status checks are counted as events from AWS; the node has a Kubernetes Event."},
 	{"karpenter_nodeclaims_instance_termination_duration_seconds", ClaimTermination.Name, "The whole termination of a NodeClaim, including EC2's part."},
-	{"karpenter_nodeclaims_unhealthy_disrupted_total", ClaimsDisrupted.Name, `Has reason="unhealthy"; image and condition are in the Event.`},
 	{"karpenter_nodepools_cost_tracker_errors_total", "", "Each NodeClaim has its price in an annotation that is written once."},
 	{"karpenter_nodes_allocatable", "", "A series for each node and resource; kube-state-metrics has it."},
 	{"karpenter_nodes_current_lifetime_seconds", "", "A series for each node; kube_node_created has it."},

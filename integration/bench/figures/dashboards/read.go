@@ -16,7 +16,7 @@ type Picture struct {
 
 // demoLabels are the values that labels have in the pictures.
 var demoLabels = map[string]string{
-	"service": "planner", "version": "v0.1.0", "unknown": "receipt", "disposition": "delete", "kind": "stale", "capacity_type": "spot", "code": "other", "nodepool": "default", "nodeclass": "default", "terminate_first_reason": "static-at-limit", "reason": "underutilized",
+	"service": "planner", "version": "v0.1.0", "unknown": "receipt", "disposition": "delete", "kind": "stale", "capacity_type": "spot", "code": "other", "nodepool": "default", "nodeclass": "default", "condition": "ready", "terminate_first_reason": "static-at-limit", "reason": "underutilized",
 	"message_type": "spot_interrupted", "type": "inventory.wanted.v1", "decision": "replace", "consolidation_type": "multi", "bucket": "RunInstances",
 	"result": "ok", "resource_type": "cpu", "resource": "instance", "quantile": "0.99", "policy": "WhenEmptyOrUnderutilized", "method": "GET", "verb": "GET", "action": "ReceiveMessage", "controller": "provisioner",
 }

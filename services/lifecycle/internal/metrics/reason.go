@@ -3,6 +3,7 @@ package metrics
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -82,4 +83,22 @@ func terminationMode(c *karpenter.NodeClaim) string {
 	default:
 		return "forceful"
 	}
+}
+
+// unhealthyCondition returns the condition of the node in the reason of a repair, in snake case; "" for
+// other reasons.
+func unhealthyCondition(why string) string {
+	rest, isRepair := strings.CutPrefix(why, Unhealthy)
+	if !isRepair {
+		return ""
+	}
+	condition, _, _ := strings.Cut(rest, " ")
+	var out strings.Builder
+	for i, r := range condition {
+		if unicode.IsUpper(r) && i > 0 {
+			out.WriteByte('_')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
 }
