@@ -229,3 +229,22 @@ func TestDrainedPodsAreCounted(t *testing.T) {
 	slices.Sort(*recorded)
 	expectCounts(t, "drained", recorded, "karpenter_pods_drained_total [Drifted] 1", "karpenter_pods_drained_total [Forceful Termination] 1")
 }
+
+// A repaired node counts with the condition that made it unhealthy, and with its image.
+func TestRepairsAreCounted(t *testing.T) {
+	s := withNodeRepair(t)
+	s.runNode()
+	var got []string
+	s.svc.Metrics = func(m metric.Metric, value float64, labels ...string) {
+		if m.Name == metric.UnhealthyDisrupted.Name {
+			got = append(got, strings.Join(labels, " "))
+		}
+	}
+	s.makeNotReady("node-1")
+	s.now = s.now.Add(31 * time.Minute)
+	s.reconcile()
+	s.advance(5 * time.Second)
+	if want := []string{"ready default spot ami-1 graceful"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

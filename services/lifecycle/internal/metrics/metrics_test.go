@@ -91,7 +91,7 @@ func TestCountChanges(t *testing.T) {
 		{"interrupted claim without a grace period", &ready, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), within(0)), Node: node()}, "spot-interruption",
 			[]string{"karpenter_nodeclaims_disrupted_total [spot_interrupted default spot  forceful] 1"}},
 		{"unhealthy claim", &ready, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), func(c *karpenter.NodeClaim) { c.Status.ImageID = "ami-1" }), Node: node()},
-			metrics.Unhealthy + "AcceleratedHardwareReady is False", []string{"karpenter_nodeclaims_disrupted_total [unhealthy default spot  graceful] 1",
+			metrics.Unhealthy + "its condition AcceleratedHardwareReady has been False for longer than 10m0s", []string{"karpenter_nodeclaims_disrupted_total [unhealthy default spot  graceful] 1",
 				"karpenter_nodeclaims_unhealthy_disrupted_total [accelerated_hardware_ready default spot ami-1 graceful] 1", "karpenter_pods_disruption_initiated_total [unhealthy default spot  graceful] 3"}},
 		{"claim whose launch failed", &young, &metrics.ClaimAndNode{Claim: claim(going(0))}, "launch refused", []string{"karpenter_nodeclaims_disrupted_total [insufficient_capacity default spot  graceful] 1"}},
 		{"claim deleted by another client", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},

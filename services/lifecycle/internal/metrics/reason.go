@@ -88,7 +88,7 @@ func terminationMode(c *karpenter.NodeClaim) string {
 // unhealthyCondition returns the condition of the node in the reason of a repair, in snake case; "" for
 // other reasons.
 func unhealthyCondition(why string) string {
-	rest, isRepair := strings.CutPrefix(why, Unhealthy)
+	rest, isRepair := strings.CutPrefix(why, Unhealthy+"its condition ")
 	if !isRepair {
 		return ""
 	}
