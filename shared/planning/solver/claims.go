@@ -23,6 +23,20 @@ type deviceState struct {
 	allocator *devices.Allocator
 	// types are the instance types, by new node, for which devices are allocated.
 	types map[int][]string
+	// lacking are the existing nodes, by class, without free devices for a pod with generated claims. They
+	// are tried again once devices are released.
+	lacking map[*podClass]packing.Set
+}
+
+// markLacking records that an existing node has no free devices for the class.
+func (d *deviceState) markLacking(c *podClass, i, nodes int) {
+	if slices.ContainsFunc(c.spec.Claims, func(one planning.PodClaim) bool { return one.Name != "" }) {
+		return
+	}
+	if d.lacking[c] == nil {
+		d.lacking[c] = packing.NewSet(nodes)
+	}
+	d.lacking[c].Add(i)
 }
 
 // claimPod is a pod with its claims.
@@ -39,7 +53,7 @@ func (r *rounds) placeClaimPods() {
 		return
 	}
 	if r.devices == nil {
-		r.devices = &deviceState{r.state.newAllocator(), map[int][]string{}}
+		r.devices = &deviceState{r.state.newAllocator(), map[int][]string{}, map[*podClass]packing.Set{}}
 	}
 	queue := r.listClaimPods()
 	for placed := -1; placed != len(r.assignments); {
@@ -185,12 +199,13 @@ func (r *rounds) recordClaimPod(next claimPod, one assignment) {
 func (r *rounds) placeOnExisting(next claimPod, one assignment) (placed bool) {
 	group := r.newClaimGroup(one)
 	group.Nodes.Each(func(i int) bool {
-		if !r.packer.FitsOnNode(&group, i) {
+		if r.devices.lacking[next.class].Has(i) || !r.packer.FitsOnNode(&group, i) {
 			return true
 		}
 		site := r.state.nodeSite(i)
 		allocation, err := r.allocate(site, next)
 		if err != nil || len(allocation.Types) < len(site.Types) {
+			r.devices.markLacking(next.class, i, len(r.state.problem.Nodes))
 			return true
 		}
 		alone := group
@@ -313,7 +328,10 @@ func (r *rounds) takeOption(next claimPod, o deviceOption) bool {
 	}
 	r.devices.allocator.Commit(o.allocation, o.allocation.Types)
 	gone := slices.DeleteFunc(slices.Clone(r.devices.types[o.bin]), func(name string) bool { return slices.Contains(o.allocation.Types, name) })
-	r.devices.allocator.Release(binID(o.bin), gone)
+	if len(gone) > 0 {
+		r.devices.allocator.Release(binID(o.bin), gone)
+		clear(r.devices.lacking)
+	}
 	r.devices.types[o.bin] = o.allocation.Types
 	r.recordClaimPod(next, o.one)
 	return true
