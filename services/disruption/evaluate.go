@@ -33,6 +33,7 @@ func evaluateWith(s planning.Snapshot, stock instancetypes.InstanceTypes, o Opti
 	p.countEligible()
 	p.checkProposals()
 	p.isNew = true
+	around(Repair, p.findUnhealthy)
 	around(Emptiness, p.findEmpty)
 	around(StaticDrift, p.findStaticDrift)
 	p.recordDriftObjections()
@@ -78,6 +79,7 @@ type evaluation struct {
 	indexByName map[string]int
 	// objections has the last objection to each candidate, by its index in the snapshot.
 	objections map[int]candidate.Objection
+	repairs    repairs
 	// driftObjections are the objections to the drift of drifted nodes.
 	driftObjections map[int]candidate.Objection
 	// hasDeferred reports that a set was found and deferred to a later evaluation.
@@ -97,6 +99,7 @@ func newEvaluation(s planning.Snapshot, stock instancetypes.InstanceTypes, o Opt
 	p.policies = newPolicies(&p.snapshot)
 	p.budgets, p.findings.Problems = budgets.New(&p.snapshot)
 	p.findings.Problems = append(p.findings.Problems, p.policies.listProblems(&p.snapshot)...)
+	p.repairs = newRepairs(&p.snapshot)
 	p.thresholds = thresholds.New(&p.snapshot)
 	p.driftWaves = newDriftWaves(&p.snapshot)
 	p.staticPools = newStaticCounts(&s)
@@ -156,7 +159,7 @@ func dropUnrequested(r planning.Result) planning.Result {
 func (p *evaluation) addCommand(a *attempt) {
 	for _, c := range a.nodes {
 		p.inCommand[c.Index] = true
-		p.budgets.AddDisrupted(c.Node.NodePool)
+		p.budgets.AddDisrupted(c.Node)
 	}
 	p.thresholds.AddMoves(a.nodes)
 	p.driftWaves.addLaunches(a)
@@ -194,8 +197,8 @@ func (p *evaluation) listKept() []Kept {
 	var out []Kept
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		if no := cmp.Or(p.driftWaves.objections[c.Index], p.driftObjections[c.Index], p.objections[c.Index], p.excluded[c.Index]); !p.inCommand[c.Index] {
-			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail, reason: cmp.Or(c.Objection, c.PodObjection, no)})
+		if no := cmp.Or(p.repairs.objections[c.Index], p.driftWaves.objections[c.Index], p.driftObjections[c.Index], p.objections[c.Index], p.excluded[c.Index]); !p.inCommand[c.Index] {
+			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail, reason: cmp.Or(p.repairs.objections[c.Index], c.Objection, c.PodObjection, no)})
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ type Method string
 
 // The methods, in the order in which they are tried.
 const (
+	Repair      Method = "Repair"
 	Emptiness   Method = "Emptiness"
 	StaticDrift Method = "StaticDrift"
 	Drift       Method = "Drift"

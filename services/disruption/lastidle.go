@@ -49,7 +49,7 @@ func (r *LastIdle) recordIdle(body event.ClusterSnapshot, found Findings, decisi
 // mayChangeWithTime reports whether the node may become disruptable as time passes.
 func mayChangeWithTime(k Kept) bool {
 	switch k.Rule {
-	case RuleBudget, candidate.RuleNominated, candidate.RuleConsolidateAfter, candidate.RulePodDoNotDisrupt, thresholds.RuleCooldown, thresholds.RuleEvictions, driftwaves.RuleCanary:
+	case RuleBudget, candidate.RuleNominated, candidate.RuleConsolidateAfter, candidate.RulePodDoNotDisrupt, candidate.RuleUnboundedDrain, thresholds.RuleCooldown, thresholds.RuleEvictions, driftwaves.RuleCanary:
 		return true
 	}
 	return false

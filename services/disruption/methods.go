@@ -36,6 +36,8 @@ const (
 // budgetReason returns the reason that budgets use for the method.
 func (m Method) budgetReason() karpenter.DisruptionReason {
 	switch m {
+	case Repair:
+		return karpenter.DisruptionReasonUnhealthy
 	case Emptiness:
 		return karpenter.DisruptionReasonEmpty
 	case Drift, StaticDrift, Expiration:
@@ -48,6 +50,8 @@ func (m Method) budgetReason() karpenter.DisruptionReason {
 // checkNode returns the objection of a method to a node, without a simulation.
 func (p *evaluation) checkNode(m Method, c *candidate.Candidate) candidate.Objection {
 	switch m {
+	case Repair:
+		return p.checkUnhealthy(c)
 	case Emptiness:
 		return cmp.Or(p.checkEmpty(c), p.thresholds.CheckEmpty(c))
 	case StaticDrift, Drift:
@@ -126,11 +130,11 @@ func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) att
 	switch {
 	case !wave.IsNone():
 		out.objection = wave
-	case !p.fitsBudgets(nodes, out.Reason):
+	case (m != Repair || nodes[0].Node.Initialized) && !p.fitsBudgets(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
-	case m == StaticDrift, m == Expiration && nodes[0].Pool.IsStatic():
+	case m == StaticDrift, (m == Repair || m == Expiration) && nodes[0].Pool.IsStatic():
 		p.replaceStatic(&out)
-	case m == Drift, m == Expiration:
+	case m == Repair, m == Drift, m == Expiration:
 		p.replaceDynamic(&out)
 	case out.PodsMoved > 0:
 		p.checkCheaper(&out)

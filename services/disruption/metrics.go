@@ -24,11 +24,14 @@ type EvaluationMetrics struct {
 // countEligible counts the nodes that may be disrupted, before any command is found.
 func (p *evaluation) countEligible() {
 	eligible := map[karpenter.DisruptionReason]int{}
+	if p.repairs.matcher != nil {
+		eligible[karpenter.DisruptionReasonUnhealthy] = 0
+	}
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		isEligible := map[karpenter.DisruptionReason]bool{}
-		for _, m := range []Method{Emptiness, Drift, StaticDrift, Expiration, SingleNode} {
-			if m == Emptiness && !c.IsEmpty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
+		for _, m := range []Method{Repair, Emptiness, Drift, StaticDrift, Expiration, SingleNode} {
+			if m == Repair && c.Node.Unhealthy == nil || m == Emptiness && !c.IsEmpty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
 				continue
 			}
 			isEligible[m.budgetReason()] = isEligible[m.budgetReason()] || p.checkNode(m, c).IsNone()
@@ -69,6 +72,9 @@ func (s Service) evaluateTimed(snapshot planning.Snapshot, stock instancetypes.I
 func (s Service) countFindings(t EvaluationMetrics) {
 	for _, reason := range []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized} {
 		s.Metrics.Record(metric.Eligible, float64(t.Eligible[reason]), reason.Label())
+	}
+	if n, isOn := t.Eligible[karpenter.DisruptionReasonUnhealthy]; isOn {
+		s.Metrics.Record(metric.Eligible, float64(n), karpenter.DisruptionReasonUnhealthy.Label())
 	}
 	for _, m := range slices.Sorted(maps.Keys(t.Exhausted)) {
 		s.Metrics.Record(metric.Timeouts, 1, karpenter.ConsolidationType(string(m)))

@@ -72,6 +72,9 @@ func drawNode(t *rapid.T, i int) node {
 		n.Proposal = &planning.Proposal{ID: "x", Reason: "Empty", ConfirmedAt: fixture.Taken}
 	case 7:
 		n.LastPodEvent = fixture.Taken
+	case 8, 9:
+		unready(&n)
+		n.Initialized = rapid.Bool().Draw(t, "initialized")
 	}
 	return n
 }
@@ -104,6 +107,9 @@ func drawCluster(t *rapid.T) planning.Snapshot {
 		karpenter.ConsolidationPolicyBalanced, karpenter.ConsolidationPolicyWhenEmpty,
 	}).Draw(t, "policy")
 	s := fixture.Snapshot(pool)
+	if rapid.Bool().Draw(t, "repair") {
+		s = repaired(pool)
+	}
 	for i := range rapid.IntRange(1, 14).Draw(t, "nodes") {
 		s.Nodes = append(s.Nodes, drawNode(t, i))
 	}
@@ -113,16 +119,24 @@ func drawCluster(t *rapid.T) planning.Snapshot {
 // sound checks invariants of all findings, independent of how they were found.
 func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	seen, going := map[int]bool{}, 0
-	busy, total := 0, 0
+	disrupted, notReady, total := 0, 0, 0
 	for _, n := range s.Nodes {
 		if n.Initialized {
 			total++
-			if n.MarkedForDeletion || !n.Ready || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero() {
-				busy++
+			if n.IsBeingRemoved() {
+				disrupted++
+			} else if !n.Ready {
+				notReady++
 			}
 		}
 	}
 	for _, c := range found.Commands {
+		busy := disrupted + notReady
+		if c.Method == Repair {
+			if busy = disrupted; !s.Nodes[c.Nodes[0]].Initialized {
+				continue
+			}
+		}
 		going += len(c.Nodes)
 		allowed, err := budget.AllowedDisruptions(&s.NodePools[0], total, c.Reason, s.TakenAt)
 		if err != nil || busy+going > allowed {

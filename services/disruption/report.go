@@ -104,7 +104,7 @@ func groupKept(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreport
 func hasEvent(rule string) bool {
 	switch rule {
 	case candidate.RuleConfirmed, candidate.RuleStatic, candidate.RuleConsolidateAfter,
-		RuleReceives, RuleLowerPriority, RuleOverturned, RuleNotEmpty, RuleNotDrifted, RuleNotExpiring, "":
+		RuleHealthy, RuleReceives, RuleLowerPriority, RuleOverturned, RuleNotEmpty, RuleNotDrifted, RuleNotExpiring, "":
 		return false
 	}
 	return true

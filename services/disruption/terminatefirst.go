@@ -52,6 +52,10 @@ func (p *evaluation) replaceStatic(a *attempt) {
 		a.objection = candidate.Objection{Rule: RuleStaticReserved, Detail: "static NodePool's capacity reservations are full and cannot stage a replacement"}
 		return
 	}
+	if a.Method == Repair && counts.hasSurplus() {
+		a.objection = candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool has more nodes than replicas"}
+		return
+	}
 	for _, n := range p.simulateWithout(c).Nodes {
 		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
 			a.Result = planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}
@@ -81,7 +85,7 @@ func (p *evaluation) terminateStatic(a *attempt, reason planning.TerminateFirstR
 		}
 	}
 	missing, allowed := int(p.staticPools[pool].replicas)-working, p.budgets.Allowed(pool, a.Reason)
-	if missing >= allowed {
+	if missing >= allowed && a.nodes[0].Node.Initialized {
 		a.objection = candidate.Objection{Rule: RuleBudget, Subject: string(a.Reason), Detail: fmt.Sprintf(
 			"%d of the %d nodes of static NodePool %s are missing or not initialized, and its budgets allow %d", missing, p.staticPools[pool].replicas, pool, allowed)}
 		return
@@ -100,6 +104,9 @@ func (p *evaluation) listFullReservations(a *attempt) (offered map[string]bool, 
 
 // mayTerminateFirst reports whether the method may remove a node before its replacement is launched.
 func (p *evaluation) mayTerminateFirst(m Method) bool {
+	if m == Repair {
+		return p.snapshot.Repair != nil && p.snapshot.Repair.TerminateFirst
+	}
 	return p.snapshot.Settings.Gates.TerminateFirstDrift && (m == Drift || m == StaticDrift)
 }
 

@@ -79,7 +79,7 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 	if err != nil {
 		return err
 	}
-	objection, found := l.takeBudget(newLiveProposal(f, candidates, l, s.Now()))
+	objection, found := l.takeBudget(s.newLiveProposal(f, candidates, l))
 	if found {
 		return s.rejectProposal(ctx, f.body, candidates, objection)
 	}
@@ -116,7 +116,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if err != nil {
 		return nil, err
 	}
-	if objection, found := l.takeBudget(newLiveProposal(f, candidates, l, s.Now())); found {
+	if objection, found := l.takeBudget(s.newLiveProposal(f, candidates, l)); found {
 		return l, s.rejectProposal(ctx, f.body, candidates, objection)
 	}
 	// A consumed budget is not returned. After a rejection from here on, the live state is
@@ -253,7 +253,7 @@ func (s *Service) reportBlocked(ctx context.Context, candidates []disruption.Can
 func (s *Service) confirmCandidates(ctx context.Context, e event.Envelope, candidates []disruption.Candidate, replacements []string) ([]disruption.Candidate, error) {
 	candidates = slices.Clone(candidates)
 	err := errors.Join(s.executor.ForEach(len(candidates), func(i int) (err error) {
-		candidates[i].Claim, err = s.confirmClaim(ctx, e, candidates[i].Claim, replacements)
+		candidates[i].Claim, err = s.confirmClaim(ctx, e, candidates[i], replacements)
 		return err
 	})...)
 	if err != nil {

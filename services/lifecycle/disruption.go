@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
@@ -159,11 +160,37 @@ func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karp
 // paused. The next reconcile handles claims that have changed.
 func (s *Service) deleteCandidates(ctx context.Context, candidates []disruption.Candidate) error {
 	return errors.Join(s.executor.ForEach(len(candidates), func(i int) error {
-		c, node := candidates[i].Claim, candidates[i].Node
-		reason := disruption.ActingProposal(c).Reason
+		node := candidates[i].Node
+		reason := disruption.ActingProposal(candidates[i].Claim).Reason
+		c, err := s.limitDrain(ctx, candidates[i].Claim)
+		if c == nil || err != nil {
+			return err
+		}
 		s.publishOnBoth(ctx, events.DisruptionTerminating, c, node, "Disrupting Node: "+reason, "Disrupting NodeClaim: "+reason)
 		return s.executor.Execute(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: reason, Read: c})
 	})...)
+}
+
+// limitDrain writes the deadline of a repair's drain on a claim that is about to be deleted, and
+// returns the claim as stored; nil if it has changed. The deadline begins now, so that the launch of
+// replacements does not shorten the drain, and never moves later.
+func (s *Service) limitDrain(ctx context.Context, c *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
+	p := disruption.ActingProposal(c)
+	if p.GracePeriod == nil {
+		return c, nil
+	}
+	marked, changed := nodeclaim.WithEarlierDeadline(c, s.Now().Add(*p.GracePeriod))
+	if !changed {
+		return c, nil
+	}
+	stored, err := s.Client.Update(ctx, marked)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Missing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("limiting the drain of NodeClaim %s: %w", c.Name, err)
+	}
+	return stored.(*karpenter.NodeClaim), nil
 }
 
 // markDisrupted writes the condition DisruptionReason on the claim, taints its node and returns

@@ -32,6 +32,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
@@ -71,8 +72,10 @@ type Config struct {
 	ReservedCapacity bool
 	// DryRuns enables dry runs of each EC2NodeClass. Validation waits for their result.
 	DryRuns bool
-	// Repair is the policy for replacing unhealthy nodes. The zero value disables node repair.
-	Repair NodeHealth
+	// Repair has the policies of node repair; nil if it is off or the legacy one.
+	Repair *repair.Matcher
+	// LegacyRepair configures the legacy node repair; without policies it is off.
+	LegacyRepair repair.PolicySet
 	// DeletionApproval defines which NodePools are deleted only after approval. The zero value
 	// requires no approval.
 	DeletionApproval DeletionApproval

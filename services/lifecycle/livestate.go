@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 
@@ -91,6 +90,6 @@ func (l *liveState) takeBudget(look disruption.LiveProposal) (disruption.Objecti
 	return l.remaining.TakeBudget(look.Reason, look.Candidates, look.Now)
 }
 
-func newLiveProposal(f *proposalMessage, candidates []disruption.Candidate, l *liveState, now time.Time) disruption.LiveProposal {
-	return disruption.LiveProposal{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
+func (s *Service) newLiveProposal(f *proposalMessage, candidates []disruption.Candidate, l *liveState) disruption.LiveProposal {
+	return disruption.LiveProposal{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Repair: s.Repair, Now: s.Now()}
 }

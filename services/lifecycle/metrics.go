@@ -151,8 +151,12 @@ var budgetReasons = []karpenter.DisruptionReason{karpenter.DisruptionReasonUnder
 func (s *Service) collectBudgetGauges(w clusterState) []gaugeValue {
 	counted := w.countBudgets()
 	var all []gaugeValue
+	reasons := budgetReasons
+	if s.Repair != nil {
+		reasons = append(slices.Clip(reasons), karpenter.DisruptionReasonUnhealthy)
+	}
 	for _, pool := range w.pools {
-		for _, reason := range budgetReasons {
+		for _, reason := range reasons {
 			allowed, consumed := counted.MeasureUse(pool, reason, s.lastReconcile)
 			labels := []string{pool.Name, reason.Label()}
 			all = append(all, gaugeValue{metric.PoolAllowedDisruptions, labels, float64(min(allowed, math.MaxInt32))}, gaugeValue{metric.PoolConsumedBudgets, labels, float64(consumed)})

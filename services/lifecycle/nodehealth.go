@@ -9,23 +9,20 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/nodehealth"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// NodeHealth is the policy for replacing unhealthy nodes. The zero value disables node repair.
-type NodeHealth = nodehealth.Policy
-
-// repairNodes replaces nodes that have been unhealthy for their toleration duration.
+// repairNodes is the legacy node repair: it replaces nodes that have been unhealthy for their
+// toleration duration.
 func (s *Service) repairNodes(ctx context.Context, w clusterState) error {
-	if len(s.Repair.Rules) == 0 {
+	if len(s.LegacyRepair.Policies) == 0 {
 		return nil
 	}
 	view := nodehealth.View{
-		Policy: s.Repair, Nodes: cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
+		Policy: s.LegacyRepair, Nodes: cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
 		Paused: func(node *corev1.Node) bool { return s.throttle.usedWithin(repairKey(node), nodehealth.RetryPause) },
 	}
 	for _, c := range w.claims {
@@ -51,14 +48,11 @@ func (s *Service) repairEffects(sick nodehealth.PlannedRepair, w clusterState) [
 		return s.replaceUnhealthy(sick)
 	}
 	s.throttle.record(repairKey(sick.Node))
-	effects := []effect.Effect{
-		events.NodeRepairBlocked.About(cluster.Nodes, sick.Node, s.Now(), "%s", sick.Blocked),
-		events.NodeRepairBlocked.About(cluster.NodeClaims, sick.Claim, s.Now(), "%s", sick.Blocked),
-	}
+	var pool cluster.Object
 	if np := w.pools[sick.Claim.Labels[karpenter.NodePoolLabelKey]]; np != nil {
-		effects = append(effects, events.NodeRepairBlocked.About(cluster.NodePools, np, s.Now(), "%s", sick.Blocked))
+		pool = np
 	}
-	return effects
+	return s.reportRepairBlocked(sick.Node, sick.Claim, pool, sick.Blocked)
 }
 
 func (s *Service) replaceUnhealthy(sick nodehealth.PlannedRepair) []effect.Effect {

@@ -14,18 +14,15 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
-// withNodeRepair returns a cluster whose lifecycle repairs nodes with Karpenter's policies.
+// withNodeRepair returns a cluster with the legacy node repair and Karpenter 1.14's policies.
 func withNodeRepair(t *testing.T) *testCluster {
 	t.Helper()
 	s := newTestCluster(t)
-	rules, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.configureService(func(c *lifecycle.Config) {
-		c.Repair = lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")}
+		c.LegacyRepair = repair.PolicySet{Policies: repair.LegacyProvider(), Unhealthy: intstr.FromString("20%")}
 	})
 	return s
 }

@@ -114,6 +114,10 @@ func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *
 			return false
 		}
 		if p == nil {
+			if acting := disruption.ActingProposal(c); acting != nil && acting.GracePeriod != nil {
+				// The process may have stopped between limitDrain and the deletion.
+				delete(c.Annotations, karpenter.NodeClaimTerminationTimestampAnnotationKey)
+			}
 			delete(c.Annotations, planning.ProposalAnnotation)
 		} else {
 			annotateObject(c, planning.ProposalAnnotation, string(text))
@@ -164,13 +168,18 @@ func (s *Service) updateClaim(ctx context.Context, c *karpenter.NodeClaim, write
 	}
 }
 
-// confirmClaim writes the confirmation of its proposal, and the replacements, on the claim.
-func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
+// confirmClaim writes the confirmation of its proposal, the replacements and the limit of its drain
+// on the claim.
+func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, candidate disruption.Candidate, replacements []string) (*karpenter.NodeClaim, error) {
+	c := candidate.Claim
 	if disruption.ActingProposal(c) != nil {
 		return c, nil
 	}
 	p := *planning.ReadProposal(c)
 	p.ConfirmedAt, p.Replacements = s.Now().UTC(), replacements
+	if p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
+		p.GracePeriod = candidate.LimitDrain(candidate.DecideRepair(s.Repair, s.Now()))
+	}
 	noted, err := s.writeProposal(ctx, c, &p, &e)
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	if !s.lastSnapshot.ref.IsZero() && now.Sub(s.lastSnapshot.at) < snapshotMaxAge && next.equals(s.lastSnapshot) {
 		return true, nil
 	}
-	ref, err := blob.Put(ctx, s.Blobs, now, planning.SnapshotKind, s.state.DisruptionSnapshot(view))
+	ref, err := blob.Put(ctx, s.Blobs, now, planning.SnapshotKind, s.state.DisruptionSnapshot(view, s.Repair))
 	if err != nil {
 		return false, err
 	}

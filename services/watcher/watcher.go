@@ -27,6 +27,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -67,6 +68,8 @@ type Config struct {
 	Settings planning.Settings
 	// DefaultConstraints are added to pods that have no topology spread constraints.
 	DefaultConstraints []corev1.TopologySpreadConstraint
+	// Repair has the policies of node repair; nil if it is off.
+	Repair *repair.Matcher
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time

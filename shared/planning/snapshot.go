@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // The kinds of the documents, which are their folders.
@@ -40,6 +41,8 @@ type Snapshot struct {
 	Buffers []Buffer `json:"buffers,omitempty"`
 	// Unavailable lists offerings that EC2 rejected or interrupted.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Repair defines which nodes are unhealthy, in a snapshot for disruption; nil if node repair is off.
+	Repair *repair.PolicySet `json:"repair,omitempty"`
 	// PendingPods are the provisionable pods in a snapshot for disruption: they use capacity that a
 	// removal must not count on. A batch has them as Pending.
 	PendingPods []PodClass `json:"waiting,omitempty"`
@@ -292,8 +295,11 @@ type Node struct {
 	// need not wait for the protections of its pods.
 	HasTerminationGracePeriod bool `json:"hasTerminationGracePeriod,omitempty"`
 	// Drift is set if the NodeClaim has drifted from its NodePool or node class.
-	Drift    *Drift    `json:"drift,omitempty"`
-	Proposal *Proposal `json:"proposal,omitempty"`
+	Drift *Drift `json:"drift,omitempty"`
+	// Unhealthy is set in a snapshot for disruption if the node has a condition for which Repair has a
+	// policy, at any age.
+	Unhealthy *Unhealthy `json:"unhealthy,omitempty"`
+	Proposal  *Proposal  `json:"proposal,omitempty"`
 	// Pods are the bound pods, without daemon, mirror and ended pods.
 	Pods []PodClass `json:"pods,omitempty"`
 	// DaemonPods are the daemon and mirror pods that a selector may count, or that exclude other pods.
@@ -307,6 +313,16 @@ type Drift struct {
 	Since  time.Time `json:"since"`
 }
 
+// Unhealthy has the facts that node repair reads.
+type Unhealthy struct {
+	Conditions []repair.UnhealthyCondition `json:"conditions"`
+	// DoNotRepair is true if the node or its NodeClaim has the annotation karpenter.sh/do-not-repair.
+	DoNotRepair bool `json:"doNotRepair,omitempty"`
+}
+
+// HasJoined reports whether the node exists in Kubernetes, and is not only a NodeClaim.
+func (n *Node) HasJoined() bool { return n.Registered || n.Name != n.Claim }
+
 // Proposal is a disruption proposal that lifecycle wrote on a NodeClaim. NodeClaims with the same ID
 // are disrupted together.
 type Proposal struct {
@@ -318,6 +334,8 @@ type Proposal struct {
 	// ConfirmedAt is when it was confirmed. After that it is only removed when it completes or is
 	// rolled back.
 	ConfirmedAt time.Time `json:"confirmed,omitzero"`
+	// GracePeriod limits the drain of a node that is repaired; nil if only the NodeClaim limits it.
+	GracePeriod *time.Duration `json:"gracePeriod,omitempty"`
 	// Replacements are the NodeClaims that must be initialized before this one is removed.
 	Replacements []string `json:"replacements,omitempty"`
 	// TerminateFirst is why it is removed before its replacement is launched; empty for other

@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
@@ -97,9 +98,9 @@ func (e *estate) sees(node string) bool {
 }
 
 // restart starts a new process with another configuration.
-func (e *estate) restart(gate lifecycle.DeletionApproval, repair lifecycle.NodeHealth) {
+func (e *estate) restart(gate lifecycle.DeletionApproval, legacy repair.PolicySet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.config.DeletionApproval, e.config.Repair = gate, repair
+	e.config.DeletionApproval, e.config.LegacyRepair = gate, legacy
 	e.service = lifecycle.New(e.config)
 }

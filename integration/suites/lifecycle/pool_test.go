@@ -17,6 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // pool creates a NodePool and the given number of claims, as planner and lifecycle do.
@@ -127,7 +128,7 @@ func TestNodePools(t *testing.T) {
 	}
 	e := newEstate(t, testbed.Options{})
 	gate := lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 100}
-	e.restart(gate, lifecycle.NodeHealth{})
+	e.restart(gate, repair.PolicySet{})
 	for _, scene := range []struct {
 		name string
 		play func()
@@ -151,7 +152,7 @@ func (e *estate) approveDeletion(gate lifecycle.DeletionApproval) {
 		c, _ := e.read("web").Status.Conditions.Get("DeletionApproved")
 		return c.Reason == "AwaitingApproval"
 	})
-	e.restart(gate, lifecycle.NodeHealth{})
+	e.restart(gate, repair.PolicySet{})
 	e.collected()
 	if claims, going := e.of("web"); len(claims) != 7 || going != 0 {
 		e.Fatalf("%d claims, %d being deleted, before the approval", len(claims), going)
@@ -214,9 +215,9 @@ func (e *estate) applied() {
 }
 
 func (e *estate) repaired(gate lifecycle.DeletionApproval) {
-	rules, err := karpenter.ParseRepairPolicies("KernelReady=False:30m")
+	rules, err := repair.Parse("KernelReady=False:30m")
 	e.RequireNoError(err)
-	e.restart(gate, lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")})
+	e.restart(gate, repair.PolicySet{Policies: rules, Unhealthy: intstr.FromString("20%")})
 	e.pool("sick", 1)
 	const provider = "aws:///ap-northeast-2a/i-0123456789abcdef0"
 	claims, _ := e.of("sick")
@@ -247,7 +248,7 @@ func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 func (e *estate) deleteWithoutApproval() {
 	e.pool("plain", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("plain") })
-	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
+	e.restart(lifecycle.DeletionApproval{}, repair.PolicySet{})
 	e.WaitUntil(time.Minute, "the finalizer to be removed", func() bool { return !e.held("plain") })
 	e.remove("plain", metav1.DeletePropagationBackground)
 	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {

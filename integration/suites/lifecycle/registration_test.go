@@ -19,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // slow is a startup taint.
@@ -154,7 +155,7 @@ func TestRegistrationOnAPIServer(t *testing.T) {
 		t.Skip("-short: runs a control plane")
 	}
 	e := newEstate(t, testbed.Options{})
-	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
+	e.restart(lifecycle.DeletionApproval{}, repair.PolicySet{})
 	t.Run("step by step", func(*testing.T) { e.stepByStep() })
 	t.Run("with many conflicts", func(*testing.T) { e.conflicts() })
 	t.Run("two nodes of one instance", func(*testing.T) { e.twoNodesOfOneInstance() })

@@ -19,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 const (
@@ -43,7 +44,7 @@ func TestUpgradeOfCRDs(t *testing.T) {
 	u.raw, err = dynamic.NewForConfig(u.Plane.Config)
 	u.RequireNoError(err)
 	u.createClass()
-	u.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
+	u.restart(lifecycle.DeletionApproval{}, repair.PolicySet{})
 	var claims []launchedClaim
 	for i, name := range []string{"older-0", "older-1", "older-2"} {
 		c := u.newClaim(name, 100+i)

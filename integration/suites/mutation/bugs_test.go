@@ -323,7 +323,7 @@ var bugs = []bug{{
 }, {
 	name: "terminated-before-the-refill", promise: "TestTerminateFirstThroughAllServices", in: "./integration/suites/sim",
 	file: "services/disruption/terminatefirst.go",
-	from: `	if missing >= allowed {
+	from: `	if missing >= allowed && a.nodes[0].Node.Initialized {
 `,
 	to: `	if missing > allowed+1 {
 `,

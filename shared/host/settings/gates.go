@@ -67,9 +67,7 @@ var notSupported = []struct {
 	setting string
 	isOn    func(s *Settings) bool
 }{
-	{FeatureGates + ": TerminateFirstRepair", func(s *Settings) bool { return s.TerminateFirstRepair }},
 	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
-	{LegacyRepair, func(s *Settings) bool { return s.LegacyNodeRepair }},
 }
 
 // checkGates refuses gates that exclude each other, and warns about gates without effect.

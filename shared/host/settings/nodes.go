@@ -9,16 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
-
-// NodeRepairSettings define which nodes are unhealthy, and how many unhealthy nodes stop node repair.
-type NodeRepairSettings struct {
-	Rules     []karpenter.RepairPolicy
-	Unhealthy intstr.IntOrString
-	// UnhealthyInZone is nil for no limit.
-	UnhealthyInZone *intstr.IntOrString
-}
 
 // PoolDeletionApproval defines which NodePools are deleted only after approval: those with more nodes than Nodes, or
 // with more than Percent of the cluster's nodes.
@@ -28,12 +21,45 @@ type PoolDeletionApproval struct {
 }
 
 func parseRepairRules(s *Settings, text string) error {
-	rules, err := karpenter.ParseRepairPolicies(text)
+	policies, err := repair.Parse(text)
 	if err != nil {
 		return fmt.Errorf("is not a list of rules: %w", err)
 	}
-	s.Repair.Rules = rules
+	s.Repair.Policies = policies
 	return nil
+}
+
+// setRepairPolicies sets Karpenter's policies if the rules are not set.
+func (s *Settings) setRepairPolicies() {
+	s.Repair.TerminateFirst = s.TerminateFirstRepair
+	switch {
+	case s.Repair.Policies != nil:
+	case s.LegacyNodeRepair:
+		s.Repair.Policies = repair.LegacyProvider()
+	default:
+		s.Repair.Policies = repair.Provider(false)
+	}
+}
+
+// FindLegacyRepair returns the settings of the legacy node repair; without policies if it is off.
+func (s *Settings) FindLegacyRepair() repair.PolicySet {
+	if !s.NodeRepair || !s.LegacyNodeRepair {
+		return repair.PolicySet{}
+	}
+	return s.Repair
+}
+
+// NewRepairMatcher returns the policies of node repair, or nil if it is off or the legacy one. An invalid set of
+// policies is an error, which stops the process.
+func (s *Settings) NewRepairMatcher() (*repair.Matcher, error) {
+	if !s.NodeRepair || s.LegacyNodeRepair {
+		return nil, nil
+	}
+	m, err := repair.NewMatcher(s.Repair)
+	if err != nil {
+		return nil, fault.F("reading "+RepairRules, fault.Invalid, "%w", err)
+	}
+	return m, nil
 }
 
 // parseShare parses a number or a percentage.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -52,7 +53,7 @@ type Settings struct {
 	// LegacyNodeRepair repairs nodes as Karpenter 1.14 does, outside of disruption budgets.
 	LegacyNodeRepair bool
 	// Repair defines which nodes are unhealthy, and how many stop node repair.
-	Repair NodeRepairSettings
+	Repair repair.PolicySet
 	// SecurityGroupRefreshInterval is the time for which the security groups of a node class are cached.
 	SecurityGroupRefreshInterval time.Duration
 	// DefaultConstraints are kube-scheduler's constraints for pods without topology spread constraints.
@@ -112,6 +113,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 			}
 		}
 	}
+	s.setRepairPolicies()
 	if s.BatchIdle > s.BatchMax {
 		problems = append(problems, fmt.Errorf("%s is %s, longer than %s, which is %s", BatchIdle, s.BatchIdle, BatchMax, s.BatchMax))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -26,14 +26,14 @@ func environment(of map[string]string) func(string) (string, bool) {
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
-	Repair:     settings.NodeRepairSettings{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
+	Repair:     repair.PolicySet{Policies: repair.Provider(false), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
 	Rebalance: "ignore", SecurityGroupRefreshInterval: time.Minute,
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081, Tracing: settings.Tracing{Protocol: "http/protobuf"},
 }
 
-func karpentersRules() []karpenter.RepairPolicy {
-	rules, _ := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
-	return rules
+func silentFor15Minutes() []repair.Policy {
+	policies, _ := repair.Parse("Ready=Unknown:15m")
+	return policies
 }
 
 // notSupported is the warning about a setting whose behaviour is missing.
@@ -75,25 +75,26 @@ func TestRead(t *testing.T) {
 		}},
 		{"legacy node repair", map[string]string{"FEATURE_GATES": "NodeRepair=true", "LEGACY_NODE_REPAIR": "true"}, func(s *settings.Settings) {
 			s.NodeRepair, s.LegacyNodeRepair = true, true
-			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR")}
+			s.Repair.Policies = repair.LegacyProvider()
 		}},
 		{"gates of 1.15", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true,TerminateFirstRepair=true,PodDeletionCostManagement=true,NodeRepair=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates.TerminateFirstDrift, s.TerminateFirstRepair, s.PodDeletionCostManagement, s.NodeRepair = true, true, true, true
-			s.Warnings = []string{notSupported("FEATURE_GATES: TerminateFirstRepair")}
+			s.Repair.TerminateFirst = true
 		}},
 		{"the gate of drift is not that of repair", map[string]string{"FEATURE_GATES": "TerminateFirstDrift=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates.TerminateFirstDrift = true
 		}},
 		{"repair gates without node repair", map[string]string{"FEATURE_GATES": "TerminateFirstRepair=true", "AWS_FEATURE_GATES": "RebootForRepair=true"}, func(s *settings.Settings) {
-			s.TerminateFirstRepair, s.AWSFeatureGates.RebootForRepair = true, true
+			s.TerminateFirstRepair, s.AWSFeatureGates.RebootForRepair, s.Repair.TerminateFirst = true, true, true
 			s.Warnings = []string{
-				notSupported("FEATURE_GATES: TerminateFirstRepair"), notSupported("AWS_FEATURE_GATES: RebootForRepair"),
+				notSupported("AWS_FEATURE_GATES: RebootForRepair"),
 				"FEATURE_GATES: TerminateFirstRepair has no effect without the feature gate NodeRepair", "AWS_FEATURE_GATES: RebootForRepair has no effect without the feature gate NodeRepair",
 			}
 		}},
 		{"legacy node repair without node repair", map[string]string{"LEGACY_NODE_REPAIR": "true"}, func(s *settings.Settings) {
 			s.LegacyNodeRepair = true
-			s.Warnings = []string{notSupported("LEGACY_NODE_REPAIR"), "LEGACY_NODE_REPAIR has no effect without the feature gate NodeRepair"}
+			s.Repair.Policies = repair.LegacyProvider()
+			s.Warnings = []string{"LEGACY_NODE_REPAIR has no effect without the feature gate NodeRepair"}
 		}},
 		{"unknown gates are named and have no effect", map[string]string{"FEATURE_GATES": "Drift=true,NodeRepair=true", "AWS_FEATURE_GATES": "Hello=true, DRAEFA = true,World=false"}, func(s *settings.Settings) {
 			s.NodeRepair, s.Scheduling.Gates.DRAEFA = true, true
@@ -110,7 +111,7 @@ func TestRead(t *testing.T) {
 		}},
 		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
 			zone := intstr.FromString("50%")
-			s.Repair = settings.NodeRepairSettings{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
+			s.Repair = repair.PolicySet{Policies: silentFor15Minutes(), Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
 		}},
 		{"rebalance recommendations are handled", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
 		{"NodePool deletion without approval", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolDeletionApproval = settings.PoolDeletionApproval{} }},
@@ -217,5 +218,29 @@ func TestVariables(t *testing.T) {
 		"Optional environment variables:\n  LOG_LEVEL\n        the minimum level of logs (default info)"
 	if diff := cmp.Diff(want, help); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The legacy node repair and a cluster without node repair have no matcher. Invalid policies stop
+// the process.
+func TestNewRepairMatcher(t *testing.T) {
+	invalid := repair.Provider(false)[:1]
+	for name, c := range map[string]struct {
+		repairs, legacy bool
+		policies        []repair.Policy
+		wantMatcher     bool
+		says            string
+	}{
+		"off":              {false, false, invalid, false, ""},
+		"legacy":           {true, true, invalid, false, ""},
+		"on":               {true, false, repair.Provider(true), true, ""},
+		"without policies": {true, false, nil, false, "node repair requires the cloud provider to define RepairPolicies, but it defines none"},
+		"invalid policies": {true, false, invalid, false, "node repair requires valid RepairPolicies, repair policy set must define one default fallback"},
+	} {
+		s := settings.Settings{NodeRepair: c.repairs, LegacyNodeRepair: c.legacy, Repair: repair.PolicySet{Policies: c.policies}}
+		m, err := s.NewRepairMatcher()
+		if (m != nil) != c.wantMatcher || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v", name, m, err)
+		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // Variable is one environment variable.
@@ -171,8 +169,8 @@ var joistVariables = []Variable{
 		set: parseNumber(100000, func(s *Settings) *int { return &s.MaxPerMinute })},
 	{Name: EC2Share, Purpose: "the maximum fraction of EC2's documented request rates that a launcher uses", Example: "0.25", Default: "1",
 		set: parsePositiveFraction(func(s *Settings) *float64 { return &s.EC2Share })},
-	{Name: RepairRules, Purpose: "the conditions of an unhealthy node, and how long it has them before it is replaced (feature gate NodeRepair)", Example: "Ready=Unknown:15m,KernelReady=False:1h",
-		Default: karpenter.RepairPolicies, set: parseRepairRules},
+	{Name: RepairRules, Purpose: "the conditions of an unhealthy node, and how long it has them before it is replaced, instead of Karpenter's policies (feature gate NodeRepair)", Example: "Ready=Unknown:15m,KernelReady=False:1h",
+		set: parseRepairRules},
 	{Name: Unhealthy, Purpose: "how many nodes of a NodePool may be unhealthy before node repair stops for it", Example: "20%", Default: "20%",
 		set: parseShare(func(s *Settings, n intstr.IntOrString) { s.Repair.Unhealthy = n })},
 	{Name: UnhealthyZone, Purpose: "how many nodes of a zone may be unhealthy before node repair stops for it (default no limit)", Example: "50%",

@@ -15,7 +15,7 @@ import (
 
 // Reasons are all reasons that a budget can have.
 var Reasons = []karpenter.DisruptionReason{
-	karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized,
+	karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized, karpenter.DisruptionReasonUnhealthy,
 }
 
 // NodesUnknown is the number of nodes of a pool whose nodes are not known.

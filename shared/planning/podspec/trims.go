@@ -36,16 +36,11 @@ func Trims() cluster.Trims {
 func trimNode(node *corev1.Node) {
 	status := corev1.NodeStatus{Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity}
 	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			// A heartbeat without a change must not count as a change.
-			status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
-		}
+		// A heartbeat without a change must not count as a change.
+		c := &node.Status.Conditions[i]
+		status.Conditions = append(status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 	}
-	var annotations map[string]string
-	if value, ok := node.Annotations[karpenter.DoNotDisruptAnnotationKey]; ok {
-		annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: value}
-	}
-	node.Annotations = annotations
+	node.Annotations = only(node.Annotations, []string{karpenter.DoNotDisruptAnnotationKey, karpenter.DoNotRepairAnnotationKey})
 	node.Spec = corev1.NodeSpec{ProviderID: node.Spec.ProviderID, Taints: node.Spec.Taints}
 	node.Status = status
 }

@@ -22,6 +22,9 @@
   (list "AWS_FEATURE_GATES" (printf "NodeClassCEL=%v,DRANVIDIAGPU=%v,DRAEFA=%v,RebootForRepair=%v" $settings.awsFeatureGates.nodeClassCEL $dra.draNVIDIAGPU $dra.draEFA $settings.awsFeatureGates.rebootForRepair))
   (list "LEGACY_NODE_REPAIR" $settings.legacyNodeRepair)
   (list "JOIST_PRICE_LIMIT" $settings.priceLimit)
+  (list "JOIST_REPAIR_RULES" $settings.repair.rules)
+  (list "JOIST_REPAIR_UNHEALTHY" $settings.repair.unhealthy)
+  (list "JOIST_REPAIR_UNHEALTHY_IN_ZONE" $settings.repair.unhealthyInZone)
   (list "LOG_LEVEL" $root.Values.logLevel)
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
@@ -58,9 +61,6 @@
   (list "IGNORE_DRA_REQUESTS" $dra.ignoreDRARequests)
   (list "JOIST_POOL_GATE" $settings.poolGate)
   (list "JOIST_REBALANCE_POLICY" $settings.rebalancePolicy)
-  (list "JOIST_REPAIR_RULES" $settings.repair.rules)
-  (list "JOIST_REPAIR_UNHEALTHY" $settings.repair.unhealthy)
-  (list "JOIST_REPAIR_UNHEALTHY_IN_ZONE" $settings.repair.unhealthyInZone)
 ) }}
 {{- end }}
 {{- $given := concat $root.Values.controller.env (index $root.Values .service).env }}

@@ -16,8 +16,9 @@ import (
 // Remaining has how many more nodes of each NodePool may be disrupted.
 type Remaining struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
-	// disrupting counts the nodes that are being disrupted or are not ready, for any reason.
-	disrupting map[string]int
+	// disrupting counts the nodes that are being disrupted. notReady counts the other nodes that are
+	// not ready, which use the budgets of every reason but Unhealthy: repair is for them.
+	disrupting, notReady map[string]int
 	// rates limit how many disruptions begin within an hour; started counts those of this
 	// evaluation.
 	rates   map[string]budget.Rate
@@ -42,7 +43,7 @@ type poolReason struct {
 // is not among these errors.
 func New(s *planning.Snapshot) (Remaining, []error) {
 	out := Remaining{
-		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
+		allowed: map[string]map[karpenter.DisruptionReason]int{}, disrupting: map[string]int{}, notReady: map[string]int{}, rates: map[string]budget.Rate{}, started: map[string]int{},
 		explanations: map[poolReason]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.TakenAt,
 	}
 	for i := range s.Nodes {
@@ -51,8 +52,11 @@ func New(s *planning.Snapshot) (Remaining, []error) {
 			continue
 		}
 		out.total[n.NodePool]++
-		if n.MarkedForDeletion || !n.Ready || n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero() {
+		switch {
+		case n.IsBeingRemoved():
 			out.disrupting[n.NodePool]++
+		case !n.Ready:
+			out.notReady[n.NodePool]++
 		}
 	}
 	var problems []error
@@ -99,7 +103,7 @@ func hasReadableBudgets(pool *karpenter.NodePool) bool {
 
 // Left returns how many more nodes of the NodePool may be disrupted for the reason.
 func (r Remaining) Left(pool string, reason karpenter.DisruptionReason) int {
-	return max(0, min(r.allowed[pool][reason]-r.disrupting[pool], r.leftOfRate(pool)))
+	return max(0, min(r.leftOfBudgets(pool, reason), r.leftOfRate(pool)))
 }
 
 // Allowed returns how many nodes of the NodePool may be disrupted at once for the reason.
@@ -107,10 +111,22 @@ func (r Remaining) Allowed(pool string, reason karpenter.DisruptionReason) int {
 	return r.allowed[pool][reason]
 }
 
-// AddDisrupted counts a node whose disruption begins.
-func (r Remaining) AddDisrupted(pool string) {
-	r.disrupting[pool]++
-	r.started[pool]++
+// leftOfBudgets returns what the budgets allow in addition to the nodes that use them; it may be
+// negative.
+func (r Remaining) leftOfBudgets(pool string, reason karpenter.DisruptionReason) int {
+	if reason == karpenter.DisruptionReasonUnhealthy {
+		return r.allowed[pool][reason] - r.disrupting[pool]
+	}
+	return r.allowed[pool][reason] - r.disrupting[pool] - r.notReady[pool]
+}
+
+// AddDisrupted counts a node whose disruption begins. A node that is not initialized uses no budget.
+func (r Remaining) AddDisrupted(n *planning.Node) {
+	if !n.Initialized {
+		return
+	}
+	r.disrupting[n.NodePool]++
+	r.started[n.NodePool]++
 }
 
 // leftOfRate returns how many more disruptions of the NodePool may begin in this hour.
@@ -121,14 +137,17 @@ func (r Remaining) leftOfRate(pool string) int {
 // Explain describes what limits the NodePool for the reason: the budgets, how many disruptions they
 // allow, and how many nodes are disrupted.
 func (r Remaining) Explain(pool string, reason karpenter.DisruptionReason) string {
-	if r.leftOfRate(pool) < r.allowed[pool][reason]-r.disrupting[pool] {
+	if r.leftOfRate(pool) < r.leftOfBudgets(pool, reason) {
 		return r.rates[pool].Explain(r.now)
 	}
 	key := poolReason{pool, reason}
 	if _, known := r.explanations[key]; !known {
 		r.explanations[key] = r.explainBudgets(pool, reason)
 	}
-	return fmt.Sprintf("%s, and %d are being disrupted or not ready", r.explanations[key], r.disrupting[pool])
+	if reason == karpenter.DisruptionReasonUnhealthy {
+		return fmt.Sprintf("%s, and %d are being disrupted", r.explanations[key], r.disrupting[pool])
+	}
+	return fmt.Sprintf("%s, and %d are being disrupted or not ready", r.explanations[key], r.disrupting[pool]+r.notReady[pool])
 }
 
 // explainBudgets describes the budgets that apply, and how many disruptions they allow.

@@ -68,7 +68,7 @@ func TestRemainingBudget(t *testing.T) {
 				}
 			}
 			was := r.Left("default", empty)
-			if r.AddDisrupted("default"); was > 0 && r.Left("default", empty) != was-1 {
+			if r.AddDisrupted(new(fixture.Node("a", "t4g.large"))); was > 0 && r.Left("default", empty) != was-1 {
 				t.Error("AddDisrupted does not reduce the remaining budget")
 			}
 		})
@@ -92,7 +92,7 @@ func TestExplainNamesBudgets(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	r.AddDisrupted("default")
+	r.AddDisrupted(new(fixture.Node("a", "t4g.large")))
 	if got, want := r.Explain("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2 nodes allowed, and 2 are being disrupted or not ready"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -132,7 +132,7 @@ func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 			if got := r.Left("default", karpenter.DisruptionReasonEmpty); got != left {
 				t.Errorf("%s: %d remain, want %d", tt.name, got, left)
 			}
-			r.AddDisrupted("default")
+			r.AddDisrupted(new(fixture.Node("a", "t4g.large")))
 		}
 		r, _ = budgets.New(&s)
 		if got := r.Explain("default", karpenter.DisruptionReasonEmpty); tt.want == 0 && !strings.Contains(got, tt.why) {

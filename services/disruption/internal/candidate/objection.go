@@ -38,6 +38,12 @@ const (
 	RulePolicy = "consolidation-policy"
 	// RulePrice: its price is not known.
 	RulePrice = "price-unknown"
+	// RuleStandalone: its NodeClaim belongs to no NodePool, so repair cannot replace it.
+	RuleStandalone = "repair-standalone"
+	// RuleDoNotRepair: the node or its NodeClaim has the annotation karpenter.sh/do-not-repair.
+	RuleDoNotRepair = "do-not-repair"
+	// RuleUnboundedDrain: repair may evict its protected pods only within a grace period.
+	RuleUnboundedDrain = "repair-unbounded"
 )
 
 // nodeObjection returns the objection that applies to every method.
@@ -144,4 +150,33 @@ func (c *Candidate) CheckDrifted() Objection {
 		return c.Objection
 	}
 	return c.PodObjection
+}
+
+// CheckRepairable returns the objection to repairing an unhealthy node, before its drain. Unlike
+// other methods, repair ignores the annotation do-not-disrupt, and that a node is not initialized
+// (Karpenter: pkg/controllers/disruption/types.go, NewCandidate).
+func (c *Candidate) CheckRepairable(now time.Time) Objection {
+	n := c.Node
+	switch {
+	case n.NodePool == "":
+		return Objection{Rule: RuleStandalone, Detail: "repair requires a NodePool to construct and budget a safe replacement"}
+	case c.Pool == nil || n.IsBeingRemoved():
+		return c.Objection
+	case !n.Registered:
+		return Objection{Rule: RuleNotInitialized, Detail: "it is not registered"}
+	case n.Initialized && n.NominatedUntil.After(now):
+		return Objection{Rule: RuleNominated, Detail: "it is nominated for a pending pod"}
+	case n.Unhealthy.DoNotRepair:
+		return Objection{Rule: RuleDoNotRepair, Detail: fmt.Sprintf("repair is blocked through the %q annotation", karpenter.DoNotRepairAnnotationKey)}
+	}
+	return Objection{}
+}
+
+// CheckUnboundedDrain returns the objection to repairing a node with protected pods if neither the
+// policy nor the NodeClaim limits the drain.
+func (c *Candidate) CheckUnboundedDrain(isBounded bool, now time.Time) Objection {
+	if isBounded || c.Node.HasTerminationGracePeriod || podObjection(c.Node, now).IsNone() {
+		return Objection{}
+	}
+	return Objection{Rule: RuleUnboundedDrain, Detail: "repair requires a termination grace period to bypass blocking pods"}
 }

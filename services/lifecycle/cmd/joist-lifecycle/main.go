@@ -45,6 +45,10 @@ const parallel = 32
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
 	kubecluster.ObserveCalls(telemetry.KubernetesObserver{Telemetry: p.Telemetry})
+	repairs, err := p.NewRepairMatcher()
+	if err != nil {
+		return err
+	}
 	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-lifecycle"))
 	if err != nil {
 		return err
@@ -67,7 +71,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.BlobStore(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
-		Repair: repair(p.Settings), DeletionApproval: lifecycle.DeletionApproval(p.PoolDeletionApproval), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
+		Repair: repairs, LegacyRepair: p.FindLegacyRepair(), DeletionApproval: lifecycle.DeletionApproval(p.PoolDeletionApproval), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.RebalancePolicy(p.Rebalance),
 		Settings: p.Scheduling, Catalogues: &blob.DocumentCache[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity, PodDeletionCosts: p.PodDeletionCostManagement,
@@ -85,13 +89,4 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 	}
 	renewal := host.Loop{Reconcile: service.Renew, Interval: lease.RetryPeriod}
 	return errors.Join(host.RunTogether(ctx, feed, loop, poll, renewal.Run), startup.RunAfterStop(ctx, service.Release))
-}
-
-// repair returns the node repair policy of the settings. Without the feature gate no node is
-// repaired.
-func repair(s settings.Settings) lifecycle.NodeHealth {
-	if !s.NodeRepair {
-		return lifecycle.NodeHealth{}
-	}
-	return lifecycle.NodeHealth(s.Repair)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
@@ -31,7 +32,9 @@ type LiveProposal struct {
 	Moved      int
 	Candidates []Candidate
 	Budgets    podspec.Budgets
-	Now        time.Time
+	// Repair has the policies of node repair; nil if it is off.
+	Repair *repair.Matcher
+	Now    time.Time
 }
 
 // Objection is the reason why a proposal may not start: because of a node, named by its claim, or
@@ -63,6 +66,8 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 		return "nodeclaim does not have an associated node"
 	case c.Node.DeletionTimestamp != nil:
 		return "node is deleting or marked for deletion"
+	case l.Reason == karpenter.DisruptionReasonUnhealthy:
+		return l.repairObjection(c)
 	case !c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):
 		return "node isn't initialized"
 	case c.Nominated.After(l.Now):
@@ -74,6 +79,41 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 	}
 }
 
+// repairObjection returns why the node may not be repaired. A message alone repairs no healthy node:
+// the conditions of the live node must still be old enough.
+func (l LiveProposal) repairObjection(c Candidate) string {
+	isInitialized := c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
+	switch {
+	case !isInitialized && !c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered):
+		return "node isn't initialized nor registered"
+	case isInitialized && c.Nominated.After(l.Now):
+		return "node is nominated for a pending pod"
+	case c.Node.Annotations[karpenter.DoNotRepairAnnotationKey] == "true", c.Claim.Annotations[karpenter.DoNotRepairAnnotationKey] == "true":
+		return fmt.Sprintf("repair is blocked through the %q annotation", karpenter.DoNotRepairAnnotationKey)
+	case c.DecideRepair(l.Repair, l.Now).Action == "":
+		return "node is not unhealthy, or not for long enough"
+	default:
+		return ""
+	}
+}
+
+// DecideRepair returns the repair of the live node; the zero decision if node repair is off.
+func (c Candidate) DecideRepair(m *repair.Matcher, now time.Time) repair.NodeRepair {
+	if m == nil || c.Node == nil {
+		return repair.NodeRepair{}
+	}
+	return m.Decide(m.FindConditions(c.Node), now, time.Time{})
+}
+
+// LimitDrain returns the longest drain of a node that is repaired; nil if its NodeClaim has no limit
+// and no policy sets one.
+func (c Candidate) LimitDrain(d repair.NodeRepair) *time.Duration {
+	if period := c.Claim.Spec.TerminationGracePeriod; period != nil {
+		return d.LimitDrain(&period.Duration)
+	}
+	return d.LimitDrain(nil)
+}
+
 // podObjection returns why the node's pods may not be evicted. A drifted node with a
 // terminationGracePeriod need not wait for pods that block eviction. An expiring node is replaced
 // gracefully, and its wait ends with its expiry.
@@ -81,6 +121,22 @@ func (l LiveProposal) podObjection(c Candidate) string {
 	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != planning.MethodExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
 		return ""
 	}
+	if l.Reason == karpenter.DisruptionReasonUnhealthy {
+		return l.unboundedDrainObjection(c)
+	}
+	return l.blockingPodObjection(c)
+}
+
+// unboundedDrainObjection returns why repair may not evict pods that block eviction.
+func (l LiveProposal) unboundedDrainObjection(c Candidate) string {
+	if c.DecideRepair(l.Repair, l.Now).GracePeriod != nil || c.Claim.Spec.TerminationGracePeriod != nil || l.blockingPodObjection(c) == "" {
+		return ""
+	}
+	return "repair requires a termination grace period to bypass blocking pods"
+}
+
+// blockingPodObjection returns the first pod that blocks eviction.
+func (l LiveProposal) blockingPodObjection(c Candidate) string {
 	for _, pod := range c.Pods {
 		name := pod.Namespace + "/" + pod.Name
 		if _, protected, _ := podspec.Protected(pod, l.Now); protected && isActive(pod) {

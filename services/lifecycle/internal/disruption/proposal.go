@@ -89,7 +89,7 @@ func AssessProgress(v ProposalView) (Progress, string) {
 // BudgetedReason reports whether budgets apply to the reason.
 func BudgetedReason(reason string) bool {
 	switch karpenter.DisruptionReason(reason) {
-	case karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized:
+	case karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized, karpenter.DisruptionReasonUnhealthy:
 		return true
 	default:
 		return false

@@ -14,21 +14,46 @@ import (
 // turn never use the same budget. The zero value allows nothing.
 type RemainingBudgets struct{ pools map[string]*poolUsage }
 
-// poolUsage has the nodes that the budgets of one NodePool count, by their claims' names: whether
-// each is being removed, and how many are.
+// poolUsage has the nodes that the budgets of one NodePool count, by their claims' names, and how
+// many nodes are in each state.
 type poolUsage struct {
-	pool      *karpenter.NodePool
-	isLeaving map[string]bool
-	leaving   int
+	pool   *karpenter.NodePool
+	states map[string]nodeState
+	counts map[nodeState]int
+}
+
+// nodeState is how a node uses budgets.
+type nodeState string
+
+const (
+	// staying nodes use no budget.
+	staying nodeState = "staying"
+	// notReady nodes use the budgets of every reason but Unhealthy: repair is for them.
+	notReady nodeState = "not ready"
+	// leaving nodes use the budgets of every reason.
+	leaving nodeState = "leaving"
+)
+
+// usesBudget reports whether a node in the state uses the budgets of the reason.
+func (n nodeState) usesBudget(reason karpenter.DisruptionReason) bool {
+	return n == leaving || n == notReady && reason != karpenter.DisruptionReasonUnhealthy
+}
+
+// countUsed counts the nodes that use the budgets of the reason.
+func (o *poolUsage) countUsed(reason karpenter.DisruptionReason) int {
+	if notReady.usesBudget(reason) {
+		return o.counts[leaving] + o.counts[notReady]
+	}
+	return o.counts[leaving]
 }
 
 // CountBudgets counts all claims of the cluster. A NodePool that is being deleted allows no
-// disruption. A node that is not ready counts as being removed.
+// disruption.
 func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
 	r := RemainingBudgets{pools: map[string]*poolUsage{}}
 	for _, p := range pools {
 		if p.DeletionTimestamp == nil {
-			r.pools[p.Name] = &poolUsage{pool: p, isLeaving: map[string]bool{}}
+			r.pools[p.Name] = &poolUsage{pool: p, states: map[string]nodeState{}, counts: map[nodeState]int{}}
 		}
 	}
 	for _, c := range claims {
@@ -36,10 +61,15 @@ func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, re
 		if of == nil || !countsAsNode(c) {
 			continue
 		}
-		of.isLeaving[c.Name] = false
-		if c.DeletionTimestamp != nil || ActingProposal(c) != nil || !ready(c) {
-			of.markLeaving(c.Name)
+		state := staying
+		switch {
+		case c.DeletionTimestamp != nil || ActingProposal(c) != nil:
+			state = leaving
+		case !ready(c):
+			state = notReady
 		}
+		of.states[c.Name] = state
+		of.counts[state]++
 	}
 	return r
 }
@@ -80,14 +110,20 @@ func (r RemainingBudgets) findExcess(pool string, names []string, reason karpent
 	if of == nil {
 		return fmt.Sprintf("NodePool %q does not exist or is being deleted", pool)
 	}
-	going := of.leaving
+	going, counted := of.countUsed(reason), 0
 	for _, name := range names {
-		if goes, counts := of.isLeaving[name]; counts && !goes {
+		state, counts := of.states[name]
+		if counts {
+			counted++
+		}
+		if counts && !state.usesBudget(reason) {
 			going++
 		}
 	}
-	allowed, err := budget.AllowedDisruptions(of.pool, len(of.isLeaving), reason, now)
+	allowed, err := budget.AllowedDisruptions(of.pool, len(of.states), reason, now)
 	switch {
+	case counted == 0 && reason == karpenter.DisruptionReasonUnhealthy:
+		return "" // Nodes that are not initialized use no budget.
 	case err != nil:
 		return err.Error()
 	case going > allowed:
@@ -105,25 +141,26 @@ func (r RemainingBudgets) MeasureUse(pool *karpenter.NodePool, reason karpenter.
 	if of == nil {
 		return 0, 0
 	}
-	allowed, err := budget.AllowedDisruptions(pool, len(of.isLeaving), reason, now)
+	allowed, err := budget.AllowedDisruptions(pool, len(of.states), reason, now)
 	if err != nil {
 		allowed = 0
 	}
-	return allowed, of.leaving
+	return allowed, of.countUsed(reason)
 }
 
 // CountNodes returns how many nodes of the pool its budgets count.
 func (r RemainingBudgets) CountNodes(pool string) int {
 	if of := r.pools[pool]; of != nil {
-		return len(of.isLeaving)
+		return len(of.states)
 	}
 	return 0
 }
 
 // markLeaving counts a node as being removed, once.
 func (o *poolUsage) markLeaving(name string) {
-	if goes, counts := o.isLeaving[name]; counts && !goes {
-		o.isLeaving[name] = true
-		o.leaving++
+	if state, counts := o.states[name]; counts {
+		o.counts[state]--
+		o.states[name] = leaving
+		o.counts[leaving]++
 	}
 }

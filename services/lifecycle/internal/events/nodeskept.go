@@ -126,6 +126,9 @@ var blockedTexts = map[string]func(Kept) string{
 		if k.Node == nil {
 			return "Nodeclaim does not have an associated node"
 		}
+		if !k.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) {
+			return "Node isn't initialized nor registered"
+		}
 		return "Node isn't initialized"
 	},
 	"deleting":              fixedText("Node is deleting or marked for deletion"),
@@ -134,6 +137,10 @@ var blockedTexts = map[string]func(Kept) string{
 	"pod-do-not-disrupt":    textWithSubject(fmt.Sprintf("Pod has %q annotation", karpenter.DoNotDisruptAnnotationKey), " (Pod=%s)"),
 	"pod-disruption-budget": textWithSubject("Pdb prevents pod evictions", " (PodDisruptionBudget=[%s])"),
 	// Karpenter: pkg/controllers/disruption/staticdrift.go.
+	"do-not-repair":            fixedText(fmt.Sprintf("repair is blocked through the %q annotation", karpenter.DoNotRepairAnnotationKey)),
+	"repair-standalone":        fixedText("repair requires a NodePool to construct and budget a safe replacement"),
+	"repair-unbounded":         fixedText("repair requires a termination grace period to bypass blocking pods"),
+	"repair-unplaceable":       textWithDetail("Not all pods would schedule"),
 	"static-at-limit":          fixedText("static NodePool is at its node limit and cannot stage a replacement"),
 	"static-reservations-full": fixedText("static NodePool's capacity reservations are full and cannot stage a replacement"),
 	"no-replacement":           textWithDetail("NodePool cannot have a replacement for this node"),

@@ -44,7 +44,14 @@ func TestKeptNodeTexts(t *testing.T) {
 		want                  string
 	}{
 		{name: "unknown pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
-		{name: "not initialized", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized"},
+		{name: "not registered", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized nor registered"},
+		{name: "not initialized", rule: "not-initialized", change: func(k *events.Kept) {
+			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeRegistered, Status: metav1.ConditionTrue}, noon)
+		}, want: "DisruptionBlocked: Node isn't initialized"},
+		{name: "do-not-repair", rule: "do-not-repair", want: `DisruptionBlocked: repair is blocked through the "karpenter.sh/do-not-repair" annotation`},
+		{name: "repair without a NodePool", rule: "repair-standalone", want: "DisruptionBlocked: repair requires a NodePool to construct and budget a safe replacement"},
+		{name: "repair without a grace period", rule: "repair-unbounded", want: "DisruptionBlocked: repair requires a termination grace period to bypass blocking pods"},
+		{name: "repair, pods do not fit elsewhere", rule: "repair-unplaceable", detail: "pod shop/web-0 has no other place", want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},
 		{name: "going", rule: "deleting", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
 		{name: "nominated", rule: "nominated", want: "DisruptionBlocked: Node is nominated for a pending pod"},
 		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
@@ -107,6 +114,7 @@ func TestEachRuleHasText(t *testing.T) {
 	silent := map[string]bool{
 		"proposal-confirmed": true, "static-nodepool": true, "consolidate-after": true, "budget": true, "not-empty": true, "not-drifted": true, "not-expiring": true,
 		"receives-pods": true, "lower-priority": true, "proposal-overturned": true,
+		"healthy": true, "repair-breaker": true, // Lifecycle publishes the Events of the breaker itself.
 	}
 	readme, err := os.ReadFile("../../../disruption/README.md")
 	if err != nil {

@@ -18,6 +18,7 @@ var reasonLabels = []struct{ begins, label string }{
 	{string(karpenter.DisruptionReasonEmpty), "empty"},
 	{string(karpenter.DisruptionReasonDrifted), "drifted"},
 	{string(karpenter.DisruptionReasonUnderutilized), "underutilized"},
+	{string(karpenter.DisruptionReasonUnhealthy), "unhealthy"},
 	{string(event.SpotInterruption), "spot_interrupted"},
 	{string(event.RebalanceRecommendation), "rebalance_recommendation"},
 	{string(event.ScheduledChange), "scheduled_change"},

@@ -29,6 +29,7 @@ func main() {
 			settings.Profiling, settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.SingleReplica, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
 			settings.FeatureGates, settings.AWSGates, settings.LegacyRepair, settings.Scheduler, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
+			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone,
 		},
 	}, run)
 }
@@ -65,6 +66,10 @@ func watchedKinds(given planning.Settings, hasDefaultSpread bool) []cluster.Kind
 func run(ctx context.Context, p *startup.Bootstrap) error {
 	kubecluster.SetLogger(p.Telemetry.Log)
 	kubecluster.ObserveCalls(telemetry.KubernetesObserver{Telemetry: p.Telemetry})
+	repairs, err := p.NewRepairMatcher()
+	if err != nil {
+		return err
+	}
 	config, err := kubecluster.Config(p.Kubeconfig, build.UserAgent("joist-watcher"))
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.HasSingleReplica,
-		Settings: p.Scheduling, DefaultConstraints: p.DefaultConstraints, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
+		Settings: p.Scheduling, Repair: repairs, DefaultConstraints: p.DefaultConstraints, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric,
 		Span:    spanReporter(p), Samples: p.Telemetry.SamplesTrace,
 	})

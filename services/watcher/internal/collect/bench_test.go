@@ -115,6 +115,6 @@ func BenchmarkDisruptionSnapshot(b *testing.B) {
 	}
 	view := state.View(collect.Inputs{Now: noon})
 	for b.Loop() {
-		state.DisruptionSnapshot(view)
+		state.DisruptionSnapshot(view, nil)
 	}
 }

@@ -59,7 +59,7 @@ func TestDefaultSpread(t *testing.T) {
 	look := func() (pending, bound []string) {
 		now = now.Add(2 * time.Second)
 		view := state.View(collect.Inputs{Now: now})
-		snapshot := state.DisruptionSnapshot(view)
+		snapshot := state.DisruptionSnapshot(view, nil)
 		if diff := cmp.Diff(spread(view.Pending), spread(snapshot.PendingPods)); diff != "" {
 			t.Error(diff)
 		}

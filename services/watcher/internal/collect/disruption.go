@@ -8,15 +8,17 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // DisruptionSnapshot returns the view with the data that only disruption reads: the pending pods,
-// and the budgets that block evictions on nodes that could be removed. Batches do not have these,
-// because no plan reads them and a budget's status changes with every pod that becomes ready. The
-// view must be the last one that the state returned.
-func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
+// the budgets that block evictions on nodes that could be removed, and what makes nodes unhealthy.
+// Batches do not have these, because no plan reads them and a budget's status changes with every
+// pod that becomes ready. The view must be the last one that the state returned. r is nil if node
+// repair is off.
+func (s *State) DisruptionSnapshot(view View, r *repair.Matcher) planning.Snapshot {
 	out := view.Snapshot
 	out.PendingPods = view.Pending
 	out.Nodes = slices.Clone(out.Nodes)
@@ -29,7 +31,26 @@ func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 			b.markBlocked(node, s.podsByNode[node.Name])
 		}
 	}
+	if r != nil {
+		out.Repair = &r.Settings
+		for i := range out.Nodes {
+			if on := s.nodes.nodes[out.Nodes[i].Name]; on != nil && on.index == i {
+				out.Nodes[i].Unhealthy = describeHealth(r, on)
+			}
+		}
+	}
 	return out
+}
+
+// describeHealth returns what node repair reads of a node; nil for a healthy node.
+func describeHealth(r *repair.Matcher, on *listedNode) *planning.Unhealthy {
+	conditions := r.FindConditions(on.node)
+	if len(conditions) == 0 {
+		return nil
+	}
+	doNotRepair := on.node.Annotations[karpenter.DoNotRepairAnnotationKey] == "true" ||
+		on.claim != nil && on.claim.Annotations[karpenter.DoNotRepairAnnotationKey] == "true"
+	return &planning.Unhealthy{Conditions: conditions, DoNotRepair: doNotRepair}
 }
 
 // blockers has the inputs that determine whether an eviction is blocked.

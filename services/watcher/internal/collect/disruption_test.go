@@ -10,12 +10,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
+
+// repairs matches Karpenter's repair policies.
+var repairs = func() *repair.Matcher {
+	m, err := repair.NewMatcher(repair.PolicySet{Policies: repair.Provider(false), Unhealthy: intstr.FromString("20%")})
+	if err != nil {
+		panic(err)
+	}
+	return m
+}()
 
 // disruptionSnapshot returns the snapshot and the view of a cluster with these objects.
 func disruptionSnapshot(objects ...cluster.Object) (*fakeFeed, *collect.State, func() (planning.Snapshot, collect.View)) {
@@ -27,7 +38,7 @@ func disruptionSnapshot(objects ...cluster.Object) (*fakeFeed, *collect.State, f
 	return feed, state, func() (planning.Snapshot, collect.View) {
 		now = now.Add(2 * time.Second)
 		view := state.View(collect.Inputs{Now: now})
-		return state.DisruptionSnapshot(view), view
+		return state.DisruptionSnapshot(view, repairs), view
 	}
 }
 
@@ -124,5 +135,44 @@ func TestSnapshotHasStartOfProtection(t *testing.T) {
 		if got, want := strings.Contains(string(text), `"started":"2025-12-31T23:59:00Z"`), class.Pods[0].Name == "timed"; got != want || !want && strings.Contains(string(text), "started") {
 			t.Errorf("%s", text)
 		}
+	}
+}
+
+// The snapshot has the conditions for which there is a repair policy, at any age. A healthy
+// node has none, and a batch never has any.
+func TestSnapshotHasUnhealthyConditions(t *testing.T) {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(noon)})
+		}
+	}
+	refuse := func(o metav1.Object) { o.SetAnnotations(map[string]string{karpenter.DoNotRepairAnnotationKey: "true"}) }
+	young := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute)) }
+	sick := func(since time.Time, doNotRepair bool) *planning.Unhealthy {
+		return &planning.Unhealthy{Conditions: []repair.UnhealthyCondition{{Type: "KernelReady", Status: "False", Reason: "Hung", Since: since}}, DoNotRepair: doNotRepair}
+	}
+	bad := condition("KernelReady", corev1.ConditionFalse, "Hung")
+	for name, c := range map[string]struct {
+		node  *corev1.Node
+		claim *karpenter.NodeClaim
+		want  *planning.Unhealthy
+	}{
+		"healthy":              {node("n", condition("DiskPressure", corev1.ConditionFalse, "KubeletHasNoDiskPressure")), claim("c", registered), nil},
+		"unhealthy":            {node("n", condition("DiskPressure", corev1.ConditionTrue, "x"), bad), claim("c", registered), sick(noon, false)},
+		"older than the node":  {node("n", bad, young), claim("c", registered), sick(noon.Add(time.Minute), false)},
+		"refused by the node":  {node("n", bad, func(n *corev1.Node) { refuse(n) }), claim("c", registered), sick(noon, true)},
+		"refused by the claim": {node("n", bad), claim("c", registered, func(c *karpenter.NodeClaim) { refuse(c) }), sick(noon, true)},
+		"without a claim":      {node("n", bad), claim("c"), sick(noon, false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, state, look := disruptionSnapshot(c.node, c.claim)
+			snapshot, view := look()
+			if diff := cmp.Diff(c.want, snapshot.Nodes[0].Unhealthy); diff != "" || snapshot.Repair == nil {
+				t.Errorf("snapshot (-want +got):\n%s", diff)
+			}
+			if off := state.DisruptionSnapshot(view, nil); view.Snapshot.Nodes[0].Unhealthy != nil || view.Snapshot.Repair != nil || off.Nodes[0].Unhealthy != nil || off.Repair != nil {
+				t.Error("a batch or a snapshot without node repair has health")
+			}
+		})
 	}
 }

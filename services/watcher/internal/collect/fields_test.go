@@ -127,7 +127,7 @@ func documents(t *testing.T, objects []cluster.Object) string {
 	}
 	state := collect.NewState(collect.AddDefaultSpread(feed, overZones))
 	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: allGates, PlanDRARequests: true}})
-	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view)})
+	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view, repairs)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ type fieldChange struct {
 var texts = []string{"x", "False", "Ready", "Failed"}
 
 // mapKeys are the keys that are set in maps.
-var mapKeys = []string{"x", karpenter.DoNotDisruptAnnotationKey, karpenter.DisruptionCostAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey, "cpu"}
+var mapKeys = []string{"x", karpenter.DoNotDisruptAnnotationKey, karpenter.DoNotRepairAnnotationKey, karpenter.DisruptionCostAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey, "cpu"}
 
 // leaves are the types that are set as a whole.
 var leaves = map[reflect.Type][]any{

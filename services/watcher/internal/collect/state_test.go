@@ -241,7 +241,7 @@ func TestStateEqualsCollectAll(t *testing.T) {
 			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
 			want, got := collect.CollectAll(defaulted(), what), state.View(what)
 			fresh := collect.NewState(defaulted())
-			if diff := cmp.Diff(fresh.DisruptionSnapshot(fresh.View(what)), state.DisruptionSnapshot(got)); diff != "" {
+			if diff := cmp.Diff(fresh.DisruptionSnapshot(fresh.View(what), repairs), state.DisruptionSnapshot(got, repairs)); diff != "" {
 				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
 			}
 			if soon := what; hand.maybe("at once") {

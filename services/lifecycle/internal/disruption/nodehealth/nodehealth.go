@@ -1,5 +1,6 @@
-// Package nodehealth decides which unhealthy nodes are replaced. It is pure: the same view gives
-// the same repairs.
+// Package nodehealth decides which unhealthy nodes are replaced with LEGACY_NODE_REPAIR, as in
+// Karpenter 1.14 (pkg/controllers/node/legacyrepair). Otherwise the disruption service repairs nodes.
+// The package is pure: the same view gives the same repairs.
 //
 // The invariants:
 //   - A breaker is checked before every repair. When too many nodes of a pool are unhealthy at once,
@@ -18,21 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // RetryPause is how long a node is not considered again after the breaker blocked its repair.
 const RetryPause = 5 * time.Minute
-
-// Policy defines when nodes are repaired. Without rules no node is repaired.
-type Policy struct {
-	Rules []karpenter.RepairPolicy
-	// Unhealthy is how many nodes of a pool may be unhealthy before none of it is repaired. For a
-	// claim without a pool it applies to the cluster. A percentage rounds up.
-	Unhealthy intstr.IntOrString
-	// UnhealthyInZone is the same limit for the nodes of a zone in all pools; nil for no limit.
-	// Karpenter has no such limit.
-	UnhealthyInZone *intstr.IntOrString
-}
 
 // MonitoredNode is a claim and its node.
 type MonitoredNode struct {
@@ -42,7 +33,7 @@ type MonitoredNode struct {
 
 // View is the input of PlanRepairs.
 type View struct {
-	Policy    Policy
+	Policy    repair.PolicySet
 	Monitored []MonitoredNode
 	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
@@ -62,17 +53,17 @@ type PlannedRepair struct {
 
 // PlanRepairs returns the nodes to repair now, and the nodes whose repair the breaker blocks.
 func PlanRepairs(v View) []PlannedRepair {
-	if len(v.Policy.Rules) == 0 {
+	if len(v.Policy.Policies) == 0 {
 		return nil
 	}
 	var cases []PlannedRepair
 	b := breaker{View: v, results: map[string]string{}}
 	for _, p := range v.Monitored {
-		rule, since, sick := FindUnhealthy(p.Node, v.Policy.Rules)
-		if !sick || v.Now.Before(since.Add(rule.After)) || v.Paused(p.Node) {
+		rule, since, sick := FindUnhealthy(p.Node, v.Policy.Policies)
+		if !sick || v.Now.Before(since.Add(rule.Toleration)) || v.Paused(p.Node) {
 			continue
 		}
-		why := fmt.Sprintf("its condition %s has been %s for longer than %s", rule.Condition, rule.Status, rule.After)
+		why := fmt.Sprintf("its condition %s has been %s for longer than %s", rule.Condition, rule.Status, rule.Toleration)
 		cases = append(cases, PlannedRepair{MonitoredNode: p, Why: why, Blocked: b.blockedReason(p)})
 	}
 	return cases
@@ -80,14 +71,14 @@ func PlanRepairs(v View) []PlannedRepair {
 
 // FindUnhealthy returns the rule that applies to the node and since when. If several apply, it
 // returns the one whose toleration duration ends first.
-func FindUnhealthy(node *corev1.Node, rules []karpenter.RepairPolicy) (rule karpenter.RepairPolicy, since time.Time, sick bool) {
+func FindUnhealthy(node *corev1.Node, rules []repair.Policy) (rule repair.Policy, since time.Time, sick bool) {
 	for _, r := range rules {
 		for _, c := range node.Status.Conditions {
 			if c.Type != r.Condition || c.Status != r.Status {
 				continue
 			}
 			at := c.LastTransitionTime.Time
-			if !sick || at.Add(r.After).Before(since.Add(rule.After)) {
+			if !sick || at.Add(r.Toleration).Before(since.Add(rule.Toleration)) {
 				rule, since, sick = r, at, true
 			}
 		}
@@ -138,14 +129,12 @@ func (b breaker) countUnhealthy(w breakerScope) string {
 			continue
 		}
 		all++
-		if _, _, is := FindUnhealthy(node, b.Policy.Rules); is {
+		if _, _, is := FindUnhealthy(node, b.Policy.Policies); is {
 			sick++
 		}
 	}
-	allowed, err := intstr.GetScaledValueFromIntOrPercent(w.most, all, true)
-	if err == nil && sick <= allowed {
+	if !repair.Exceeds(*w.most, sick, all) {
 		return ""
 	}
-	return fmt.Sprintf("more than %s nodes are unhealthy in the %s: %d of %d; nodes are repaired only while at most %d are",
-		w.most.String(), w.name, sick, all, allowed)
+	return fmt.Sprintf("more than %s nodes are unhealthy in the %s: %d of %d", w.most.String(), w.name, sick, all)
 }

@@ -13,19 +13,13 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/nodehealth"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// rules returns Karpenter's repair policies.
-func rules(t testing.TB) []karpenter.RepairPolicy {
-	t.Helper()
-	out, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+// rules returns Karpenter 1.14's repair policies.
+func rules(testing.TB) []repair.Policy { return repair.LegacyProvider() }
 
 // condition returns a node condition such as "Ready=False", since a time before noon.
 func condition(text string, ago time.Duration) corev1.NodeCondition {
@@ -68,7 +62,7 @@ func TestFindUnhealthy(t *testing.T) {
 			rule, since, sick := nodehealth.FindUnhealthy(node("n", "", "", test.conditions...), rules(t))
 			got := ""
 			if sick {
-				got = fmt.Sprintf("%s in %s", rule, since.Add(rule.After).Sub(noon))
+				got = fmt.Sprintf("%s=%s:%s in %s", rule.Condition, rule.Status, rule.Toleration, since.Add(rule.Toleration).Sub(noon))
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -101,7 +95,7 @@ func (h *unhealthyCluster) add(pool, zone string, all, sick int, since time.Dura
 	return h
 }
 
-func (h *unhealthyCluster) next(policy nodehealth.Policy) (repaired, blocked int, why string) {
+func (h *unhealthyCluster) next(policy repair.PolicySet) (repaired, blocked int, why string) {
 	cases := nodehealth.PlanRepairs(nodehealth.View{Policy: policy, Monitored: h.patients, Nodes: h.nodes, Now: noon, Paused: func(*corev1.Node) bool { return false }})
 	for _, c := range cases {
 		if c.Blocked != "" {
@@ -123,19 +117,19 @@ func TestRepairBreaker(t *testing.T) {
 	}{
 		{"one of one; 20% is rounded up", new(unhealthyCluster).add("a", "", 1, 1, old), 1, 0, ""},
 		{"one of three", new(unhealthyCluster).add("a", "", 3, 1, old), 1, 0, ""},
-		{"two of three", new(unhealthyCluster).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3; nodes are repaired only while at most 1 are"},
+		{"two of three", new(unhealthyCluster).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3"},
 		{"two of ten", new(unhealthyCluster).add("a", "", 10, 2, old), 2, 0, ""},
 		{"three of eleven", new(unhealthyCluster).add("a", "", 11, 3, old), 3, 0, ""},
-		{"three of ten", new(unhealthyCluster).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
-		{"nodes within their toleration count", new(unhealthyCluster).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10; nodes are repaired only while at most 2 are"},
+		{"three of ten", new(unhealthyCluster).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10"},
+		{"nodes within their toleration count", new(unhealthyCluster).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10"},
 		{"before the toleration ends", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
 		{"when the toleration ends", new(unhealthyCluster).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
-		{"each pool has its own breaker", new(unhealthyCluster).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10; nodes are repaired only while at most 2 are"},
+		{"each pool has its own breaker", new(unhealthyCluster).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10"},
 		{"a node without a pool is counted in the cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
-		{"a node without a pool, in an unhealthy cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4; nodes are repaired only while at most 1 are"},
+		{"a node without a pool, in an unhealthy cluster", new(unhealthyCluster).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			repaired, blocked, why := test.hospital.next(nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")})
+			repaired, blocked, why := test.hospital.next(repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("20%")})
 			if repaired != test.repaired || blocked != test.blocked || why != test.why {
 				t.Errorf("%d repaired, %d blocked (%s)", repaired, blocked, why)
 			}
@@ -149,23 +143,23 @@ func TestRepairPolicySettings(t *testing.T) {
 	outage := func() *unhealthyCluster {
 		return new(unhealthyCluster).add("a", "z1", 2, 2, time.Hour).add("a", "z2", 20, 0, 0).add("b", "z1", 2, 1, time.Hour).add("b", "z2", 20, 0, 0)
 	}
-	hours, err := karpenter.ParseRepairPolicies("Ready=Unknown:2h")
+	hours, err := repair.Parse("Ready=Unknown:2h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		name              string
-		policy            nodehealth.Policy
+		policy            repair.PolicySet
 		repaired, blocked int
 	}{
-		{"no rules", nodehealth.Policy{Unhealthy: half}, 0, 0},
-		{"rule with a longer toleration", nodehealth.Policy{Rules: hours, Unhealthy: half}, 0, 0},
-		{"smaller threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
-		{"a number", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromInt32(1)}, 1, 2},
-		{"threshold 0%", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
-		{"failing zone, no threshold per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
-		{"failing zone, threshold per zone", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
-		{"invalid threshold", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
+		{"no rules", repair.PolicySet{Unhealthy: half}, 0, 0},
+		{"rule with a longer toleration", repair.PolicySet{Policies: hours, Unhealthy: half}, 0, 0},
+		{"smaller threshold", repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
+		{"a number", repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromInt32(1)}, 1, 2},
+		{"threshold 0%", repair.PolicySet{Policies: rules(t), Unhealthy: none}, 0, 3},
+		{"failing zone, no threshold per zone", repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
+		{"failing zone, threshold per zone", repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
+		{"invalid threshold", repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			repaired, blocked, why := outage().next(test.policy)
@@ -181,7 +175,7 @@ func TestBlockedRepairIsPaused(t *testing.T) {
 	h := new(unhealthyCluster).add("a", "", 10, 2, time.Hour)
 	first := h.nodes[0]
 	cases := nodehealth.PlanRepairs(nodehealth.View{
-		Policy: nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, Monitored: h.patients, Nodes: h.nodes, Now: noon,
+		Policy: repair.PolicySet{Policies: rules(t), Unhealthy: intstr.FromString("20%")}, Monitored: h.patients, Nodes: h.nodes, Now: noon,
 		Paused: func(n *corev1.Node) bool { return n == first },
 	})
 	if len(cases) != 1 || cases[0].Node == first || !strings.Contains(cases[0].Why, "Ready has been Unknown for longer than 30m0s") {
