@@ -328,6 +328,27 @@ var bugs = []bug{{
 	to: `	if missing > allowed+1 {
 `,
 }, {
+	name: "repair-breaker-off", promise: "TestRepair", in: "./services/disruption",
+	file: "services/disruption/repair.go",
+	from: `		if repair.Exceeds(*limit, unhealthy[value], count) {
+`,
+	to: `		if false {
+`,
+}, {
+	name: "repair-ignores-budgets", promise: "TestRepair", in: "./services/disruption",
+	file: "services/disruption/methods.go",
+	from: `	case (m != Repair || nodes[0].Node.Initialized) && !p.fitsBudgets(nodes, out.Reason):
+`,
+	to: `	case m != Repair && !p.fitsBudgets(nodes, out.Reason):
+`,
+}, {
+	name: "repair-extends-drain", promise: "TestRepairLimitsDrain", in: "./services/lifecycle",
+	file: "shared/karpenter/repair/match.go",
+	from: `	if d.GracePeriod != nil && claim != nil && *claim < *d.GracePeriod {
+`,
+	to: `	if d.GracePeriod != nil && claim != nil && *claim > *d.GracePeriod {
+`,
+}, {
 	name: "full-is-unavailable", promise: "TestReservationsLeft", in: "./shared/planning/instancetypes",
 	file: "shared/planning/unavailable.go",
 	from: ` && !u.IsReservationFull()
