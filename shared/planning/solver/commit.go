@@ -25,6 +25,8 @@ type committedNode struct {
 	name    string
 	planned planning.PlannedNode
 	runs    []kindPods
+	// allocations are those of the claims of its pods.
+	allocations []planning.ClaimAllocation
 }
 
 // commitResult applies the result of a removal to the baseline. Pods are matched by UID.
@@ -52,6 +54,7 @@ func (st *baseline) commitResult(result *planning.Result, nodes []int, waiting [
 	}
 	for i := range result.Nodes {
 		st.addPlannedNode(&result.Nodes[i], removed, moving)
+		st.keepAllocations(result, i)
 	}
 	st.keepUnplaced(result.Unplaced, moving)
 	st.commitDevices(result)

@@ -31,6 +31,16 @@ func (st *baseline) commitDevices(result *planning.Result) {
 	w.snapshot.Devices.Claims, w.inventory = claims, nil
 }
 
+// keepAllocations keeps the allocations of a planned node with the node that was added last.
+func (st *baseline) keepAllocations(result *planning.Result, planned int) {
+	last := &st.committed.nodes[len(st.committed.nodes)-1]
+	for _, one := range result.Allocations {
+		if one.Node == "" && one.PlannedNode == planned {
+			last.allocations = append(last.allocations, one)
+		}
+	}
+}
+
 // listHolders returns the UIDs of the placed pods by claim.
 func listHolders(result *planning.Result) map[apitypes.NamespacedName][]string {
 	out := map[apitypes.NamespacedName][]string{}

@@ -19,7 +19,7 @@ import (
 // projectSnapshot returns the snapshot as it is after all commits have happened.
 func (st *baseline) projectSnapshot(was planning.Snapshot) planning.Snapshot {
 	out := was
-	out.Nodes, out.PendingPods, out.Devices = nil, slices.Clone(st.committed.left), st.state.snapshot.Devices
+	out.Nodes, out.PendingPods, out.Devices = nil, slices.Clone(st.committed.left), st.projectDevices(&was)
 	for j := range was.Nodes {
 		i := st.nodeIndexes[j]
 		if i < 0 || st.removedNodes.Has(i) {
