@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,8 +46,16 @@ func (s Service) validateNodeClass(ctx context.Context, b event.NodeClassEnsure)
 		return nil, nil
 	}
 	problem, err := s.performDryRuns(ctx, requests)
-	if problem == nil && err == nil {
+	switch profile := class.Spec.InstanceProfile; {
+	case problem == nil && err == nil:
 		s.Cache.storeDryRun(key, s.Now())
+	case profile != nil && *profile != "" && isProfileMissing(err):
+		// Only a profile that the user named is reported: a profile that the launcher created is not visible
+		// for some seconds.
+		return &event.Problem{
+			Condition: karpenter.ConditionTypeValidationSucceeded, Reason: event.InstanceProfileNotFound,
+			Message: fmt.Sprintf("Instance profile %q not found", *profile),
+		}, nil
 	}
 	return addTagHint(problem, class.Spec.Tags), err
 }
@@ -106,8 +115,12 @@ func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 // isPropagating reports whether EC2 does not find the launch template or the instance profile that
 // was just created.
 func isPropagating(err error) bool {
-	code := cloud.Code(err)
-	return code == codeTemplateNotFound || code == "InvalidParameterValue" && strings.Contains(innermostText(err), "iamInstanceProfile")
+	return cloud.Code(err) == codeTemplateNotFound || isProfileMissing(err)
+}
+
+// isProfileMissing reports whether EC2 does not find the instance profile.
+func isProfileMissing(err error) bool {
+	return cloud.Code(err) == "InvalidParameterValue" && strings.Contains(innermostText(err), "iamInstanceProfile")
 }
 
 // innermostText returns the text of the innermost error, which is AWS's own.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -60,6 +61,9 @@ func TestDryRuns(t *testing.T) {
 				s.Refuse(memcloud.RunInstances, fault.Missing, "InvalidLaunchTemplateName.NotFoundException", "no")
 			}
 		}, "", "", true},
+		{"the class names a profile that does not exist", func(c *karpenter.EC2NodeClass) {
+			c.Spec.InstanceProfile, c.Status.InstanceProfile = new("nodes"), "nodes"
+		}, nil, "InstanceProfileNotFound", `Instance profile "nodes" not found`, false},
 		{"the profile is not visible yet", nil, func(s *fixture) {
 			for range s.Subnets {
 				s.Refuse(memcloud.RunInstances, fault.Invalid, "InvalidParameterValue", "Value (prod_1) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")
@@ -124,6 +128,25 @@ func TestDryRunsAreCached(t *testing.T) {
 	s.handleMessage(s.tickMessage(event.WantTemplates), "")
 	if n := s.countTemplates(); n != 0 {
 		t.Errorf("%d templates remain", n)
+	}
+}
+
+// A missing profile is not cached: the next dry runs pass as soon as it exists.
+func TestMissingProfileIsTriedAgain(t *testing.T) {
+	s := newFixture(t)
+	request := ensureRequest(s.withResolvedClass(func(c *karpenter.EC2NodeClass) {
+		c.Spec.InstanceProfile, c.Status.InstanceProfile = new("nodes"), "nodes"
+	}))
+	if done := s.ensureClass(request); done.Invalid == nil || done.Invalid.Reason != event.InstanceProfileNotFound {
+		t.Fatalf("unexpected result %+v", done)
+	}
+	s.AddRole("node")
+	if err := s.EnsureProfile(t.Context(), cloud.Profile{Name: "nodes", Role: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	s.advanceClock(time.Minute)
+	if done := s.ensureClass(request); !done.Validated || done.Invalid != nil {
+		t.Errorf("after the profile was created got %+v", done)
 	}
 }
 

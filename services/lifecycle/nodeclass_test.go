@@ -85,6 +85,11 @@ func TestNodeClassDryRuns(t *testing.T) {
 	if s.requestsWithin(59*time.Second) != 0 || s.requestsWithin(2*time.Second) != 1 {
 		t.Error("failed dry runs are not repeated after a minute")
 	}
+	answer.Invalid = &event.Problem{Condition: "ValidationSucceeded", Reason: event.InstanceProfileNotFound, Message: `Instance profile "nodes" not found`}
+	s.handleMessage(s.newMessage(answer), "")
+	if n := s.requestsWithin(31 * time.Second); n != 1 {
+		t.Errorf("with a missing instance profile %d dry runs are requested within 31 seconds, want 1", n)
+	}
 	answer.Invalid = nil
 	s.handleMessage(s.newMessage(answer), "")
 	if !s.getNodeClass().Status.Conditions.IsTrue("Ready") {

@@ -143,6 +143,8 @@ func (s *Service) ensureInterval(class *karpenter.EC2NodeClass, managed, try boo
 	switch {
 	case managed && (!conditions.IsTrue(karpenter.ConditionTypeInstanceProfileReady) || class.Status.InstanceProfile != s.profileName(class)):
 		return resendInterval
+	case try && nodeclass.IsProfileMissing(class):
+		return resendInterval // The profile may have been created a moment ago.
 	case try && conditions.IsFalse(karpenter.ConditionTypeValidationSucceeded):
 		return failedDryRunInterval
 	case try && !nodeclass.IsValidated(class):

@@ -176,6 +176,7 @@ const (
 	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	CreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	RunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
+	InstanceProfileNotFound             = "InstanceProfileNotFound"
 	DependenciesNotReady                = "DependenciesNotReady"
 	TagValidationFailed                 = "TagValidationFailed"
 	UserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"

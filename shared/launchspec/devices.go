@@ -51,7 +51,7 @@ func defaultDevices(family string) []cloud.BlockDevice {
 	case karpenter.AMIFamilyAL2, karpenter.AMIFamilyAL2023:
 		return []cloud.BlockDevice{gp3("/dev/xvda", 20)}
 	case karpenter.AMIFamilyBottlerocket:
-		return []cloud.BlockDevice{gp3("/dev/xvda", 4), gp3("/dev/xvdb", 20)}
+		return []cloud.BlockDevice{gp3("/dev/xvda", 6), gp3("/dev/xvdb", 20)}
 	case karpenter.AMIFamilyWindows2019, karpenter.AMIFamilyWindows2022, karpenter.AMIFamilyWindows2025:
 		return []cloud.BlockDevice{gp3("/dev/sda1", 50)}
 	default:

@@ -76,7 +76,7 @@ func TestDevices(t *testing.T) {
 	}
 	for family, want := range map[string][]cloud.BlockDevice{
 		karpenter.AMIFamilyAL2: {encrypted("/dev/xvda", 20)}, karpenter.AMIFamilyAL2023: {encrypted("/dev/xvda", 20)},
-		karpenter.AMIFamilyBottlerocket: {encrypted("/dev/xvda", 4), encrypted("/dev/xvdb", 20)}, karpenter.AMIFamilyCustom: nil,
+		karpenter.AMIFamilyBottlerocket: {encrypted("/dev/xvda", 6), encrypted("/dev/xvdb", 20)}, karpenter.AMIFamilyCustom: nil,
 		karpenter.AMIFamilyWindows2019: {encrypted("/dev/sda1", 50)}, karpenter.AMIFamilyWindows2025: {encrypted("/dev/sda1", 50)},
 	} {
 		if diff := cmp.Diff(want, blockDevices(&karpenter.EC2NodeClass{}, family)); diff != "" {

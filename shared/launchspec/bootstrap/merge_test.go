@@ -179,6 +179,18 @@ func TestTOMLKeepsUserSettings(t *testing.T) {
 	})
 }
 
+// Bottlerocket's own settings of reserved memory have no counterpart in spec.kubelet.
+func TestTOMLKeepsReservedMemory(t *testing.T) {
+	n := fullNode()
+	n.Custom = "[settings.kubernetes]\nmemory-manager-policy = 'Static'\n" +
+		"[settings.kubernetes.memory-manager-reserved-memory.0]\nenabled = true\nmemory = '1124Mi'\nhugepages-2Mi = '2Mi'\n"
+	got := below(read(t, write(t, n)), "settings", "kubernetes")
+	want := map[string]any{"0": map[string]any{"enabled": true, "memory": "1124Mi", "hugepages-2Mi": "2Mi"}}
+	if diff := cmp.Diff(want, got["memory-manager-reserved-memory"]); diff != "" || got["memory-manager-policy"] != "Static" {
+		t.Errorf("policy %v, reserved memory (-want +got):\n%s", got["memory-manager-policy"], diff)
+	}
+}
+
 type fatal interface{ Fatal(args ...any) }
 
 func write(t fatal, n bootstrap.Node) string {

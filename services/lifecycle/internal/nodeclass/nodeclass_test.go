@@ -166,6 +166,8 @@ func TestConditions(t *testing.T) {
 			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
 		{"the catalog rejects the kubelet settings", steps(answered(found(problem("ValidationSucceeded", event.KubeletExpressionInvalid))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "False KubeletExpressionInvalid", "Ready": "False UnhealthyDependents"}},
+		{"the catalog rejects the user data", steps(answered(found(problem("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
+			"ValidationSucceeded": "False UserDataSizeLimitExceeded", "Ready": "False UnhealthyDependents"}},
 		{"the catalog rejects the kubelet settings, then accepts them", steps(answered(found(problem("ValidationSucceeded", event.InvalidKubeletConfiguration))), ensured(nil), answered(found()), ensured(nil)), nil},
 		{"the catalog rejects the spec, then accepts it", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
 		{"an invalid annotation for sharing GPUs", steps(answered(found()), ensured(nil), shares("many", true)), map[string]string{

@@ -63,7 +63,7 @@ func (e *statusEditor) applyDryRuns(b event.NodeClassEnsured) {
 func (e *statusEditor) isOverruled() bool {
 	have, known := e.currentCondition(conditionValidated)
 	return known && have.Status == metav1.ConditionFalse && slices.Contains([]string{
-		event.TagValidationFailed, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", consumableCapacityInvalid, draDisabled,
+		event.TagValidationFailed, event.UserDataSizeLimitExceeded, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", consumableCapacityInvalid, draDisabled,
 		event.InvalidKubeletConfiguration, event.KubeletExpressionInvalid, event.KubeletExpressionEvaluationFailed,
 		event.KubeletExpressionsDisabled, event.UnsupportedKubeletConfiguration,
 	}, have.Reason)
@@ -129,6 +129,12 @@ func IsValidated(class *karpenter.EC2NodeClass) bool { return isTrue(class, cond
 func isTrue(class *karpenter.EC2NodeClass, kind string) bool {
 	have, there := class.Status.Conditions.Get(kind)
 	return there && have.Status == metav1.ConditionTrue && have.ObservedGeneration == class.Generation
+}
+
+// IsProfileMissing reports whether the instance profile that the class names did not exist at the last dry runs.
+func IsProfileMissing(class *karpenter.EC2NodeClass) bool {
+	have, there := class.Status.Conditions.Get(conditionValidated)
+	return there && have.Status == metav1.ConditionFalse && have.Reason == event.InstanceProfileNotFound
 }
 
 // DryRunInput returns the input of dry runs: the parts of the class that affect launches, without
