@@ -7,6 +7,7 @@ package collect
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,6 +92,12 @@ func (v View) SupplyKey() string {
 	}
 	for _, overlay := range v.Snapshot.NodeOverlays {
 		fmt.Fprintf(&b, " %s %d", overlay.UID, overlay.Generation)
+	}
+	for i := range v.Snapshot.Buffers {
+		// A buffer's pods keep their names when its pod template changes.
+		buffer := &v.Snapshot.Buffers[i]
+		text, _ := json.Marshal(buffer.Spec) // JSON can encode every PodSpec.
+		fmt.Fprintf(&b, " %s %d %s", buffer.UID, buffer.PodCount(), event.DigestOf(text))
 	}
 	for _, u := range v.Snapshot.Unavailable {
 		fmt.Fprintf(&b, " %v %s", u.Offering, u.Subnet)

@@ -1,0 +1,61 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// A pod whose eviction is refused is deleted when only its grace period remains before the deadline,
+// without waiting for its backoff, and so is a critical daemon whose group has no turn.
+func TestRefusedEvictionsEndInDeletions(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	with := func(change func(*corev1.Pod)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.UID, pod.Spec.TerminationGracePeriodSeconds = types.UID(pod.Name), new(int64(30))
+			change(pod)
+		}
+	}
+	s.addPod("old-0", "web", with(func(*corev1.Pod) {}))
+	s.addPod("old-0", "dns", with(func(pod *corev1.Pod) {
+		pod.Spec.PriorityClassName = "system-node-critical"
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "dns", UID: "dns", Controller: new(true)}}
+	}))
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbEvict, Kind: cluster.Pods, As: fault.Throttled})
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: 2 * time.Minute}
+	})
+	s.reconcile()
+	deadline := s.now.Add(2 * time.Minute)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	leaves := func(name string) *metav1.Time {
+		t.Helper()
+		pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: name})
+		if err != nil {
+			t.Fatalf("reading pod %s: %v", name, err)
+		}
+		return pod.DeletionTimestamp
+	}
+	s.advance(deadline.Add(-31 * time.Second).Sub(s.now))
+	for _, name := range []string{"web", "dns"} {
+		if at := leaves(name); at != nil {
+			t.Errorf("pod %s is deleted although its grace period ends before the deadline: it leaves at %s", name, at)
+		}
+	}
+	s.advance(2 * time.Second)
+	for _, name := range []string{"web", "dns"} {
+		if at := leaves(name); at == nil || at.After(deadline) || at.Before(&metav1.Time{Time: deadline.Add(-2 * time.Second)}) {
+			t.Errorf("pod %s leaves at %v, want %s", name, at, deadline)
+		}
+	}
+}
