@@ -171,7 +171,7 @@ func TestPackIsDeterministic(t *testing.T) {
 }
 
 func TestSourceDates(t *testing.T) {
-	for _, p := range []catalog.Provenance{instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, devicesModule.Provenance, ownFacts} {
+	for _, p := range []catalog.Provenance{instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, ownFacts} {
 		if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
 			t.Errorf("%s: %v", p.Source, err)
 		}

@@ -39,7 +39,7 @@ func readDevices(module string) (catalog.StoredDevices, error) {
 			byType[name] = append(byType[name], template)
 		}
 	}
-	out := catalog.StoredDevices{Sources: []catalog.Provenance{devicesModule.Provenance}}
+	out := catalog.StoredDevices{Sources: []catalog.Provenance{karpenterModule.Provenance}}
 	for _, name := range slices.Sorted(maps.Keys(byType)) {
 		out.Types = append(out.Types, catalog.TypeDevices{Type: name, Templates: byType[name]})
 	}

@@ -37,18 +37,10 @@ var (
 	}, "h1:S6fvZf7+Xjho4LLo2AdxT3x9yaOJ37Ly/eGQd+ASWi4="}
 	karpenterModule = module{catalog.Provenance{
 		Source:  "github.com/aws/karpenter-provider-aws",
-		Version: "v1.14.0",
-		License: "Apache-2.0",
-		Date:    "2026-07-06",
-		Carries: "on-demand prices of us-east-1, network bandwidth",
-	}, "h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc="}
-	// devicesModule is a newer version of karpenterModule, the first with devices.
-	devicesModule = module{catalog.Provenance{
-		Source:  "github.com/aws/karpenter-provider-aws",
 		Version: "v1.15.1",
 		License: "Apache-2.0",
 		Date:    "2026-10-23",
-		Carries: "devices that drivers publish as ResourceSlices",
+		Carries: "on-demand prices of us-east-1, network bandwidth, devices that drivers publish as ResourceSlices",
 	}, "h1:6eH///KgWKDwD2R6wHRnKGN8Vu8OHueaXjNdx64TnuY="}
 	driverModule = module{catalog.Provenance{
 		Source:  "github.com/kubernetes-sigs/aws-ebs-csi-driver",
@@ -116,11 +108,7 @@ func load(progress io.Writer) (src sources, err error) {
 	if src.volumes, err = readVolumes(filepath.Join(driver, "pkg", "cloud", "limits")); err != nil {
 		return src, err
 	}
-	published, err := download(devicesModule, progress)
-	if err != nil {
-		return src, err
-	}
-	src.devices, err = readDevices(published)
+	src.devices, err = readDevices(karpenter)
 	return src, err
 }
 

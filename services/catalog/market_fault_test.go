@@ -75,7 +75,7 @@ func TestMarketSkipsPriceList(t *testing.T) {
 		change         func(*harness)
 	}{
 		{"isolated", "2025-05-28", func(h *harness) { h.Isolated = true }},
-		{"GovCloud", "2026-07-06", func(h *harness) { h.Region = "us-gov-west-1" }},
+		{"GovCloud", "2026-10-23", func(h *harness) { h.Region = "us-gov-west-1" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newMarketHarness(t)
