@@ -75,6 +75,9 @@ func drawNode(t *rapid.T, i int) node {
 	case 8, 9:
 		unready(&n)
 		n.Initialized = rapid.Bool().Draw(t, "initialized")
+	case 10:
+		unready(&n)
+		n.Rebooting, n.Initialized = true, rapid.Bool().Draw(t, "initialized")
 	}
 	return n
 }
@@ -121,9 +124,9 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	seen, going := map[int]bool{}, 0
 	disrupted, notReady, total := 0, 0, 0
 	for _, n := range s.Nodes {
-		if n.Initialized {
+		if n.Initialized || n.Rebooting {
 			total++
-			if n.IsBeingRemoved() {
+			if n.IsBeingRemoved() || n.Rebooting {
 				disrupted++
 			} else if !n.Ready {
 				notReady++
@@ -134,6 +137,7 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 		busy := disrupted + notReady
 		if c.Method == Repair {
 			if busy = disrupted; !s.Nodes[c.Nodes[0]].Initialized {
+				seen[c.Nodes[0]] = true
 				continue
 			}
 		}
@@ -169,10 +173,10 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 }
 
 func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]bool) {
-	if n.MarkedForDeletion || !n.Initialized || n.DoNotDisrupt || n.NominatedUntil.After(s.TakenAt) || n.Proposal != nil {
+	if n.MarkedForDeletion || n.Rebooting || !n.Initialized || n.DoNotDisrupt && c.Method != Repair || n.NominatedUntil.After(s.TakenAt) || n.Proposal != nil {
 		t.Fatalf("%s removes %+v", describeFindings(s, c), n)
 	}
-	if quiet := s.TakenAt.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
+	if quiet := s.TakenAt.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift && c.Method != Repair {
 		t.Fatalf("%s removes a node within consolidateAfter", describeFindings(s, c))
 	}
 	if (n.Drift != nil) != (c.Method == Drift) && c.Method == Drift {
@@ -181,7 +185,7 @@ func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]b
 	for _, class := range n.Pods {
 		for _, pod := range class.Pods {
 			pods[pod.UID] = true
-			if (pod.BlockingPDB != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && (c.Method != Drift || !n.HasTerminationGracePeriod) {
+			if (pod.BlockingPDB != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && c.Method != Repair && (c.Method != Drift || !n.HasTerminationGracePeriod) {
 				t.Fatalf("%s moves pod %s, which is protected", describeFindings(s, c), pod.Name)
 			}
 		}
@@ -211,7 +215,7 @@ func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, go
 	if len(pods) > 0 || len(c.Result.Unplaced) > 0 {
 		t.Fatalf("%s leaves the pods %v without a node", describeFindings(s, c), pods)
 	}
-	if worst := c.SavedPerHour + c.Result.PricePerHour - price; worst <= 0 && c.Method != Drift {
+	if worst := c.SavedPerHour + c.Result.PricePerHour - price; worst <= 0 && c.Method != Drift && c.Method != Repair {
 		t.Fatalf("%s saves %v if the most expensive options are launched", describeFindings(s, c), worst)
 	}
 }

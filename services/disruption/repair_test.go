@@ -32,7 +32,12 @@ func unready(n *node) { sick(corev1.NodeReady, 31*time.Minute)(n) }
 
 func doNotRepair(n *node)    { n.Unhealthy.DoNotRepair = true }
 func notInitialized(n *node) { n.Initialized, n.InitializedAt = false, time.Time{} }
+func rebooting(n *node)      { n.Rebooting = true }
 func nominated(n *node)      { n.NominatedUntil = fixture.Taken.Add(time.Minute) }
+
+func rebooted(ago time.Duration) func(*node) {
+	return func(n *node) { n.Unhealthy.LastReboot = fixture.Taken.Add(-ago) }
+}
 
 // withHealthy adds healthy nodes, so that the breaker does not stop a repair.
 func withHealthy(count int, nodes ...node) []node {
@@ -109,6 +114,12 @@ func TestRepair(t *testing.T) {
 		{"the next node if the first has no capacity", unlimited, withHealthy(8, n("a", "t4g.large", with(3, apart), sick(corev1.NodeReady, time.Hour)), n("b", "t4g.large", unready)), nothing, []string{"Repair -b"}, "a repair-unplaceable"},
 		{"a node without a NodePool", unlimited, []node{n("a", "t4g.large", unready, func(n *node) { n.NodePool = ""; delete(n.Labels, karpenter.NodePoolLabelKey) })}, nothing, nil, "a repair-standalone"},
 		{"nominated", unlimited, []node{n("a", "t4g.large", unready, nominated)}, nothing, nil, "a nominated"},
+		{"rebooting", unlimited, []node{n("a", "t4g.large", unready, rebooting)}, nothing, nil, "a rebooting"},
+		{"rebooting and not initialized", unlimited, []node{n("a", "t4g.large", unready, rebooting, notInitialized)}, nothing, nil, "a rebooting"},
+		{"drifted and rebooting", unlimited, []node{n("a", "t4g.large", drift(time.Hour), rebooting)}, nothing, nil, "a rebooting"},
+		{"rebooting nodes use budget", only("1"), withHealthy(8, n("a", "t4g.large", unready), n("b", "t4g.large", rebooting)), nothing, nil, "a budget"},
+		{"within its toleration after a reboot", unlimited, []node{n("a", "t4g.large", unready, rebooted(30*time.Minute-1))}, nothing, nil, "a consolidation-disabled"},
+		{"at the end of its toleration after a reboot", unlimited, []node{n("a", "t4g.large", unready, rebooted(30*time.Minute))}, nothing, []string{"Repair -a"}, ""},
 		{"not initialized", unlimited, []node{n("a", "t4g.large", unready, notInitialized)}, nothing, []string{"Repair -a"}, ""},
 		{"not initialized, but nominated", unlimited, []node{n("a", "t4g.large", unready, notInitialized, nominated)}, nothing, []string{"Repair -a"}, ""},
 		{"not initialized, without a budget", only("0"), []node{n("a", "t4g.large", unready, notInitialized)}, nothing, []string{"Repair -a"}, ""},

@@ -149,6 +149,13 @@ func TestRepairIsVerified(t *testing.T) {
 			})
 		}
 	}
+	reboots := func(status metav1.ConditionStatus, ago time.Duration) func(testProposal) {
+		return func(p testProposal) {
+			p.setClaim("old-0", func(c *karpenter.NodeClaim) {
+				c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeRebooting, Status: status, Reason: karpenter.RebootIssuedReason}, p.now.Add(-ago))
+			})
+		}
+	}
 	unbounded := func(p *repair.Policy) { p.GracePeriod = nil }
 	for name, c := range map[string]struct {
 		policy func(*repair.Policy)
@@ -159,6 +166,9 @@ func TestRepairIsVerified(t *testing.T) {
 		"do-not-disrupt":           {func(*repair.Policy) {}, annotate(cluster.Nodes, karpenter.DoNotDisruptAnnotationKey), ""},
 		"healthy again":            {func(*repair.Policy) {}, healthy, "node is not unhealthy, or not for long enough"},
 		"unhealthy again":          {func(*repair.Policy) {}, func(p testProposal) { p.makeNotReady("old-0") }, "node is not unhealthy, or not for long enough"},
+		"rebooting":                {func(*repair.Policy) {}, reboots("True", time.Hour), "node is rebooting"},
+		"rebooted lately":          {func(*repair.Policy) {}, reboots("False", time.Minute), "node is not unhealthy, or not for long enough"},
+		"rebooted long ago":        {func(*repair.Policy) {}, reboots("False", time.Hour), ""},
 		"gate off":                 {func(*repair.Policy) {}, func(p testProposal) { p.configureService(func(c *lifecycle.Config) { c.Repair = nil }) }, "node is not unhealthy, or not for long enough"},
 		"do-not-repair, Node":      {func(*repair.Policy) {}, annotate(cluster.Nodes, karpenter.DoNotRepairAnnotationKey), `repair is blocked through the "karpenter.sh/do-not-repair" annotation`},
 		"do-not-repair, NodeClaim": {func(*repair.Policy) {}, annotate(cluster.NodeClaims, karpenter.DoNotRepairAnnotationKey), `repair is blocked through the "karpenter.sh/do-not-repair" annotation`},

@@ -31,6 +31,11 @@ func DisruptedTaint() corev1.Taint {
 	return corev1.Taint{Key: DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}
 }
 
+// RebootingTaint returns the taint that keeps new pods off a node from the drain before its reboot until it has booted.
+func RebootingTaint() corev1.Taint {
+	return corev1.Taint{Key: RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule}
+}
+
 // UnregisteredTaint returns the taint of a node from its start until it has the claim's labels and taints, so that no
 // pod is scheduled too early.
 func UnregisteredTaint() corev1.Taint {

@@ -274,6 +274,9 @@ type Node struct {
 	// not count such a node.
 	Terminating bool `json:"terminating,omitempty"`
 
+	// Rebooting is true while the node is drained and rebooted in place: its capacity returns.
+	Rebooting bool `json:"rebooting,omitempty"`
+
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
 	// ReadySince is when the node reported that it became ready.
@@ -318,6 +321,8 @@ type Unhealthy struct {
 	Conditions []repair.UnhealthyCondition `json:"conditions"`
 	// DoNotRepair is true if the node or its NodeClaim has the annotation karpenter.sh/do-not-repair.
 	DoNotRepair bool `json:"doNotRepair,omitempty"`
+	// LastReboot is when the node's last reboot ended. Tolerations begin no earlier.
+	LastReboot time.Time `json:"lastReboot,omitzero"`
 }
 
 // HasJoined reports whether the node exists in Kubernetes, and is not only a NodeClaim.

@@ -59,7 +59,7 @@ func newExistingNode(node *planning.Node, s *planning.Snapshot) *existingNode {
 	if node.Claim != "" {
 		maps.Copy(e.labels, planning.RegistrationLabels.Labels())
 	}
-	if node.Claim != "" && !node.Initialized {
+	if node.Claim != "" && (!node.Initialized || node.Rebooting) {
 		e.taints = lastingTaints(node.Taints, findStartupTaints(node.NodePool, s))
 	}
 	if node.Claim != "" && !node.Launched {

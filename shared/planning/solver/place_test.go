@@ -83,6 +83,8 @@ func TestExistingNodesFirst(t *testing.T) {
 		{"initialized before starting", []planning.Node{node("a", starting), node("b")}, 1, map[string]int{"bb": 1}, 0},
 		{"startup taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
 		{"the same taints on an initialized node", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
+		{"the capacity of a rebooting node returns", []planning.Node{node("a", func(n *planning.Node) { n.Taints, n.Rebooting = []corev1.Taint{karpenter.RebootingTaint()}, true })}, 1, map[string]int{"aa": 1}, 0},
+		{"the taint of a reboot that has ended", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{karpenter.RebootingTaint()} })}, 1, map[string]int{}, 1},
 		{"going", []planning.Node{node("a", func(n *planning.Node) { n.MarkedForDeletion = true })}, 1, map[string]int{}, 1},
 		{"no free capacity", []planning.Node{node("a", func(n *planning.Node) {
 			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}

@@ -8,11 +8,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// lastingTaints drops the taints that an uninitialized node will lose: ephemeral taints and its
-// startup taints.
+// lastingTaints drops the taints that an uninitialized or rebooting node will lose: ephemeral taints,
+// its startup taints and the taint of a reboot.
 func lastingTaints(taints, startup []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
-		return karpenter.IsEphemeralTaint(t) || karpenter.HasTaint(startup, t)
+		return karpenter.IsEphemeralTaint(t) || karpenter.HasTaint(startup, t) || karpenter.HasTaint([]corev1.Taint{karpenter.RebootingTaint()}, t)
 	})
 }
 

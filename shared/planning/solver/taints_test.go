@@ -42,7 +42,7 @@ func TestLastingTaints(t *testing.T) {
 	valued.Value = "of another value"
 	all := []corev1.Taint{
 		stays, startup, valued, {Key: "readiness.k8s.io/net", Effect: corev1.TaintEffectNoSchedule}, cloudy, karpenter.UnregisteredTaint(),
-		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}, karpenter.RebootingTaint(),
 	}
 	if diff := cmp.Diff([]corev1.Taint{stays}, lastingTaints(all, []corev1.Taint{startup})); diff != "" {
 		t.Error(diff)

@@ -35,9 +35,9 @@ type poolReason struct {
 	reason karpenter.DisruptionReason
 }
 
-// New counts the nodes of a snapshot. Of the nodes that are initialized and whose instance is not
-// terminating, a node counts as disrupted if it is being removed, is not ready, or has a confirmed
-// proposal (Karpenter: pkg/controllers/disruption/helpers.go, BuildDisruptionBudgetMapping). New
+// New counts the nodes of a snapshot. Of the nodes that are initialized or rebooting and whose instance
+// is not terminating, a node counts as disrupted if it is being removed or rebooted, is not ready, or has
+// a confirmed proposal (Karpenter: pkg/controllers/disruption/helpers.go, BuildDisruptionBudgetMapping). New
 // returns an error for each NodePool whose budgets cannot be parsed; their nodes must not be
 // disrupted. A NodePool whose budget annotations cannot be parsed allows no disruption either, but
 // is not among these errors.
@@ -48,12 +48,12 @@ func New(s *planning.Snapshot) (Remaining, []error) {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Claim == "" || !n.Initialized || n.Terminating {
+		if n.Claim == "" || !n.Initialized && !n.Rebooting || n.Terminating {
 			continue
 		}
 		out.total[n.NodePool]++
 		switch {
-		case n.IsBeingRemoved():
+		case n.IsBeingRemoved() || n.Rebooting:
 			out.disrupting[n.NodePool]++
 		case !n.Ready:
 			out.notReady[n.NodePool]++

@@ -18,6 +18,7 @@ func TestRemainingBudget(t *testing.T) {
 	type node = planning.Node
 	going := func(n *node) { n.MarkedForDeletion = true }
 	unready := func(n *node) { n.Ready = false }
+	rebooting := func(n *node) { n.Initialized, n.Rebooting = false, true }
 	terminating := func(n *node) { n.MarkedForDeletion, n.Terminating = true, true }
 	fresh := func(n *node) { n.Initialized = false }
 	foreign := func(n *node) { n.Claim = "" }
@@ -36,6 +37,8 @@ func TestRemainingBudget(t *testing.T) {
 		{"a percentage is rounded up", fixture.Budgets("10%"), []func(*node){plain, plain}, [2]int{1, 1}},
 		{"nodes being deleted count", fixture.Budgets("2"), []func(*node){plain, plain, going}, [2]int{1, 1}},
 		{"nodes that are not ready count", fixture.Budgets("2"), []func(*node){plain, unready, unready}, [2]int{0, 0}},
+		{"rebooting nodes count, initialized or not", fixture.Budgets("3"), []func(*node){plain, rebooting, func(n *node) { n.Rebooting = true }}, [2]int{1, 1}},
+		{"rebooting nodes are in the total", fixture.Budgets("34%"), []func(*node){plain, plain, rebooting}, [2]int{1, 1}},
 		{"never below zero", fixture.Budgets("1"), []func(*node){unready, unready}, [2]int{0, 0}},
 		{"confirmed nodes count", fixture.Budgets("2"), []func(*node){confirmed, plain}, [2]int{1, 1}},
 		{"each node counts once", fixture.Budgets("2"), []func(*node){func(n *node) { confirmed(n); going(n); unready(n) }, plain}, [2]int{1, 1}},

@@ -18,6 +18,8 @@ const (
 	RuleNotInitialized = "not-initialized"
 	// RuleDeleting: it is being removed.
 	RuleDeleting = "deleting"
+	// RuleRebooting: it is being rebooted in place.
+	RuleRebooting = "rebooting"
 	// RuleConfirmed: its proposal is confirmed.
 	RuleConfirmed = "proposal-confirmed"
 	// RuleNominated: pods are expected on it.
@@ -56,6 +58,8 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 		return Objection{Rule: RuleConfirmed, Detail: "its removal is confirmed"}
 	case n.MarkedForDeletion:
 		return Objection{Rule: RuleDeleting, Detail: "it is being removed"}
+	case n.Rebooting:
+		return Objection{Rule: RuleRebooting, Detail: "node is rebooting"}
 	case !n.Initialized:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not initialized"}
 	case n.DoNotDisrupt:
@@ -160,7 +164,7 @@ func (c *Candidate) CheckRepairable(now time.Time) Objection {
 	switch {
 	case n.NodePool == "":
 		return Objection{Rule: RuleStandalone, Detail: "repair requires a NodePool to construct and budget a safe replacement"}
-	case c.Pool == nil || n.IsBeingRemoved():
+	case c.Pool == nil || n.IsBeingRemoved() || n.Rebooting:
 		return c.Objection
 	case !n.Registered:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not registered"}

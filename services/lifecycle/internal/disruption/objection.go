@@ -66,6 +66,8 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 		return "nodeclaim does not have an associated node"
 	case c.Node.DeletionTimestamp != nil:
 		return "node is deleting or marked for deletion"
+	case c.Claim.IsRebooting():
+		return "node is rebooting"
 	case l.Reason == karpenter.DisruptionReasonUnhealthy:
 		return l.repairObjection(c)
 	case !c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized):
@@ -102,7 +104,7 @@ func (c Candidate) DecideRepair(m *repair.Matcher, now time.Time) repair.NodeRep
 	if m == nil || c.Node == nil {
 		return repair.NodeRepair{}
 	}
-	return m.Decide(m.FindConditions(c.Node), now, time.Time{})
+	return m.Decide(m.FindConditions(c.Node), now, c.Claim.LastReboot())
 }
 
 // LimitDrain returns the longest drain of a node that is repaired; nil if its NodeClaim has no limit

@@ -63,7 +63,7 @@ func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, re
 		}
 		state := staying
 		switch {
-		case c.DeletionTimestamp != nil || ActingProposal(c) != nil:
+		case c.DeletionTimestamp != nil || ActingProposal(c) != nil || c.IsRebooting():
 			state = leaving
 		case !ready(c):
 			state = notReady
@@ -74,10 +74,10 @@ func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, re
 	return r
 }
 
-// countsAsNode reports whether budgets count the claim as a node: it is initialized and its
+// countsAsNode reports whether budgets count the claim as a node: it is initialized or rebooting, and its
 // instance is not terminating.
 func countsAsNode(c *karpenter.NodeClaim) bool {
-	return c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
+	return (c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || c.IsRebooting()) && !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 }
 
 // TakeBudget consumes the budgets for the candidates if all of their pools allow it; else it

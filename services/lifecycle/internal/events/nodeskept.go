@@ -132,6 +132,7 @@ var blockedTexts = map[string]func(Kept) string{
 		return "Node isn't initialized"
 	},
 	"deleting":              fixedText("Node is deleting or marked for deletion"),
+	"rebooting":             fixedText("Node is rebooting"),
 	"nominated":             fixedText("Node is nominated for a pending pod"),
 	"do-not-disrupt":        fixedText(fmt.Sprintf("Disruption is blocked through the %q annotation", karpenter.DoNotDisruptAnnotationKey)),
 	"pod-do-not-disrupt":    textWithSubject(fmt.Sprintf("Pod has %q annotation", karpenter.DoNotDisruptAnnotationKey), " (Pod=%s)"),

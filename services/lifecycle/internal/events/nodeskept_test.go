@@ -53,6 +53,7 @@ func TestKeptNodeTexts(t *testing.T) {
 		{name: "repair without a grace period", rule: "repair-unbounded", want: "DisruptionBlocked: repair requires a termination grace period to bypass blocking pods"},
 		{name: "repair, pods do not fit elsewhere", rule: "repair-unplaceable", detail: "pod shop/web-0 has no other place", want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},
 		{name: "going", rule: "deleting", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
+		{name: "rebooting", rule: "rebooting", want: "DisruptionBlocked: Node is rebooting"},
 		{name: "nominated", rule: "nominated", want: "DisruptionBlocked: Node is nominated for a pending pod"},
 		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "pod's annotation", rule: "pod-do-not-disrupt", subject: "shop/web-0", want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/web-0)`},

@@ -122,9 +122,10 @@ func (v View) withOwner(by []metav1.OwnerReference) []metav1.OwnerReference {
 	})
 }
 
-// initializeNode labels a node that has become initialized.
+// initializeNode labels a node that has become initialized. The node of an issued reboot may still run
+// its old boot.
 func (v View) initializeNode() []effect.Effect {
-	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" {
+	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" || v.Claim.IsRebooting() {
 		return nil
 	}
 	if reason, _ := conditions.InitializationBlocker(v.Claim, v.Node, v.MissingDriver); reason != "" {

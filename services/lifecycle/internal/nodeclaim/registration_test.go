@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -136,6 +137,16 @@ func TestRegistrationWritesNodeOnce(t *testing.T) {
 	}
 }
 
+// rebooting is a claim whose reboot was issued.
+func rebooting(v *nodeclaim.View) {
+	for _, c := range []metav1.Condition{
+		{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: karpenter.ConditionTypeRebooting, Message: "node is rebooting"},
+		{Type: karpenter.ConditionTypeRebooting, Status: metav1.ConditionTrue, Reason: karpenter.RebootIssuedReason},
+	} {
+		v.Claim.Status.Conditions = conditions.With(v.Claim, c, noon)
+	}
+}
+
 // Initialization waits for everything that the planned pods need.
 func TestUninitializedClaim(t *testing.T) {
 	ready := nodeReady(corev1.ConditionTrue)
@@ -153,6 +164,7 @@ func TestUninitializedClaim(t *testing.T) {
 		{"a not-ready taint", view(registered, ready, tainted(corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute})), waits},
 		{"a device that is not registered", view(registered, ready, requests("nvidia.com/gpu", "1")), waits},
 		{"a registered device", view(registered, ready, requests("nvidia.com/gpu", "4"), allocatable("nvidia.com/gpu", "1")), label},
+		{"rebooting", view(registered, ready, rebooting), nil},
 		{"not tagged yet", view(registered, annotated(karpenter.InstanceTaggedAnnotationKey, "")), []string{"send tag.requested.v1"}},
 	})
 	done := object[*karpenter.NodeClaim](t, view(registered, ready, inited))

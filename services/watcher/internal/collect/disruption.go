@@ -50,7 +50,11 @@ func describeHealth(r *repair.Matcher, on *listedNode) *planning.Unhealthy {
 	}
 	doNotRepair := on.node.Annotations[karpenter.DoNotRepairAnnotationKey] == "true" ||
 		on.claim != nil && on.claim.Annotations[karpenter.DoNotRepairAnnotationKey] == "true"
-	return &planning.Unhealthy{Conditions: conditions, DoNotRepair: doNotRepair}
+	out := &planning.Unhealthy{Conditions: conditions, DoNotRepair: doNotRepair}
+	if on.claim != nil {
+		out.LastReboot = on.claim.LastReboot().UTC()
+	}
+	return out
 }
 
 // blockers has the inputs that determine whether an eviction is blocked.

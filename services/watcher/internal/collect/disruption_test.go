@@ -138,6 +138,23 @@ func TestSnapshotHasStartOfProtection(t *testing.T) {
 	}
 }
 
+// rebooting sets the condition Rebooting at one o'clock.
+func rebooting(status metav1.ConditionStatus) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeRebooting, Status: status}, noon.Add(time.Hour))
+	}
+}
+
+// A batch and a snapshot have the nodes that are being rebooted.
+func TestSnapshotHasReboots(t *testing.T) {
+	for status, want := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: true, metav1.ConditionFalse: false} {
+		_, _, look := disruptionSnapshot(node("n"), claim("c", registered, rebooting(status)))
+		if snapshot, view := look(); snapshot.Nodes[0].Rebooting != want || view.Snapshot.Nodes[0].Rebooting != want {
+			t.Errorf("with Rebooting=%s: %+v", status, snapshot.Nodes[0])
+		}
+	}
+}
+
 // The snapshot has the conditions for which there is a repair policy, at any age. A healthy
 // node has none, and a batch never has any.
 func TestSnapshotHasUnhealthyConditions(t *testing.T) {
@@ -163,6 +180,8 @@ func TestSnapshotHasUnhealthyConditions(t *testing.T) {
 		"refused by the node":  {node("n", bad, func(n *corev1.Node) { refuse(n) }), claim("c", registered), sick(noon, true)},
 		"refused by the claim": {node("n", bad), claim("c", registered, func(c *karpenter.NodeClaim) { refuse(c) }), sick(noon, true)},
 		"without a claim":      {node("n", bad), claim("c"), sick(noon, false)},
+		"rebooted":             {node("n", bad), claim("c", registered, rebooting("False")), &planning.Unhealthy{Conditions: sick(noon, false).Conditions, LastReboot: noon.Add(time.Hour)}},
+		"rebooting":            {node("n", bad), claim("c", registered, rebooting("True")), sick(noon, false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, state, look := disruptionSnapshot(c.node, c.claim)

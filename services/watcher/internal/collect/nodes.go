@@ -146,6 +146,7 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	if !out.Initialized {
 		out.ExpectedPods = planning.ParseExpectedPods(claim.Annotations[planning.ExpectedPodsAnnotation])
 	}
+	out.Rebooting = claim.IsRebooting()
 	out.Terminating = conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 	out.MarkedForDeletion = claim.DeletionTimestamp != nil || out.Terminating
 	out.Deadline = parseTime(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])

@@ -143,10 +143,10 @@ func (s Observed) registeredCondition(c karpenter.Conditions) metav1.Condition {
 }
 
 // initializedCondition is True once the registered node has the initialized label. Until then its
-// message has the reason why it waits.
+// message has the reason why it waits. A reboot leaves it unchanged.
 func (s Observed) initializedCondition(c karpenter.Conditions) metav1.Condition {
 	kind := karpenter.ConditionTypeInitialized
-	if !c.IsTrue(karpenter.ConditionTypeRegistered) {
+	if !c.IsTrue(karpenter.ConditionTypeRegistered) || s.Claim.IsRebooting() {
 		have, _ := c.Get(kind)
 		return have
 	}

@@ -144,6 +144,13 @@ func TestConditions(t *testing.T) {
 		{"initialized", seen(initialized), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
+		{"the node of an issued reboot is initialized only later", seen(initialized, func(s *conditions.Observed) {
+			s.Claim.Status.Conditions = conditions.With(s.Claim, metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "Rebooting", Message: "node is rebooting"}, now)
+			s.Claim.Status.Conditions = conditions.With(s.Claim, metav1.Condition{Type: karpenter.ConditionTypeRebooting, Status: metav1.ConditionTrue, Reason: karpenter.RebootIssuedReason}, now)
+		}), []string{
+			"Launched True Launched", "Registered True Registered", "Initialized Unknown Rebooting: node is rebooting",
+			"Ready Unknown ReconcilingDependents: Initialized=Unknown", "Rebooting True RebootIssued",
+		}},
 		{"conditions that are True stay True", seen(initialized, nodes(0)), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready",
 		}},
