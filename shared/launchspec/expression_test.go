@@ -3,6 +3,7 @@ package launchspec_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func TestExpressionsInTemplates(t *testing.T) {
 						}
 						have := templates[config.Template]
 						if have.MaxPods != int(pods) || have.KubeReserved["cpu"] != want["cpu"] || have.KubeReserved["memory"] != want["memory"] ||
-							have.SystemReserved["pid"] != fmt.Sprint(2*pods) || have.SystemReserved["cpu"] != "100m" {
+							have.SystemReserved["pid"] != strconv.FormatInt(2*pods, 10) || have.SystemReserved["cpu"] != "100m" {
 							t.Errorf("%s: its template has %+v, want %d pods and %v reserved", o.InstanceType, have, pods, want)
 						}
 						planned := types[at]

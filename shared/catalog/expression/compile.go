@@ -2,6 +2,7 @@ package expression
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,7 +112,7 @@ func newProgram(text string) (cel.Program, error) {
 		return nil, withValues(fmt.Errorf("compiling expression, %w", issues.Err()), values{"expression": text})
 	}
 	if kind := ast.OutputType(); kind != cel.IntType && kind != cel.DoubleType {
-		return nil, withValues(fmt.Errorf("expression must return int or double"), values{"expression": text, "output-type": kind})
+		return nil, withValues(errors.New("expression must return int or double"), values{"expression": text, "output-type": kind})
 	}
 	program, err := env.Program(ast, cel.CostLimit(costMax))
 	if err != nil {

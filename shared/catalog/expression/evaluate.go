@@ -1,8 +1,10 @@
 package expression
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -35,12 +37,12 @@ func evaluate(text string, v variables) (int64, error) {
 	case float64:
 		if math.IsInf(number, 0) || math.IsNaN(number) {
 			about["value"] = number
-			return 0, withValues(fmt.Errorf("expression returned a non-finite value"), about)
+			return 0, withValues(errors.New("expression returned a non-finite value"), about)
 		}
 		return truncate(number), nil
 	default:
 		about["type"] = fmt.Sprintf("%T", number)
-		return 0, withValues(fmt.Errorf("expression returned an unexpected type"), about)
+		return 0, withValues(errors.New("expression returned an unexpected type"), about)
 	}
 }
 
@@ -70,7 +72,7 @@ func formatReserved(name string, number int64) string {
 	case "ephemeral-storage":
 		return fmt.Sprintf("%dGi", number)
 	default:
-		return fmt.Sprint(number)
+		return strconv.FormatInt(number, 10)
 	}
 }
 

@@ -116,7 +116,7 @@ func Resolve(t catalog.InstanceType, cfg catalog.NodeConfig) (catalog.NodeConfig
 				return catalog.NodeConfig{}, withValues(fmt.Errorf("evaluating kubelet resource expression, %w", err), about)
 			case number < 0:
 				about["result"] = number
-				return catalog.NodeConfig{}, withValues(fmt.Errorf("kubelet resource expression evaluated to a negative value"), about)
+				return catalog.NodeConfig{}, withValues(errors.New("kubelet resource expression evaluated to a negative value"), about)
 			}
 			resolved[name] = formatReserved(name, number)
 		}

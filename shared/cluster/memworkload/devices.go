@@ -211,11 +211,8 @@ func (k *Kubernetes) reserveClaims(ctx context.Context, pod *corev1.Pod, claims 
 		}
 		next.Status.ReservedFor = append(next.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: cluster.Pods.Resource, Name: pod.Name, UID: pod.UID})
 		_, err := k.server.AsKubernetes(scheduler).UpdateStatus(ctx, next)
-		if err := k.countWrite(err); err != nil {
-			return false, err
-		}
-		if err != nil {
-			return false, nil
+		if failure := k.countWrite(err); failure != nil || err != nil {
+			return false, failure
 		}
 	}
 	r.devices = left

@@ -1,6 +1,7 @@
 package memworkload_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,13 +39,14 @@ func TestDevices(t *testing.T) {
 	w.run(8 * time.Second)
 	w.want(map[string]int{"Pending": 2})
 	w.run(10 * time.Second)
-	running := func() (on string) {
+	running := func() string {
+		var on strings.Builder
 		for _, pod := range w.pods() {
 			if pod.Status.Phase == corev1.PodRunning {
-				on += pod.Name + " on " + pod.Spec.NodeName
+				on.WriteString(pod.Name + " on " + pod.Spec.NodeName)
 			}
 		}
-		return on
+		return on.String()
 	}
 	first := running()
 	slices, err := cluster.List[*resourcev1.ResourceSlice](t.Context(), w.server, cluster.ResourceSlices)

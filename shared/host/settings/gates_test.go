@@ -1,10 +1,10 @@
 package settings
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +23,7 @@ func TestSettingsPage(t *testing.T) {
 	want := map[string]string{}
 	for _, gates := range []map[string]*bool{s.coreGates(), s.awsGates()} {
 		for name, on := range maps.All(gates) {
-			want[name] = fmt.Sprint(*on)
+			want[name] = strconv.FormatBool(*on)
 		}
 	}
 	for _, v := range Variables {

@@ -20,15 +20,15 @@ type NodeDevices struct {
 // NewNodeDevices returns an instance type with the devices that its nodes will publish.
 func NewNodeDevices(name string, templates []catalog.DeviceTemplate, bindings []catalog.DeviceBinding) *NodeDevices {
 	t := &NodeDevices{Name: name, counters: map[budget]quantity{}, groups: map[resourcev1.QualifiedName]map[catalog.DeviceID]int{}}
-	for i := range templates {
-		pool := DeviceKey{catalog.DeviceID{Driver: templates[i].Driver, Pool: templates[i].Pool}, true}
-		for j := range templates[i].Devices {
-			spec := &templates[i].Devices[j]
+	for _, template := range templates {
+		pool := DeviceKey{catalog.DeviceID{Driver: template.Driver, Pool: template.Pool}, true}
+		for j := range template.Devices {
+			spec := &template.Devices[j]
 			id := pool
 			id.Device = spec.Name
 			t.devices = append(t.devices, &device{id: id, spec: spec})
 		}
-		for _, set := range templates[i].SharedCounters {
+		for _, set := range template.SharedCounters {
 			for counter := range set.Counters {
 				t.counters[budget{pool, set.Name, counter}] = set.Counters[counter].Value
 			}

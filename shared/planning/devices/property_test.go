@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strconv"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -137,7 +138,7 @@ func TestNothingIsAllocatedTwice(t *testing.T) {
 func TestSearchIsLimited(t *testing.T) {
 	var devices []resourcev1.Device
 	for i := range 40 {
-		devices = append(devices, newDevice(fmt.Sprint("d", i), withAttribute("a", fmt.Sprint(i/16)), withAttribute("b", fmt.Sprint(i%2))))
+		devices = append(devices, newDevice(fmt.Sprint("d", i), withAttribute("a", strconv.Itoa(i/16)), withAttribute("b", strconv.Itoa(i%2))))
 	}
 	w := world{slices: []resourcev1.ResourceSlice{newResourceSlice("p", devices)}}
 	claim := newClaim("c", []resourcev1.DeviceRequest{newExact("x", 8), newExact("y", 8), newExact("z", 1, selecting("false"))}, matching(gpuDriver+"/a", "x"), matching(gpuDriver+"/b", "y"))

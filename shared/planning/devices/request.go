@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"errors"
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -87,7 +88,7 @@ func (v *PublishedDevices) readRequest(in *resourcev1.DeviceRequest) (*request, 
 		return v.newRequest(in.Name, "", details{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Capacity})
 	}
 	if len(in.FirstAvailable) == 0 {
-		return nil, fmt.Errorf("it has neither exactly nor firstAvailable")
+		return nil, errors.New("it has neither exactly nor firstAvailable")
 	}
 	out := &request{parent: in.Name}
 	for i := range in.FirstAvailable {
@@ -116,7 +117,7 @@ func (v *PublishedDevices) newRequest(parent, alternative string, in details) (*
 	for _, list := range [][]resourcev1.DeviceSelector{class.Spec.Selectors, in.selectors} {
 		for _, one := range list {
 			if one.CEL == nil {
-				return nil, fmt.Errorf("it has a selector that is not CEL")
+				return nil, errors.New("it has a selector that is not CEL")
 			}
 			s := v.findSelector(one.CEL.Expression)
 			if s.err != nil {

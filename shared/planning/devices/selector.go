@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -156,7 +157,7 @@ func attributeValue(a resourcev1.DeviceAttribute) (any, error) {
 		version, err := semver.Parse(*a.VersionValue)
 		return apiservercel.Semver{Version: version}, err
 	}
-	return nil, fmt.Errorf("its type is not supported (string, int, bool and version are)")
+	return nil, errors.New("its type is not supported (string, int, bool and version are)")
 }
 
 // domainMap is a map from domains in which an unknown domain is an empty map, so that

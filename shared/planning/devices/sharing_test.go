@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -164,21 +165,11 @@ func TestAlternatives(t *testing.T) {
 			{site: on("n"), claims: claim(choice("gpu", newExact("first", 1, sized("middle")), newExact("second", 1, sized("little"))), newExact("other", 1, sized("big"))), want: "t: l1 b", zone: "zone-b"}}},
 		{"all devices", pool(littles...), []attempt{{site: on("n"), claims: claim(choice("gpu", newExact("all", 0, forAll, sized("little")))), want: "t: l1 l2"}}},
 		{"no device is not all devices", pool(littles...), []attempt{{site: on("n"), claims: claim(choice("gpu", newExact("all", 0, forAll, sized("big")), newExact("one", 1))), want: "t: l1"}}},
-		{"within 32 devices only with the smaller", pool(newDevices(manyNames(33)...)...), []attempt{{site: on("n"), claims: claim(newExact("many", 31), choice("gpu", newExact("two", 2), newExact("one", 1))), want: "t: " + join(manyNames(32))}}},
+		{"within 32 devices only with the smaller", pool(newDevices(manyNames(33)...)...), []attempt{{site: on("n"), claims: claim(newExact("many", 31), choice("gpu", newExact("two", 2), newExact("one", 1))), want: "t: " + strings.Join(manyNames(32), " ")}}},
 		{"counters of a failed alternative are free", world{slices: []resourcev1.ResourceSlice{newResourceSlice("counters", nil, ofPool("p", 1, 2), withCounters(counterSet("s", "slots=2"))),
 			newResourceSlice("parts", []resourcev1.Device{device("l1", "little", consuming("s", "slots=1")), device("l2", "little", consuming("s", "slots=1")), device("b", "big", consuming("s", "slots=2"))}, ofPool("p", 1, 2))}}, []attempt{
 			{site: on("n"), claims: claim(choice("gpu", newExact("three", 3), newExact("big", 1, sized("big")))), want: "t: b"}}},
 	})
-}
-
-func join(names []string) (out string) {
-	for i, name := range names {
-		if i > 0 {
-			out += " "
-		}
-		out += name
-	}
-	return out
 }
 
 // TestRequestNames checks the names that allocation results have.

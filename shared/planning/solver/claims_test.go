@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -121,9 +122,7 @@ func (c *claimCluster) addNode(name, zone string, gpus int) *planning.Node {
 	}
 	for _, t := range c.types().ByNodeClass["default"] {
 		if t.Name == "t4g.xlarge" {
-			for key, value := range t.Labels {
-				labels[key] = value
-			}
+			maps.Copy(labels, t.Labels)
 			c.Snapshot.Nodes = append(c.Snapshot.Nodes, planning.Node{
 				Name: name, Claim: "claim-" + name, ClaimUID: "uid-" + name, NodePool: c.Snapshot.NodePools[0].Name, Labels: labels, Allocatable: t.Allocatable, Capacity: t.Capacity,
 				Launched: true, Registered: true, Initialized: true, Ready: true,
