@@ -33,7 +33,9 @@ func evaluateWith(s planning.Snapshot, stock instancetypes.InstanceTypes, o Opti
 	p.countEligible()
 	p.checkProposals()
 	p.isNew = true
-	around(Repair, p.findUnhealthy)
+	if p.repairs.matcher != nil {
+		around(Repair, p.findUnhealthy)
+	}
 	around(Emptiness, p.findEmpty)
 	around(StaticDrift, p.findStaticDrift)
 	p.recordDriftObjections()

@@ -119,9 +119,6 @@ func (p *evaluation) checkUnhealthy(c *candidate.Candidate) candidate.Objection 
 // findUnhealthy repairs the most urgent node that may be repaired. Each evaluation proposes at most
 // one, as in Karpenter.
 func (p *evaluation) findUnhealthy() {
-	if p.repairs.matcher == nil {
-		return
-	}
 	hasFound := false
 	for _, c := range p.sortByUrgency(p.availableCandidates(Repair)) {
 		if hasFound {
