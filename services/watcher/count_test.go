@@ -31,22 +31,26 @@ func TestWatcherMetrics(t *testing.T) {
 	})
 	pod := unschedulable("default", "web")
 	pod.CreationTimestamp = metav1.NewTime(s.now)
-	s.SeedObjects(pod)
+	gpu := unschedulable("default", "gpu")
+	gpu.CreationTimestamp, gpu.Spec.ResourceClaims = pod.CreationTimestamp, []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("gpu")}}
+	s.SeedObjects(pod, gpu)
 	s.advance(5 * time.Second)
-	for _, want := range []string{"joist_pods_waiting [] 1", "joist_messages_sent_total [watcher pods.unschedulable.v1] 1", "joist_messages_sent_total [watcher inventory.wanted.v1] 1"} {
+	for _, want := range []string{"joist_pods_waiting [] 2", "joist_messages_sent_total [watcher pods.unschedulable.v1] 1", "joist_messages_sent_total [watcher inventory.wanted.v1] 1"} {
 		if !slices.Contains(recorded, want) {
 			t.Errorf("the metric %s is missing in %v", want, recorded)
 		}
 	}
 	recorded = nil
-	runs, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.KeyOf(pod))
-	if err != nil {
-		t.Fatal(err)
+	for _, waiting := range []*corev1.Pod{pod, gpu} {
+		runs, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.KeyOf(waiting))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
+		s.SeedObjects(runs)
 	}
-	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
-	s.SeedObjects(runs)
 	s.advance(time.Second)
-	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [false] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
+	for _, want := range []string{"joist_pods_waiting [] 0", "karpenter_pods_bound_duration_seconds [false] 5.5", "karpenter_pods_bound_duration_seconds [true] 5.5", "karpenter_pods_startup_duration_seconds [] 5.5"} {
 		if !slices.Contains(recorded, want) {
 			t.Errorf("the metric %s is missing in %v", want, recorded)
 		}
