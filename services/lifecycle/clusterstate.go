@@ -144,7 +144,7 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 	v := nodeclaim.View{
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
-		ZoneShifted: s.isClaimShiftedAway(c, w),
+		ZoneShifted: s.isClaimShiftedAway(c, w.zoneID),
 		MayRepeat:   func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
 	}
 	if v.Node = w.findNode(c); v.Node != nil {

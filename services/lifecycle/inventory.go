@@ -62,7 +62,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 }
 
 func (s *Service) compareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim) garbagecollection.Findings {
-	findings := garbagecollection.CompareInventory(inventory, claims, s.readyClaims(claims), s.Now())
+	findings := garbagecollection.CompareInventory(inventory, claims, s.presentClaims(claims), s.Now())
 	findings.Orphans = s.filterReachable(findings.Orphans)
 	return findings
 }
@@ -164,14 +164,18 @@ func (s *Service) markInstanceGone(ctx context.Context, e event.Envelope, c *kar
 	return s.executor.Execute(ctx, &e, effects...)
 }
 
-// readyClaims returns which claims have a Ready node, by claim name.
-func (s *Service) readyClaims(claims []*karpenter.NodeClaim) map[string]bool {
-	ready := map[string]bool{}
-	nodes := nodesByProvider(s.Cache)
+// presentClaims returns which claims keep their instance even if the inventory lacks it, by claim
+// name: their node is Ready, or EC2 may not describe instances in their zone, which is shifted away
+// (Karpenter: pkg/providers/instance/instance.go, List).
+func (s *Service) presentClaims(claims []*karpenter.NodeClaim) map[string]bool {
+	present := map[string]bool{}
+	nodes, zoneID := nodesByProvider(s.Cache), zoneIDLookup(s.Cache)
 	for _, c := range claims {
-		if node := nodes[c.Status.ProviderID]; node != nil && c.Status.ProviderID != "" {
-			ready[c.Name] = conditions.NodeReady(node)
+		if c.Status.ProviderID == "" {
+			continue
 		}
+		node := nodes[c.Status.ProviderID]
+		present[c.Name] = node != nil && conditions.NodeReady(node) || s.isClaimShiftedAway(c, zoneID)
 	}
-	return ready
+	return present
 }

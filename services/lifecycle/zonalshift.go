@@ -78,10 +78,10 @@ func (s *Service) filterReachable(instances []event.Listed) []event.Listed {
 }
 
 // isClaimShiftedAway calls isShiftedAway for the zone of the claim's instance.
-func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, w clusterState) bool {
+func (s *Service) isClaimShiftedAway(c *karpenter.NodeClaim, zoneID func(zone string) string) bool {
 	id := c.Labels[karpenter.LabelTopologyZoneID]
 	if instance, err := c.Instance(); id == "" && err == nil {
-		id = w.zoneID(instance.Zone)
+		id = zoneID(instance.Zone)
 	}
 	return s.isShiftedAway(id)
 }

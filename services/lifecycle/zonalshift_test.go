@@ -118,6 +118,40 @@ func TestLaunchResultOrphansWait(t *testing.T) {
 	}
 }
 
+// An instance that an inventory lacks is not gone while its zone is shifted away, because EC2 may not
+// describe it.
+func TestAbsentInstanceInShiftedZoneIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		zone string
+		kept bool
+	}{"shift in its zone": {zone, true}, "shift in another zone": {"euw1-az2", false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			s.setZone()
+			s.runNode()
+			s.makeNotReady("node-1")
+			shifted := []event.ShiftedZone{{ZoneID: test.zone}}
+			s.handleInventories(2, shifted)
+			if kept := s.getClaim("one-0").DeletionTimestamp == nil; kept != test.kept {
+				t.Fatalf("during the shift the claim is kept: %t", kept)
+			}
+			s.handleInventories(2, nil)
+			if s.getClaim("one-0").DeletionTimestamp == nil {
+				t.Error("after the shift the claim is not deleted")
+			}
+		})
+	}
+}
+
+// handleInventories handles inventories without instances, a minute apart.
+func (s *testCluster) handleInventories(n int, shifts []event.ShiftedZone) {
+	s.t.Helper()
+	for range n {
+		s.now = s.now.Add(time.Minute)
+		s.handleMessage(s.inventoryWithShifts(shifts), "")
+	}
+}
+
 // A new leader waits for the first report for a limited time.
 func TestWaitForFirstReport(t *testing.T) {
 	s := newTestCluster(t)

@@ -5,7 +5,7 @@
 // The invariants:
 //   - One inventory without an instance does not prove that the instance is gone. It is gone when EC2
 //     reports it as terminated, or when two complete inventories, each begun well after the launch and
-//     at least InventoryGap apart, lack it and its node is not ready.
+//     at least InventoryGap apart, lack it, its node is not ready and its zone is not shifted away.
 //   - A claim whose launch may still be in flight is never treated as unlaunched.
 //   - An instance with Joist's tags and without a claim is an orphan. Orphans are not adopted, and
 //     instances of other owners are not changed.
@@ -92,9 +92,9 @@ type Findings struct {
 	size int
 }
 
-// CompareInventory compares an inventory with the claims. ready reports for each claim name whether
-// its node is Ready.
-func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map[string]bool, now time.Time) Findings {
+// CompareInventory compares an inventory with the claims. present reports for each claim name whether
+// its instance counts as present even if the inventory lacks it, for example because its node is Ready.
+func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, present map[string]bool, now time.Time) Findings {
 	f := Findings{Started: inventory.Started}
 	byInstance := map[string]*karpenter.NodeClaim{}
 	waiting := map[string]int{}
@@ -110,7 +110,7 @@ func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, 
 		f.addInstance(i, byInstance[i.InstanceID], waiting, seen)
 	}
 	for _, c := range claims {
-		f.addClaim(c, seen, ready[c.Name], now)
+		f.addClaim(c, seen, present[c.Name], now)
 	}
 	f.size = max(f.size, len(claims))
 	return f
@@ -177,8 +177,8 @@ func isDemoted(c *karpenter.NodeClaim, i event.Listed) bool {
 func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
 
 // addClaim classifies a claim whose instance is not in the inventory.
-func (f *Findings) addClaim(c *karpenter.NodeClaim, seen map[string]bool, ready bool, now time.Time) {
-	if seen[c.Name] || ready || c.Annotations[GoneAnnotation] != "" || now.Before(f.Started) {
+func (f *Findings) addClaim(c *karpenter.NodeClaim, seen map[string]bool, present bool, now time.Time) {
+	if seen[c.Name] || present || c.Annotations[GoneAnnotation] != "" || now.Before(f.Started) {
 		return
 	}
 	if c.Status.ProviderID == "" && seen[c.Annotations[launchspec.IntentTag]] {
