@@ -36,14 +36,17 @@ func (s *testCluster) makeNotReady(node string) {
 	})
 }
 
-// A node whose kubelet has been silent for half an hour is removed forcefully: do-not-disrupt
-// does not apply to a node that does not answer.
+// A node whose kubelet has been silent for half an hour is removed forcefully: do-not-disrupt does
+// not apply to a node that does not answer. Karpenter 1.14 does not know do-not-repair.
 func TestNodeRepair(t *testing.T) {
 	s := withNodeRepair(t)
 	s.runNode()
 	s.addPodTo("web")
 	s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
 		o.SetAnnotations(map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"})
+	})
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
+		o.SetAnnotations(map[string]string{karpenter.DoNotRepairAnnotationKey: "true"})
 	})
 	s.makeNotReady("node-1")
 	s.now = s.now.Add(30*time.Minute - 2*time.Second)

@@ -76,6 +76,7 @@ func TestFilters(t *testing.T) {
 		{"CompatibleLaunchable", "a reservation that the class no longer has", nil, []offer{newOffer("m", "reserved", 1), newOffer("n", "spot", 2)}, "n"},
 
 		{"CompatibleLaunchable", "a full reservation", nil, []offer{newOffer("m", "", 1, from("cr-1", 0)), newOffer("m", "", 1, from("cr-2", 1)), newOffer("n", "on-demand", 2)}, "m:cr-2 n"},
+		{"CompatibleLaunchable", "a full capacity block", nil, []offer{newOffer("m", "", 1, from("block-1", 0)), newOffer("n", "on-demand", 2), newOffer("o", "spot", 3)}, "n o"},
 
 		{"CapacityReservationType", "no reserved offerings", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "on-demand", 2)}, "m n"},
 		{"CapacityReservationType", "reserved offerings only", nil, []offer{newOffer("m", "spot", 1), newOffer("n", "", 2, from("cr-1", 1))}, "n:cr-1"},

@@ -146,6 +146,41 @@ func TestUnsupportedClaims(t *testing.T) {
 	})
 }
 
+// As in Karpenter, admin access is a normal request and result, taints and binding conditions of a
+// device do not exclude it, and a slice with node selectors of single devices is for no node.
+func TestFieldsThatAreNotRead(t *testing.T) {
+	admin := func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = new(true) }
+	monitor := newClaim("monitor", nil, allocated("p/a"), func(c *resourcev1.ResourceClaim) {
+		c.Status.Allocation.Devices.Results[0].AdminAccess = new(true)
+	})
+	tainted := func(d *resourcev1.Device) {
+		d.Taints = []resourcev1.DeviceTaint{{Key: "broken", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+	}
+	binding := func(d *resourcev1.Device) { d.BindingConditions = []string{"attached"} }
+	everywhere := func(d *resourcev1.Device) { d.AllNodes = new(true) }
+	perDevice := func(s *resourcev1.ResourceSlice) { s.Spec.AllNodes, s.Spec.PerDeviceNodeSelection = nil, new(true) }
+	configured := func(c *resourcev1.ResourceClaim) {
+		c.Spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{Requests: []string{"gpu"}}}
+	}
+	with := func(option deviceOption, slice ...sliceOption) world {
+		return world{slices: []resourcev1.ResourceSlice{newResourceSlice("p", []resourcev1.Device{newDevice("a", option)}, slice...)}}
+	}
+	one := func(want string) []attempt {
+		return []attempt{{site: on("n"), claims: these(gpus("c", 1)), want: want}}
+	}
+	runScenarios(t, []scenario{
+		{"a request with admin access takes its device", world{slices: two()}, []attempt{
+			{site: on("n"), claims: these(gpus("c", 1, admin)), want: "t: a"},
+			{site: on("n"), claims: these(gpus("d", 1)), want: "t: b"}}},
+		{"a device of a result with admin access is taken", world{slices: two(), claims: these(monitor)}, one("t: b")},
+		{"a tainted device", with(tainted), one("t: a")},
+		{"a device with binding conditions", with(binding), one("t: a")},
+		{"a slice with node selectors of its devices", with(everywhere, perDevice), one("error: no device")},
+		{"the configuration of a claim", world{slices: two()}, []attempt{
+			{site: on("n"), claims: these(newClaim("c", []resourcev1.DeviceRequest{newExact("gpu", 1)}, configured)), want: "t: a"}}},
+	})
+}
+
 func TestAllMatchingDevices(t *testing.T) {
 	all := gpus("c", 0, forAll)
 	full := newTypeOf("full", newDevices(manyNames(33)...))
