@@ -59,7 +59,7 @@ func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requ
 	if err != nil {
 		return Requests{}, fault.E("naming the launch template of a dry run", fault.Bug, err)
 	}
-	template.Name = "karpenter.k8s.aws/" + event.DeriveID("rehearsal", event.Cluster{Name: cluster}, string(content))
+	template.Name = "karpenter.k8s.aws/" + event.DeriveID("dry-run", event.Cluster{Name: cluster}, string(content))
 	out := Requests{Template: template}
 	out.addLaunches(class, instanceTypes[imageArchitecture(status.AMIs[0])], tags)
 	return out, nil
