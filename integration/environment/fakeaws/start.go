@@ -36,8 +36,8 @@ type Options struct {
 	Bucket string
 	// More are additional APIs, such as EC2.
 	More []Service
-	// Guard wraps the server's handler; nil for none.
-	Guard func(next http.Handler) http.Handler
+	// WrapHandler wraps the server's handler; nil for none.
+	WrapHandler func(next http.Handler) http.Handler
 }
 
 // Server is a running fake AWS.
@@ -64,8 +64,8 @@ func Start(t testing.TB, o Options) *Server {
 	mux := New(services...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var handler http.Handler = mux
-	if o.Guard != nil {
-		handler = o.Guard(mux)
+	if o.WrapHandler != nil {
+		handler = o.WrapHandler(mux)
 	}
 	server := httptest.NewUnstartedServer(handler)
 	// Cancelling the context first ends the long polls, which Close would wait for.

@@ -53,11 +53,11 @@ func (w *TestBed) startAWS() {
 	})
 	w.AWS = w.Cloud.Furnish(ClusterName)
 	sts := fakests.New(w.Cloud)
-	sts.Assumed = func(accessKey, role string) { w.guard.Assume(accessKey, role) }
+	sts.Assumed = func(accessKey, role string) { w.authorizer.AssumeRole(accessKey, role) }
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{
 		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: bucketName,
-		More:  []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), sts, fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
-		Guard: w.checkPolicies,
+		More:        []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), sts, fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
+		WrapHandler: w.checkPolicies,
 	})
 	w.deployStack()
 	w.Logf("the fake AWS is at %s", w.Server.URL)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/joist-autoscaler/joist/infra/template"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -33,15 +33,15 @@ func (w *TestBed) deployStack() {
 	})
 	w.RequireNoError(err)
 	w.RequireNoError(w.deployed.Make(w.Broker, template.Place{Account: account, Region: Region}))
-	rights, err := guard.Read(w.deployed, w.guard.Place)
+	rights, err := authorization.ReadDeployment(w.deployed, w.authorizer.Place)
 	w.RequireNoError(err)
-	lost, err := rights.Undelivered(w.deployed, w.guard.Place)
+	lost, err := rights.Undelivered(w.deployed, w.authorizer.Place)
 	w.RequireNoError(err)
 	for _, text := range lost {
 		w.Error(text)
 	}
-	w.guard.Resources = rights.Resources
-	w.guard.Know(rights.Roles)
+	w.authorizer.Resources = rights.Resources
+	w.authorizer.SetRoles(rights.Roles)
 	// The nodes' role is the template's, which the launcher may pass to EC2.
 	w.AWS.Role = w.deployed.Outputs["NodeIamRoleName"]
 	w.Cloud.AddRole(w.AWS.Role)
@@ -51,14 +51,14 @@ func (w *TestBed) deployStack() {
 		if !ok {
 			w.Fatalf("the template has no role %s", name)
 		}
-		w.guard.Enter(accessKey(service), role)
+		w.authorizer.AddCaller(accessKey(service), role)
 	}
 }
 
 // checkPolicies lets each service call the fake AWS with the rights of its role only.
 func (w *TestBed) checkPolicies(next http.Handler) http.Handler {
-	w.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: account, Region: Region}, Cloud: w.Cloud, Next: next}
-	return w.guard
+	w.authorizer = &authorization.Authorizer{Place: authorization.Place{Partition: "aws", Account: account, Region: Region}, Cloud: w.Cloud, Next: next}
+	return w.authorizer
 }
 
 // accessKey returns the access key id that identifies a service.
@@ -104,7 +104,7 @@ func (w *TestBed) processEnvironment(service string) []string {
 // requireNoDenials requires that no service made a request that the template's policies do not allow.
 func (w *TestBed) requireNoDenials() {
 	w.Helper()
-	for _, text := range w.guard.Denied() {
+	for _, text := range w.authorizer.Denied() {
 		w.Error(text)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
@@ -80,9 +80,9 @@ type TestBed struct {
 	Broker    *memqueue.Broker
 	Server    *fakeaws.Server
 
-	// deployed are the resources of the CDK app's template. guard checks requests against its policies.
-	deployed stack.Stack
-	guard    *guard.Guard
+	// deployed are the resources of the CDK app's template. authorizer checks requests against its policies.
+	deployed   stack.Stack
+	authorizer *authorization.Authorizer
 
 	options              Options
 	processes, functions []*process

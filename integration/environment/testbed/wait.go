@@ -77,7 +77,7 @@ func (w *TestBed) LastLogs() string {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
 		all = append(all, p.lastLines())
 	}
-	for _, text := range w.guard.Denied() {
+	for _, text := range w.authorizer.Denied() {
 		all = append(all, "--- denied: "+text)
 	}
 	return strings.Join(all, "\n")

@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/account"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	fakeec2 "github.com/joist-autoscaler/joist/integration/environment/fakeaws/ec2"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 	fakests "github.com/joist-autoscaler/joist/integration/environment/fakeaws/sts"
 	"github.com/joist-autoscaler/joist/services/cli"
@@ -50,7 +50,7 @@ type doctorAccount struct {
 	denied string
 	tools  map[string]string
 	// roles are the roles of the CDK app's template, by name.
-	roles map[string]guard.Role
+	roles map[string]authorization.Role
 }
 
 // open returns an installation without problems.
@@ -113,14 +113,14 @@ func (c *doctorAccount) share(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addPersonPolicies(t, c.guard, scopeOf(plan))
+	addPersonPolicies(t, c.authorizer, scopeOf(plan))
 }
 
 // createRoles adds the services' roles of the template to the account, and makes IAM's
 // simulator evaluate their policies.
 func (c *doctorAccount) createRoles(t *testing.T, made stack.Stack) {
 	t.Helper()
-	deployment, err := guard.Read(made, guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
+	deployment, err := authorization.ReadDeployment(made, authorization.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/rights"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -39,13 +39,13 @@ func scopeOf(plan topology.Plan) rights.Scope {
 	}
 }
 
-// guardOf returns a guard that evaluates people's requests with the app's policies and
+// newAuthorizer returns an authorizer that evaluates people's requests with the app's policies and
 // the queues' policies.
-func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
+func newAuthorizer(t *testing.T, plan topology.Plan) *authorization.Authorizer {
 	t.Helper()
 	scope := scopeOf(plan)
-	g := &guard.Guard{
-		Place: guard.Place{Partition: "aws", Account: scope.Account, Region: scope.Region}, Cloud: memcloud.New(memcloud.Options{Now: time.Now, Seed: 1}),
+	g := &authorization.Authorizer{
+		Place: authorization.Place{Partition: "aws", Account: scope.Account, Region: scope.Region}, Cloud: memcloud.New(memcloud.Options{Now: time.Now, Seed: 1}),
 		Resources: map[string][]evaluator.Policy{},
 	}
 	addPersonPolicies(t, g, scope)
@@ -58,12 +58,12 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 }
 
 // addPersonPolicies gives people the policies of the app.
-func addPersonPolicies(t *testing.T, g *guard.Guard, scope rights.Scope) {
+func addPersonPolicies(t *testing.T, g *authorization.Authorizer, scope rights.Scope) {
 	t.Helper()
 	look, lookErr := scope.OperatorPolicy()
 	put, putErr := scope.ReplayerPolicy()
-	g.Enter(operator, guard.Role{ARN: operatorRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
-	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
+	g.AddCaller(operator, authorization.Role{ARN: operatorRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
+	g.AddCaller(replayer, authorization.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
 }
 
 func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.Policy {
@@ -98,7 +98,7 @@ func TestCommandsUseAllPermissions(t *testing.T) {
 	w.many(t, 30)
 	w.interrupted(t, "replayed ", "replay", "--queue", "launcher", "--yes", "--rate", "5")
 	used := map[string]bool{}
-	for _, g := range []*guard.Guard{c.guard, w.guard} {
+	for _, g := range []*authorization.Authorizer{c.authorizer, w.authorizer} {
 		for _, actions := range g.Used() {
 			for action := range actions {
 				used[action] = true
@@ -142,8 +142,8 @@ func TestOperatorsCannotReplay(t *testing.T) {
 			w.denies, w.who = true, operator
 			test.fill(t, w)
 			_, stderr, code := w.joist(t, "replay", "--queue", test.queue, "--yes")
-			if code != cli.ExitError || !strings.Contains(stderr, test.lacks) || len(w.guard.Denied()) == 0 {
-				t.Errorf("code %d, denied %q: %s", code, w.guard.Denied(), stderr)
+			if code != cli.ExitError || !strings.Contains(stderr, test.lacks) || len(w.authorizer.Denied()) == 0 {
+				t.Errorf("code %d, denied %q: %s", code, w.authorizer.Denied(), stderr)
 			}
 		})
 	}

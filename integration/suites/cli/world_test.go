@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/cloudwatch"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/integration/environment/golden"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -67,11 +67,11 @@ const auditLog = "audit-log"
 // world is an account with the queues, bus and rules of one cluster.
 type world struct {
 	*fakeaws.Server
-	clock   *clock
-	broker  *memqueue.Broker
-	plan    topology.Plan
-	metrics *cloudwatch.Service
-	guard   *guard.Guard
+	clock      *clock
+	broker     *memqueue.Broker
+	plan       topology.Plan
+	metrics    *cloudwatch.Service
+	authorizer *authorization.Authorizer
 	// who is the access key of the commands. If it is empty, the caller is the operator
 	// or, with --yes, the replayer. A key without a role has all permissions.
 	who string
@@ -86,7 +86,7 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 		t.Fatal(err)
 	}
 	c := &clock{}
-	w := &world{clock: c, broker: memqueue.New(memqueue.Options{Now: c.Now, Seed: 1}), plan: plan, metrics: &cloudwatch.Service{}, guard: guardOf(t, plan)}
+	w := &world{clock: c, broker: memqueue.New(memqueue.Options{Now: c.Now, Seed: 1}), plan: plan, metrics: &cloudwatch.Service{}, authorizer: newAuthorizer(t, plan)}
 	for _, q := range plan.Queues {
 		w.broker.Queue(q.Dead, memqueue.QueueOptions{Visibility: 30 * time.Second, Retention: q.DeadRetention})
 		w.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
@@ -102,12 +102,12 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 			t.Fatal(err)
 		}
 	}
-	w.Server = fakeaws.Start(t, fakeaws.Options{Broker: w.broker, More: append(more, w.metrics), Guard: func(next http.Handler) http.Handler {
-		w.guard.Next = next
-		return w.guard
+	w.Server = fakeaws.Start(t, fakeaws.Options{Broker: w.broker, More: append(more, w.metrics), WrapHandler: func(next http.Handler) http.Handler {
+		w.authorizer.Next = next
+		return w.authorizer
 	}})
 	t.Cleanup(func() {
-		if denied := w.guard.Denied(); len(denied) > 0 && !w.denies {
+		if denied := w.authorizer.Denied(); len(denied) > 0 && !w.denies {
 			t.Errorf("refused: %q", denied)
 		}
 	})

@@ -257,11 +257,11 @@ func TestReservationOnTheWire(t *testing.T) {
 // that drift can be detected.
 func TestPlaceOnTheWire(t *testing.T) {
 	s := startCloud(t)
-	guard := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "guard"})
+	securityGroup := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "nodes"})
 	group := s.model.AddPlacementGroup(cloud.PlacementGroup{Name: "near", Strategy: "cluster"})
 	s.model.SetCapacity(event.Offering{InstanceType: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}, 1)
 	request := s.fleetOf(t, cloud.Template{
-		SecurityGroups: []string{guard.ID}, Placement: &cloud.Placement{Group: "near"}, Reservation: &cloud.ReservationTarget{ID: "cr-1"},
+		SecurityGroups: []string{securityGroup.ID}, Placement: &cloud.Placement{Group: "near"}, Reservation: &cloud.ReservationTarget{ID: "cr-1"},
 	})
 	request.CapacityType = cloud.Reserved
 	result, err := s.CreateFleet(t.Context(), request)
@@ -273,7 +273,7 @@ func TestPlaceOnTheWire(t *testing.T) {
 		t.Fatalf("described %+v, %v", found, err)
 	}
 	i := found[0]
-	if i.SubnetID != s.Subnets[0].ID || !slices.Equal(i.SecurityGroups, []string{guard.ID}) || i.Reservation != "cr-1" ||
+	if i.SubnetID != s.Subnets[0].ID || !slices.Equal(i.SecurityGroups, []string{securityGroup.ID}) || i.Reservation != "cr-1" ||
 		i.PlacementGroup != "near" || i.PlacementGroupID != group.ID {
 		t.Errorf("described %+v", i)
 	}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	fakeec2 "github.com/joist-autoscaler/joist/integration/environment/fakeaws/ec2"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
 	fakeiam "github.com/joist-autoscaler/joist/integration/environment/fakeaws/iam"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
@@ -56,14 +56,14 @@ func roleOf(cluster string) string {
 // it, and with a running launcher function.
 type sharedAccount struct {
 	*fakeaws.Server
-	t      *testing.T
-	broker *memqueue.Broker
-	cloud  *memcloud.Cloud
-	guard  *guard.Guard
-	rights guard.Deployment
-	stack  stack.Stack
-	worlds map[string]memcloud.World
-	bucket string
+	t          *testing.T
+	broker     *memqueue.Broker
+	cloud      *memcloud.Cloud
+	authorizer *authorization.Authorizer
+	rights     authorization.Deployment
+	stack      stack.Stack
+	worlds     map[string]memcloud.World
+	bucket     string
 }
 
 // startSharedAccount creates the account. distrust names a cluster whose role trusts no principal.
@@ -73,15 +73,15 @@ func startSharedAccount(t *testing.T, distrust string) *sharedAccount {
 		broker: memqueue.New(memqueue.Options{Now: time.Now, Seed: 1}),
 		cloud:  memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: fakeaws.Region, RateDivisor: -1})}
 	s.broker.Bus("default").SetAccount("123456789012", fakeaws.Region)
-	s.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: "123456789012", Region: fakeaws.Region}, Cloud: s.cloud}
+	s.authorizer = &authorization.Authorizer{Place: authorization.Place{Partition: "aws", Account: "123456789012", Region: fakeaws.Region}, Cloud: s.cloud}
 	sts := fakests.New(s.cloud)
-	sts.Assumed = s.guard.Assume
+	sts.Assumed = s.authorizer.AssumeRole
 	s.Server = fakeaws.Start(t, fakeaws.Options{
 		Broker: s.broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: s.bucket,
 		More: []fakeaws.Service{fakeec2.New(s.cloud), fakeiam.New(s.cloud), sts},
-		Guard: func(next http.Handler) http.Handler {
-			s.guard.Next = next
-			return s.guard
+		WrapHandler: func(next http.Handler) http.Handler {
+			s.authorizer.Next = next
+			return s.authorizer
 		},
 	})
 	text, err := os.ReadFile("../../../infra/stack/testdata/shared.template.json")
@@ -90,16 +90,16 @@ func startSharedAccount(t *testing.T, distrust string) *sharedAccount {
 	s.stack, err = stack.Read(text, place)
 	s.check(err)
 	s.check(s.stack.Make(s.broker, place))
-	s.rights, err = guard.Read(s.stack, s.guard.Place)
+	s.rights, err = authorization.ReadDeployment(s.stack, s.authorizer.Place)
 	s.check(err)
-	s.guard.Resources = s.rights.Resources
-	s.guard.Enter(hostKey, s.rights.Roles[sharedFunction])
+	s.authorizer.Resources = s.rights.Resources
+	s.authorizer.AddCaller(hostKey, s.rights.Roles[sharedFunction])
 	known := maps.Clone(s.rights.Roles)
 	if role, ok := known[distrust+"-joist-launcher"]; ok {
 		role.Trust = nil
 		known[distrust+"-joist-launcher"] = role
 	}
-	s.guard.Know(known)
+	s.authorizer.SetRoles(known)
 	for _, cluster := range []string{ours, theirs} {
 		s.cloud.AddRole("KarpenterNodeRole-" + cluster)
 		s.worlds[cluster] = s.cloud.Furnish(cluster)
@@ -212,7 +212,7 @@ func (s *sharedAccount) waitUntil(what string, done func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("waiting for %s: launched %v and %v; denied %v", what, s.launched(ours), s.launched(theirs), s.guard.Denied())
+			s.t.Fatalf("waiting for %s: launched %v and %v; denied %v", what, s.launched(ours), s.launched(theirs), s.authorizer.Denied())
 		}
 	}
 }
@@ -240,11 +240,11 @@ func TestOneProcessServesTwoClusters(t *testing.T) {
 			by.start(s)
 			s.launches()
 			s.rejectForeignRequests()
-			own := s.guard.Used()[sharedRole]
+			own := s.authorizer.Used()[sharedRole]
 			if did := slices.Sorted(maps.Keys(own)); !slices.Equal(did, by.own) || own["sts:AssumeRole"] != 2 {
 				t.Errorf("with its own role the function called %v", own)
 			}
-			if denied := s.guard.Denied(); len(denied) > 0 {
+			if denied := s.authorizer.Denied(); len(denied) > 0 {
 				t.Errorf("denied calls: %v", denied)
 			}
 		})
@@ -260,7 +260,7 @@ func (s *sharedAccount) launches() {
 		return slices.Equal(s.launched(ours), []string{"one"}) && slices.Equal(s.launched(theirs), []string{"two"}) &&
 			s.countDeleted(ours+"-joist-launcher") == 1 && s.countDeleted(theirs+"-joist-launcher") == 1
 	})
-	used := s.guard.Used()
+	used := s.authorizer.Used()
 	for _, cluster := range []string{ours, theirs} {
 		if n := s.countMessages(cluster + "-joist-lifecycle"); n != 1 {
 			s.t.Errorf("%d events arrived in the queue of %s", n, cluster)
@@ -275,7 +275,7 @@ func (s *sharedAccount) launches() {
 // the role of the queue's cluster may be used for them.
 func (s *sharedAccount) rejectForeignRequests() {
 	s.t.Helper()
-	before := s.guard.Used()
+	before := s.authorizer.Used()
 	// The first names its real cluster and is dropped. The second names the queue's
 	// cluster, but its document does not exist there. The third is forged including its
 	// document, and is moved to the DLQ.
@@ -286,9 +286,9 @@ func (s *sharedAccount) rejectForeignRequests() {
 	s.requestLaunch(forged, ours, ours, ours)
 	s.waitUntil("the messages of the other cluster", func() bool {
 		return s.countDeleted(ours+"-joist-launcher") == 3 && s.countMessages(ours+"-joist-launcher-dead") == 1 &&
-			s.guard.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
+			s.authorizer.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
 	})
-	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
+	if after := s.authorizer.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
 		s.t.Errorf("the role of %s called %v for a queue of %s, before %v", theirs, after, ours, before[roleOf(theirs)])
 	}
 	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.countMessages(theirs+"-joist-launcher-dead") != 0 {
@@ -311,8 +311,8 @@ func TestWhoMayAssumeClusterRole(t *testing.T) {
 		c.Credentials, c.RetryMaxAttempts = credentials.NewStaticCredentialsProvider(key, "secret", ""), 1
 		return c
 	}
-	s.guard.Enter("AKIDPLANNER", s.rights.Roles["joist-all-joist-planner"])
-	s.guard.Enter("AKIDCLUSTERS", s.rights.Roles["staging-joist-launcher"])
+	s.authorizer.AddCaller("AKIDPLANNER", s.rights.Roles["joist-all-joist-planner"])
+	s.authorizer.AddCaller("AKIDCLUSTERS", s.rights.Roles["staging-joist-launcher"])
 	take := func(key, cluster, session string) (*ststypes.Credentials, error) {
 		out, err := awssts.NewFromConfig(as(key)).AssumeRole(t.Context(), &awssts.AssumeRoleInput{RoleArn: aws.String(roleOf(cluster)), RoleSessionName: aws.String(session)})
 		if err != nil {
@@ -346,12 +346,12 @@ func TestBrokenRoleStopsOnlyItsCluster(t *testing.T) {
 	s := startSharedAccount(t, theirs)
 	s.startFunction()
 	s.requestLaunch(s.intent(theirs, "two"), theirs, theirs, theirs)
-	s.waitUntil("the denied call", func() bool { return len(s.guard.Denied()) > 0 })
+	s.waitUntil("the denied call", func() bool { return len(s.authorizer.Denied()) > 0 })
 	s.requestLaunch(s.intent(ours, "one"), ours, ours, ours)
 	s.waitUntil("the other cluster's launch", func() bool { return slices.Equal(s.launched(ours), []string{"one"}) })
-	if denied := s.guard.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.countDeleted(theirs+"-joist-launcher") != 0 {
+	if denied := s.authorizer.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.countDeleted(theirs+"-joist-launcher") != 0 {
 		t.Errorf("denied calls: %v; %d messages were deleted or moved", denied, s.countDeleted(theirs+"-joist-launcher"))
 	}
-	s.guard.Know(s.rights.Roles)
+	s.authorizer.SetRoles(s.rights.Roles)
 	s.waitUntil("the launch after the repair", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
 }

@@ -10,26 +10,26 @@ import (
 )
 
 type instance struct {
-	ID          string     `xml:"instanceId"`
-	Image       string     `xml:"imageId"`
-	State       cloudState `xml:"instanceState"`
-	DNS         string     `xml:"privateDnsName"`
-	Type        string     `xml:"instanceType"`
-	Launched    time.Time  `xml:"launchTime"`
-	Zone        string     `xml:"placement>availabilityZone"`
-	Partition   int32      `xml:"placement>partitionNumber,omitempty"`
-	Group       string     `xml:"placement>groupName,omitempty"`
-	GroupID     string     `xml:"placement>groupId,omitempty"`
-	Guards      []guard    `xml:"groupSet>item"`
-	Subnet      string     `xml:"subnetId,omitempty"`
-	Lifecycle   string     `xml:"instanceLifecycle,omitempty"`
-	Reservation string     `xml:"capacityReservationId,omitempty"`
-	Profile     string     `xml:"iamInstanceProfile>arn,omitempty"`
-	Tags        []tag      `xml:"tagSet>item"`
+	ID             string          `xml:"instanceId"`
+	Image          string          `xml:"imageId"`
+	State          cloudState      `xml:"instanceState"`
+	DNS            string          `xml:"privateDnsName"`
+	Type           string          `xml:"instanceType"`
+	Launched       time.Time       `xml:"launchTime"`
+	Zone           string          `xml:"placement>availabilityZone"`
+	Partition      int32           `xml:"placement>partitionNumber,omitempty"`
+	Group          string          `xml:"placement>groupName,omitempty"`
+	GroupID        string          `xml:"placement>groupId,omitempty"`
+	SecurityGroups []securityGroup `xml:"groupSet>item"`
+	Subnet         string          `xml:"subnetId,omitempty"`
+	Lifecycle      string          `xml:"instanceLifecycle,omitempty"`
+	Reservation    string          `xml:"capacityReservationId,omitempty"`
+	Profile        string          `xml:"iamInstanceProfile>arn,omitempty"`
+	Tags           []tag           `xml:"tagSet>item"`
 }
 
-// guard is a security group of an instance.
-type guard struct {
+// securityGroup is a security group of an instance.
+type securityGroup struct {
 	ID string `xml:"groupId"`
 }
 
@@ -79,7 +79,7 @@ func shown(i cloud.Instance) instance {
 		Group: i.PlacementGroup, GroupID: i.PlacementGroupID, Reservation: i.Reservation,
 	}
 	for _, id := range i.SecurityGroups {
-		out.Guards = append(out.Guards, guard{id})
+		out.SecurityGroups = append(out.SecurityGroups, securityGroup{id})
 	}
 	if i.Profile != "" {
 		out.Profile = "arn:aws:iam::123456789012:instance-profile/karpenter/" + i.Profile

@@ -1,4 +1,4 @@
-// Package guard authorizes every request to the fake AWS as IAM would: it determines the
+// Package authorization authorizes every request to the fake AWS as IAM would: it determines the
 // caller, the actions, the resources and the condition keys, and evaluates the policies
 // of the deployment's template.
 //
@@ -7,4 +7,4 @@
 // condition keys of each call follow AWS's Service Authorization Reference
 // (https://docs.aws.amazon.com/service-authorization/latest/reference/). A request that
 // this package cannot parse is denied.
-package guard
+package authorization

@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 )
 
-// read parses an API call into one request for each resource.
-func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.Request, error) {
+// readRequests parses an API call into one request for each resource.
+func (g *Authorizer) readRequests(service string, r *http.Request, body []byte) ([]evaluator.Request, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch service {
 	case "sqs":
@@ -42,7 +42,7 @@ func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.
 	case "ec2":
 		return g.ec2(body)
 	default:
-		return nil, fmt.Errorf("%s is not supported by the guard", service)
+		return nil, fmt.Errorf("%s is not supported here", service)
 	}
 }
 
@@ -51,7 +51,7 @@ func one(action, resource string, context map[string][]string) []evaluator.Reque
 }
 
 // sqs returns the requests of SQS calls. A batch needs the permission of the single call.
-func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) sqs(operation string, body []byte) ([]evaluator.Request, error) {
 	if strings.HasSuffix(operation, "MessageMoveTask") || operation == "ListMessageMoveTasks" {
 		return move(operation, body)
 	}
@@ -69,9 +69,9 @@ func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) 
 	return one("sqs:"+strings.TrimSuffix(operation, "Batch"), g.Place.arn("sqs", name), nil), nil
 }
 
-func (g *Guard) events(operation string, body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) events(operation string, body []byte) ([]evaluator.Request, error) {
 	if operation != "PutEvents" {
-		return g.looks(operation, body)
+		return g.readMonitoring(operation, body)
 	}
 	var in struct {
 		Entries []struct{ EventBusName, Source, DetailType string }
@@ -90,7 +90,7 @@ func (g *Guard) events(operation string, body []byte) ([]evaluator.Request, erro
 	return out, nil
 }
 
-func (g *Guard) s3(r *http.Request) ([]evaluator.Request, error) {
+func (g *Authorizer) s3(r *http.Request) ([]evaluator.Request, error) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if key == "" {
 		return one("s3:ListBucket", g.Place.arn("s3", bucket), map[string][]string{"s3:prefix": {r.URL.Query().Get("prefix")}}), nil
@@ -103,7 +103,7 @@ func (g *Guard) s3(r *http.Request) ([]evaluator.Request, error) {
 }
 
 // ssm returns the requests of SSM calls. AWS's public parameters belong to no account.
-func (g *Guard) ssm(operation string, body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) ssm(operation string, body []byte) ([]evaluator.Request, error) {
 	var in struct{ Name string }
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package guard_test
+package authorization_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
-	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
@@ -27,22 +27,22 @@ const role = "arn:aws:iam::123456789012:role/prod-joist-launcher"
 
 // behind returns a guard with one role, which has one policy, in front of an AWS that
 // answers every call.
-func behind(t *testing.T, policy string) (*guard.Guard, aws.Config) {
+func behind(t *testing.T, policy string) (*authorization.Authorizer, aws.Config) {
 	t.Helper()
 	parsed, err := evaluator.Parse("test", []byte(policy))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cloud := memcloud.New(memcloud.Options{Now: time.Now, Region: "eu-west-1"})
-	g := &guard.Guard{
-		Place: guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}, Cloud: cloud,
+	g := &authorization.Authorizer{
+		Place: authorization.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}, Cloud: cloud,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.Header.Get("Content-Type"), "json") {
 				_, _ = w.Write([]byte("{}"))
 			}
 		}),
 	}
-	g.Enter("AKIDROLE", guard.Role{ARN: role, Policies: []evaluator.Policy{parsed}})
+	g.AddCaller("AKIDROLE", authorization.Role{ARN: role, Policies: []evaluator.Policy{parsed}})
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	return g, aws.Config{

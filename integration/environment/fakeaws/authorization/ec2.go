@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // ec2 returns the requests of an EC2 call. Describing calls have no resources; launches
 // have many.
-func (g *Guard) ec2(body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) ec2(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (g *Guard) ec2(body []byte) ([]evaluator.Request, error) {
 
 // creation returns the requests for creating tagged resources, which include tagging at
 // creation.
-func (g *Guard) creation(action string, tags map[string]map[string]string, kinds ...string) []evaluator.Request {
+func (g *Authorizer) creation(action string, tags map[string]map[string]string, kinds ...string) []evaluator.Request {
 	var out []evaluator.Request
 	for _, kind := range kinds {
 		arn := g.Place.arn("ec2", kind+"/*")
@@ -64,7 +64,7 @@ func (g *Guard) creation(action string, tags map[string]map[string]string, kinds
 // launch returns the requests of CreateFleet or RunInstances: the created resources, the
 // existing resources used, and the instances' role. A fleet launches with RunInstances,
 // and its caller needs those permissions, too.
-func (g *Guard) launch(action string, form url.Values, template string) []evaluator.Request {
+func (g *Authorizer) launch(action string, form url.Values, template string) []evaluator.Request {
 	tags := specified(form)
 	t, _ := g.Cloud.Template(template)
 	for _, set := range t.TagSets {
@@ -75,7 +75,7 @@ func (g *Guard) launch(action string, form url.Values, template string) []evalua
 	}
 	var out []evaluator.Request
 	if action == "CreateFleet" {
-		out = append(g.creation(action, tags, "fleet"), g.made(action, tags, form)...)
+		out = append(g.creation(action, tags, "fleet"), g.createdResources(action, tags, form)...)
 	}
 	for _, by := range slices.Compact([]string{action, "RunInstances"}) {
 		out = append(out, one("ec2:"+by, g.Place.arn("ec2", "launch-template/"+template), g.templateTags(template))...)
@@ -83,15 +83,15 @@ func (g *Guard) launch(action string, form url.Values, template string) []evalua
 			out = append(out, one("ec2:"+by, arn, nil)...)
 		}
 	}
-	out = append(out, g.made("RunInstances", tags, form)...)
+	out = append(out, g.createdResources("RunInstances", tags, form)...)
 	if p, err := g.Cloud.Profile(context.Background(), t.InstanceProfile); err == nil && p.Role != "" {
 		out = append(out, g.pass(p.Role))
 	}
 	return out
 }
 
-// made returns the requests for the resources that a launch creates.
-func (g *Guard) made(action string, tags map[string]map[string]string, form url.Values) []evaluator.Request {
+// createdResources returns the requests for the resources that a launch creates.
+func (g *Authorizer) createdResources(action string, tags map[string]map[string]string, form url.Values) []evaluator.Request {
 	kinds := []string{"instance", "volume", "network-interface"}
 	if form.Get("TargetCapacitySpecification.DefaultTargetCapacityType") == cloud.Spot {
 		kinds = append(kinds, "spot-instances-request")
@@ -100,7 +100,7 @@ func (g *Guard) made(action string, tags map[string]map[string]string, form url.
 }
 
 // ingredients returns the ARNs of the existing resources that a launch uses.
-func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
+func (g *Authorizer) ingredients(t cloud.Template, form url.Values) []string {
 	var out []string
 	add := func(kind, id string) {
 		if arn := g.Place.arn("ec2", kind+"/"+id); id != "" && !slices.Contains(out, arn) {
@@ -133,7 +133,7 @@ func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
 }
 
 // tags returns the requests of CreateTags on existing resources.
-func (g *Guard) tags(form url.Values) []evaluator.Request {
+func (g *Authorizer) tags(form url.Values) []evaluator.Request {
 	var out []evaluator.Request
 	for _, id := range numbered(form, "ResourceId.") {
 		kind, asked := "instance", g.instanceTags(id)
@@ -149,7 +149,7 @@ func (g *Guard) tags(form url.Values) []evaluator.Request {
 	return out
 }
 
-func (g *Guard) instanceTags(id string) map[string][]string {
+func (g *Authorizer) instanceTags(id string) map[string][]string {
 	r, ok := g.Cloud.Record(id)
 	if !ok {
 		return map[string][]string{}
@@ -157,7 +157,7 @@ func (g *Guard) instanceTags(id string) map[string][]string {
 	return tagged("ResourceTag", r.Tags)
 }
 
-func (g *Guard) templateTags(name string) map[string][]string {
+func (g *Authorizer) templateTags(name string) map[string][]string {
 	t, _ := g.Cloud.Template(name)
 	return tagged("ResourceTag", t.Tags)
 }

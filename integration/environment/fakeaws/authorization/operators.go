@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"encoding/base64"
@@ -14,7 +14,7 @@ import (
 // Calls by people, through the joist commands that read and replay.
 
 // eks returns the requests of a call, from the path of EKS's resource.
-func (g *Guard) eks(r *http.Request) []evaluator.Request {
+func (g *Authorizer) eks(r *http.Request) []evaluator.Request {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/clusters/"), "/", 3)
 	cluster := parts[0]
 	switch {
@@ -30,15 +30,15 @@ func (g *Guard) eks(r *http.Request) []evaluator.Request {
 }
 
 // lambda returns the requests of calls on functions.
-func (g *Guard) lambda(r *http.Request) []evaluator.Request {
+func (g *Authorizer) lambda(r *http.Request) []evaluator.Request {
 	if name, ok := strings.CutPrefix(r.URL.Path, "/2015-03-31/functions/"); ok {
 		return one("lambda:GetFunctionConfiguration", g.Place.arn("lambda", "function:"+strings.TrimSuffix(name, "/configuration")), nil)
 	}
 	return one("lambda:ListEventSourceMappings", "*", nil)
 }
 
-// looks returns the requests of EventBridge's calls on rules, archives and replays.
-func (g *Guard) looks(operation string, body []byte) ([]evaluator.Request, error) {
+// readMonitoring returns the requests of EventBridge's calls on rules, archives and replays.
+func (g *Authorizer) readMonitoring(operation string, body []byte) ([]evaluator.Request, error) {
 	var in struct{ Name, Rule, EventBusName, ArchiveName, ReplayName, EventSourceArn string }
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err

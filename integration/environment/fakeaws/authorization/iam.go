@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // iam returns the requests of calls on instance profiles. Adding a role to a profile
 // passes the role.
-func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) iam(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 
 // sts returns the requests of STS calls. Assuming a role requires its trust policy and
 // session name.
-func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
+func (g *Authorizer) sts(body []byte) ([]evaluator.Request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 }
 
 // role returns a role's ARN. Service-linked roles have a path.
-func (g *Guard) role(name string) string {
+func (g *Authorizer) role(name string) string {
 	if name == "AWSServiceRoleForEC2Spot" {
 		name = "aws-service-role/spot.amazonaws.com/" + name
 	}
@@ -71,7 +71,7 @@ func (g *Guard) role(name string) string {
 }
 
 // pass returns iam:PassRole of a role to EC2.
-func (g *Guard) pass(role string) evaluator.Request {
+func (g *Authorizer) pass(role string) evaluator.Request {
 	return evaluator.Request{
 		Action: "iam:PassRole", Resource: g.Place.arn("iam", "role/"+role),
 		Context: map[string][]string{"iam:PassedToService": {"ec2.amazonaws.com"}},

@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"bytes"
@@ -46,9 +46,9 @@ type Role struct {
 	Context map[string][]string
 }
 
-// Guard authorizes requests to a fake. Requests with an access key that belongs to no
+// Authorizer authorizes requests to a fake. Requests with an access key that belongs to no
 // role come from the test itself and are allowed.
-type Guard struct {
+type Authorizer struct {
 	Place Place
 	// Cloud returns the tags of resources, and the roles of instance profiles.
 	Cloud *memcloud.Cloud
@@ -57,15 +57,15 @@ type Guard struct {
 	// Next serves the allowed requests.
 	Next http.Handler
 
-	mu     sync.Mutex
-	roles  map[string]Role
-	known  map[string]Role
-	denied []string
-	used   map[string]map[string]int
+	mu        sync.Mutex
+	roles     map[string]Role
+	assumable map[string]Role
+	denied    []string
+	used      map[string]map[string]int
 }
 
-// Enter assigns an access key to a role.
-func (g *Guard) Enter(accessKey string, role Role) {
+// AddCaller assigns an access key to a role.
+func (g *Authorizer) AddCaller(accessKey string, role Role) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.roles == nil {
@@ -74,44 +74,44 @@ func (g *Guard) Enter(accessKey string, role Role) {
 	g.roles[accessKey] = role
 }
 
-// Know sets the roles that can be assumed. It replaces earlier ones.
-func (g *Guard) Know(roles map[string]Role) {
+// SetRoles sets the roles that can be assumed. It replaces earlier ones.
+func (g *Authorizer) SetRoles(roles map[string]Role) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known = map[string]Role{}
+	g.assumable = map[string]Role{}
 	for _, role := range roles {
-		g.known[role.ARN] = role
+		g.assumable[role.ARN] = role
 	}
 }
 
-// Assume assigns an access key to an assumed role. It drops the condition keys of the
+// AssumeRole assigns an access key to an assumed role. It drops the condition keys of the
 // role's own sessions, such as the function's ARN.
-func (g *Guard) Assume(accessKey, arn string) {
+func (g *Authorizer) AssumeRole(accessKey, arn string) {
 	g.mu.Lock()
-	role := g.known[arn]
+	role := g.assumable[arn]
 	g.mu.Unlock()
-	g.Enter(accessKey, Role{ARN: arn, Policies: role.Policies})
+	g.AddCaller(accessKey, Role{ARN: arn, Policies: role.Policies})
 }
 
-// of returns the policies of a resource.
-func (g *Guard) of(resource string) []evaluator.Policy {
+// policiesOf returns the policies of a resource.
+func (g *Authorizer) policiesOf(resource string) []evaluator.Policy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if role, ok := g.known[resource]; ok {
+	if role, ok := g.assumable[resource]; ok {
 		return role.Trust
 	}
 	return g.Resources[resource]
 }
 
 // Denied returns the distinct denied requests.
-func (g *Guard) Denied() []string {
+func (g *Authorizer) Denied() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.denied)
 }
 
 // Used returns how often each role used each action.
-func (g *Guard) Used() map[string]map[string]int {
+func (g *Authorizer) Used() map[string]map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := map[string]map[string]int{}
@@ -124,7 +124,7 @@ func (g *Guard) Used() map[string]map[string]int {
 var credential = regexp.MustCompile(`Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/`)
 
 // ServeHTTP forwards an allowed request, or responds with the API's access error.
-func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *Authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found := credential.FindStringSubmatch(r.Header.Get("Authorization"))
 	role, known := Role{}, false
 	if found != nil {
@@ -142,17 +142,17 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if err := g.judge(role, found[2], r, body); err != nil {
-		g.note(err.Error())
+	if err := g.authorize(role, found[2], r, body); err != nil {
+		g.addDenied(err.Error())
 		refuse(w, found[2], err.Error())
 		return
 	}
 	g.Next.ServeHTTP(w, r)
 }
 
-// judge returns nil if every part of the request is allowed.
-func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) error {
-	parts, err := g.read(service, r, body)
+// authorize returns nil if every part of the request is allowed.
+func (g *Authorizer) authorize(role Role, service string, r *http.Request, body []byte) error {
+	parts, err := g.readRequests(service, r, body)
 	if err != nil {
 		return fmt.Errorf("%s calls %s, which the guard cannot parse: %w", role.ARN, service, err)
 	}
@@ -160,20 +160,20 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 		p.Principal = evaluator.Principal{Kind: evaluator.Role, Name: role.ARN}
 		p.Owner = g.Place.Account
 		p.Context = g.context(role.Context, p.Context)
-		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.of(p.Resource)}.Evaluate(p)
+		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.policiesOf(p.Resource)}.Evaluate(p)
 		if err != nil {
 			return fmt.Errorf("evaluating %s of %s: %w", p.Action, role.ARN, err)
 		}
 		if !decision.Allowed {
 			return fmt.Errorf("%s is not allowed %s on %s with %v (denied by %q)", role.ARN, p.Action, p.Resource, p.Context, decision.By)
 		}
-		g.count(role.ARN, p.Action)
+		g.countUse(role.ARN, p.Action)
 	}
 	return nil
 }
 
 // context adds the condition keys that every request has.
-func (g *Guard) context(lists ...map[string][]string) map[string][]string {
+func (g *Authorizer) context(lists ...map[string][]string) map[string][]string {
 	out := map[string][]string{
 		"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {g.Place.Region}, "aws:ResourceAccount": {g.Place.Account},
 	}
@@ -183,7 +183,7 @@ func (g *Guard) context(lists ...map[string][]string) map[string][]string {
 	return out
 }
 
-func (g *Guard) note(text string) {
+func (g *Authorizer) addDenied(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !slices.Contains(g.denied, text) {
@@ -191,7 +191,7 @@ func (g *Guard) note(text string) {
 	}
 }
 
-func (g *Guard) count(role, action string) {
+func (g *Authorizer) countUse(role, action string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.used == nil {

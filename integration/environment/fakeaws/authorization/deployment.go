@@ -1,4 +1,4 @@
-package guard
+package authorization
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ type Deployment struct {
 	Resources map[string][]evaluator.Policy
 }
 
-// Read reads the policies of a stack. It ignores AWS managed policies of roles, because
+// ReadDeployment reads the policies of a stack. It ignores AWS managed policies of roles, because
 // no service of Joist has any.
-func Read(s stack.Stack, place Place) (Deployment, error) {
+func ReadDeployment(s stack.Stack, place Place) (Deployment, error) {
 	d := Deployment{Roles: map[string]Role{}, Resources: map[string][]evaluator.Policy{}}
 	for _, r := range s.Roles {
 		role := Role{ARN: place.arn("iam", "role/"+r.RoleName)}
