@@ -75,6 +75,12 @@ func (c *chaos) drawCallFault(call embedded.Call, _ int, m callPhase) callFault 
 	}
 }
 
+// namedAction is a change of the cluster or of AWS.
+type namedAction struct {
+	name string
+	do   func()
+}
+
 // injectFaults changes the cluster or AWS every few seconds.
 func (c *chaos) injectFaults(now time.Time) {
 	c.runDueEnds(now)
@@ -82,14 +88,17 @@ func (c *chaos) injectFaults(now time.Time) {
 		return
 	}
 	c.nextAction = now.Add(time.Duration(1+c.random.IntN(20)) * time.Second)
-	actions := []struct {
-		name string
-		do   func()
-	}{
+	actions := []namedAction{
 		{"scale", c.scaleRandomly}, {"scale", c.scaleRandomly}, {"interrupt", c.interruptInstance}, {"fail", c.failInstance}, {"shortage", c.causeShortage},
 		{"lag", c.delayWatch}, {"redrive", c.redriveMessages}, {"replay", c.replayArchive}, {"conflict", c.rejectWrites}, {"delete-claim", c.deleteClaim},
 		{"silence", c.silenceAPIServer}, {"burst", c.failManyCalls}, {"expire", c.expireWatches}, {"roll", c.restartStatefulSet}, {"delete-claim", c.deleteClaim},
 		{"creation", c.rejectNodeClaims},
+	}
+	if c.features.reservation {
+		actions = append(actions, namedAction{"fill-reservation", c.fillReservation}, namedAction{"reclaim", c.reclaimInstance}, namedAction{"reclaim", c.reclaimReservation})
+	}
+	if c.features.repairs {
+		actions = append(actions, namedAction{"sicken", c.sickenNode}, namedAction{"sicken", c.sickenNode})
 	}
 	action := actions[c.random.IntN(len(actions))]
 	c.faults["action "+action.name]++

@@ -99,6 +99,7 @@ func (c *checker) checkAll() {
 	c.checkPriceLimits(records)
 	c.disruptions.checkDurations(c, claims)
 	c.checkDeadlines(records, claims)
+	c.checkReservations(records)
 }
 
 func (c *checker) readClaims() []*karpenter.NodeClaim {

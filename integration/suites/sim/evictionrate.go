@@ -121,8 +121,10 @@ func (s *sim) agePods(ctx context.Context) error {
 			s.checker.reportViolation("models return no errors", "%d pods of %s count as moved, though none could move yet", n, name)
 		}
 	}
-	s.world.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
-		o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(30 * time.Second)
-	})
+	for _, pool := range s.listObjects(cluster.NodePools) {
+		s.world.Kube.ChangeObject(cluster.NodePools, cluster.KeyOf(pool), func(o cluster.Object) {
+			o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(30 * time.Second)
+		})
+	}
 	return nil
 }

@@ -48,6 +48,7 @@ func (g *evictionChecker) observeWrites(c *checker) {
 				c.rate.recordUnwanted(before)
 			}
 		}
+		c.checkDeletionCost(e)
 		c.disruptions.observeWrite(c, e)
 		c.limits.observeWrite(c, e)
 		c.rate.recordScaling(e, g.pods)

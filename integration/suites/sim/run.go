@@ -62,6 +62,8 @@ type sim struct {
 	countsWrites bool
 	// settings are the NodePool settings and attacks of this seed.
 	settings seedSettings
+	// features are the features of this seed that are off by default.
+	features seedFeatures
 	// versions is nil if all services run the same version.
 	versions *versionPlan
 }
@@ -73,14 +75,25 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	ctx := context.Background()
 	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}, versions: versions}
 	s.settings = newSeedSettings(seed)
+	if versions == nil {
+		s.features = newSeedFeatures(seed)
+	}
+	if s.features.devices {
+		s.settings.poolPrice, s.settings.clusterPrice = nil, nil // The limits are too low for a node with GPUs.
+		s.finalSizes[deviceWorkload] = 2
+	}
 	workload := memworkload.Typical("", nil)
-	workload.ForgetAfter = time.Minute
-	world, err := embedded.New(embedded.Options{
+	workload.ForgetAfter, workload.PublishAfter = time.Minute, s.features.publishDelay
+	options := embedded.Options{
 		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, WrapPorts: s.wrapPorts,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
-	})
+	}
+	if err := s.features.applyTo(&options); err != nil {
+		return Report{}, err
+	}
+	world, err := embedded.New(options)
 	if err != nil {
 		return Report{}, err
 	}
@@ -91,7 +104,15 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 		pool.Spec.Template.Spec.TerminationGracePeriod = nil
 	}
 	s.settings.applyTo(pool)
-	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
+	class, pools := newNodeClass(world), map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)}
+	objects := s.features.featureObjects(world, pool, class)
+	for _, o := range objects {
+		if other, ok := o.(*karpenter.NodePool); ok {
+			s.settings.applyTo(other)
+			pools[other.Name] = corev1.ResourceList(other.Spec.Limits)
+		}
+	}
+	s.checker = newChecker(world, pools)
 	s.checker.limits.strict = s.settings.strictLimits
 	s.checker.disruptions.maxNodes = s.settings.maxNodes()
 	s.checker.rate = newEvictionRate(s.settings.evictionsPerHour)
@@ -104,7 +125,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	s.chaos = newChaos(s)
 	s.onRestart = s.chaos.hangWatchesOf
 	defer s.endTasks()
-	if err := world.Apply(ctx, append(s.workloadObjects(), newNodeClass(world), pool)...); err != nil {
+	if err := world.Apply(ctx, append(append(s.workloadObjects(), class, pool), objects...)...); err != nil {
 		return Report{}, err
 	}
 	scaleStatefulSet(world, 1)
@@ -282,6 +303,7 @@ func (s *sim) makeReport(seed int64) Report {
 	for kind, n := range s.checker.occurrences {
 		s.faults[kind] += n
 	}
+	s.features.countInto(s.faults)
 	target := "sim"
 	if s.versions != nil {
 		target = "upgrades"

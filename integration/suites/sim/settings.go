@@ -93,7 +93,7 @@ func (v seedSettings) maxNodes() map[string]int {
 	if v.budgets == nil {
 		return nil
 	}
-	return map[string]int{"Empty": 2, "Underutilized": 2, "Drifted": 1}
+	return map[string]int{"Empty": 2, "Underutilized": 2, "Drifted": 1, "Unhealthy": 2}
 }
 
 // applyDrift changes the NodePool's template at the planned times.

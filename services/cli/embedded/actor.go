@@ -177,7 +177,7 @@ func buildWatcher(a *Actor, w tapper) {
 		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims(env.PodDeletionCosts)), Blobs: w.newStore(env),
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
 		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
-		Settings: env.planSettings(), Span: a.spanFunc(),
+		Settings: env.planSettings(), Repair: env.Repair, DefaultConstraints: env.DefaultConstraints, Span: a.spanFunc(),
 	})
 	a.step, a.interval, a.nextStep = s.Step, watcher.StepInterval, s.NextStep
 }
@@ -191,7 +191,7 @@ func buildLifecycle(a *Actor, w tapper) {
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
-		Span: a.spanFunc(),
+		Repair: env.Repair, Span: a.spanFunc(),
 	})
 	a.step, a.interval = s.Step, lifecycle.ReconcileInterval
 	a.consumeQueue(w, a.eventHandler(lifecycle.Types, s.Handle))

@@ -26,6 +26,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
@@ -67,6 +68,10 @@ type Options struct {
 	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
 	// PodDeletionCosts is the feature gate PodDeletionCostManagement.
 	PodDeletionCosts bool
+	// DefaultConstraints are added to pods without topology spread constraints.
+	DefaultConstraints []corev1.TopologySpreadConstraint
+	// Repair has the policies of node repair; nil is off.
+	Repair *repair.Matcher
 	// PriceLimit is the maximum cost of all nodes, in US dollars per hour; nil is no limit.
 	PriceLimit *float64
 	// Broken are the images whose instances never register.
