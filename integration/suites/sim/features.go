@@ -39,10 +39,10 @@ type seedFeatures struct {
 }
 
 func newSeedFeatures(seed int64) seedFeatures {
-	dice := rand.New(rand.NewPCG(uint64(seed), 0x66656174)) //nolint:gosec // a seeded source: a run must be repeatable
-	f := seedFeatures{publishDelay: time.Duration(dice.IntN(40)) * time.Second}
-	f.devices, f.reservation, f.terminateFirst = dice.IntN(3) == 0, dice.IntN(3) == 0, dice.IntN(2) == 0
-	f.expressions, f.spread, f.deletionCosts, f.repairs = dice.IntN(4) == 0, dice.IntN(4) == 0, dice.IntN(3) == 0, dice.IntN(3) == 0
+	random := rand.New(rand.NewPCG(uint64(seed), 0x66656174)) //nolint:gosec // a seeded source: a run must be repeatable
+	f := seedFeatures{publishDelay: time.Duration(random.IntN(40)) * time.Second}
+	f.devices, f.reservation, f.terminateFirst = random.IntN(3) == 0, random.IntN(3) == 0, random.IntN(2) == 0
+	f.expressions, f.spread, f.deletionCosts, f.repairs = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(3) == 0, random.IntN(3) == 0
 	f.terminateFirst = f.terminateFirst && f.reservation
 	return f
 }

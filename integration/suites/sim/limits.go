@@ -24,6 +24,8 @@ type limitChecker struct {
 	returnedAt map[string]time.Time
 	// lastAdmission is the outbox that was written last, in its state of applying.
 	lastAdmission outboxState
+	// batch is the outbox in its last state of sent.
+	batch outboxState
 }
 
 // admission is how long an admission takes at most from its count to its swap.
@@ -104,9 +106,15 @@ func (l *limitChecker) observeWrite(c *checker, e memcluster.Effect) {
 	if !ok || e.Kind != cluster.ConfigMaps || object.Name != "joist-outbox" || json.Unmarshal([]byte(object.Data["outbox.json"]), &now) != nil {
 		return
 	}
+	if now.State == "sent" {
+		l.batch = now
+	}
 	if now.State == "applying" && now.Seq != l.lastAdmission.Seq {
 		l.lastAdmission = now
 		l.checkAdmission(c, e.At)
+		if l.batch.Seq == now.Seq {
+			c.checkPlannedDevices(l.batch.Batch.Digest, now.Plan)
+		}
 	}
 }
 
