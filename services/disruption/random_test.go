@@ -136,8 +136,12 @@ func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	for _, c := range found.Commands {
 		busy := disrupted + notReady
 		if c.Method == Repair {
-			if busy = disrupted; !s.Nodes[c.Nodes[0]].Initialized {
-				seen[c.Nodes[0]] = true
+			busy = disrupted
+			if i := c.Nodes[0]; !s.Nodes[i].Initialized {
+				if seen[i] {
+					t.Fatalf("node %s is in two commands", s.Nodes[i].Name)
+				}
+				seen[i] = true
 				continue
 			}
 		}
