@@ -362,4 +362,49 @@ var bugs = []bug{{
 		return oldest`,
 	to: `; counted.Before(oldest) && s == nil {
 		return oldest`,
+}, {
+	name: "device-offered-twice", promise: "no device is allocated twice",
+	file: "shared/planning/devices/allocator.go",
+	from: `	if len(allocation.claims) > 0 {
+		a.usage.commit`,
+	to: `	if len(allocation.claims) > 99 {
+		a.usage.commit`,
+}, {
+	name: "template-of-initialized", promise: "no device is allocated twice",
+	file: "shared/planning/solver/claims.go",
+	from: `	if e.node.Claim == "" || e.node.Initialized {
+		out.Types`,
+	to: `	if e.node.Claim == "" {
+		out.Types`,
+}, {
+	name: "leaving-claims-stay", promise: "TestLeavingPods", in: "./shared/planning/devices",
+	file: "shared/planning/devices/allocator.go",
+	from: `	return len(object.Status.ReservedFor) > 0
+`,
+	to: `	return false
+`,
+}, {
+	name: "joined-claims-float", promise: "TestJoinedNodesHaveDevices", in: "./shared/planning/solver",
+	file: "shared/planning/solver/projectdevices.go",
+	from: `			pinClaim(out.Claims, &n.allocations[i], n.name, joinedType)
+`,
+	to: `			_, _ = pinClaim, i
+`,
+}, {
+	name: "deletion-ranks-reversed", promise: "TestListCosts", in: "./services/lifecycle/internal/deletioncost",
+	file: "services/lifecycle/internal/deletioncost/nodecost.go",
+	from: `formatRank(i-len(r.Ranked))`,
+	to:   `formatRank(-1-i)`,
+}, {
+	name: "user-deletion-cost-kept", promise: "TestDeletionCosts", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/deletioncost/nodecost.go",
+	from: `		if has == (c.Value != nil) && (!has || value == *c.Value) {
+`,
+	to: `		if has || c.Value == nil || value == *c.Value {
+`,
+}, {
+	name: "deletion-cost-on-any-pod", promise: "only pods of ReplicaSets have a deletion cost",
+	file: "services/lifecycle/internal/deletioncost/nodecost.go",
+	from: `	return isControlledBy(pod, "apps/v1", "ReplicaSet") && pod`,
+	to:   `	return pod`,
 }}
