@@ -77,6 +77,7 @@ func (s *span) add(value float64) {
 // judged describes how many plans the validator found valid.
 func (r Record) judged() string {
 	plans, valid, failed := 0, 0, 0
+	var problems []string
 	for _, row := range r.Rows {
 		for _, m := range row.Results {
 			switch {
@@ -88,9 +89,12 @@ func (r Record) judged() string {
 			default:
 				plans++
 			}
+			if n := len(m.Violations); n > 0 {
+				problems = append(problems, fmt.Sprintf(" The plan of %s by %s has %s, first: %s.", row.Scenario, m.Planner, counted(n, "violation"), m.Violations[0]))
+			}
 		}
 	}
-	text := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans)
+	text := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans) + strings.Join(problems, "")
 	if failed > 0 {
 		text += fmt.Sprintf(" %s gave no plan.", counted(failed, "run"))
 	}

@@ -53,7 +53,7 @@ func (r Record) planners() []string {
 	for _, row := range r.Rows {
 		for _, m := range row.Results {
 			// A build of a work tree has no version; the commit identifies it.
-			if name := strings.TrimSuffix(m.Version, " (devel)"); name != "" {
+			if name := strings.TrimSuffix(m.Version, " development"); name != "" {
 				seen[name] = true
 			}
 		}
