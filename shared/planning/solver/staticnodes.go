@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -18,7 +19,7 @@ import (
 func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []planning.Shortfall, planned []planning.PlannedNode) []planning.PlannedNode {
 	var out []planning.PlannedNode
 	for _, short := range shortfalls {
-		p := w.newStaticPool(short.NodePool, stock)
+		p := w.newPool(w.findNodePool(short.NodePool), stock, nil)
 		if p.refusal.Rule != "" {
 			continue // It is not ready; its own conditions say why.
 		}
@@ -40,10 +41,9 @@ func (w *state) planStaticNodes(stock instancetypes.InstanceTypes, shortfalls []
 	return out
 }
 
-// newStaticPool returns the pool of a static NodePool.
-func (w *state) newStaticPool(name string, stock instancetypes.InstanceTypes) *pool {
+func (w *state) findNodePool(name string) *karpenter.NodePool {
 	i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == name })
-	return w.newPool(&w.snapshot.NodePools[i], stock, nil)
+	return &w.snapshot.NodePools[i]
 }
 
 // newStaticNode returns the plan of one more node of a static pool, and how many such nodes can be
@@ -144,9 +144,13 @@ func (w *state) countUsedReservations(lists ...[]planning.PlannedNode) map[strin
 }
 
 // FindFullReservations returns the reservations that nodes of a static NodePool may use and that are
-// available, and whether its nodes may use nothing else and all of these are full.
+// available, and whether its nodes may use nothing else and all of these are full. The NodePool itself
+// need not be ready.
 func (s *Simulation) FindFullReservations(nodePool string) (offered map[string]bool, full bool) {
-	p := s.baseline.state.newStaticPool(nodePool, s.baseline.types)
+	ready := *s.baseline.state.findNodePool(nodePool)
+	ready.DeletionTimestamp = nil
+	ready.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	p := s.baseline.state.newPool(&ready, s.baseline.types, nil)
 	if p.refusal.Rule != "" {
 		return nil, false
 	}
