@@ -168,8 +168,8 @@ func (s *Service) updateClaim(ctx context.Context, c *karpenter.NodeClaim, write
 	}
 }
 
-// confirmClaim writes the confirmation of its proposal, the replacements and the limit of its drain
-// on the claim.
+// confirmClaim writes the confirmation of its proposal and the replacements on the claim; for a repair
+// also the condition and the limit of the drain.
 func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, candidate disruption.Candidate, replacements []string) (*karpenter.NodeClaim, error) {
 	c := candidate.Claim
 	if disruption.ActingProposal(c) != nil {
@@ -178,7 +178,8 @@ func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, candidate 
 	p := *planning.ReadProposal(c)
 	p.ConfirmedAt, p.Replacements = s.Now().UTC(), replacements
 	if p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
-		p.GracePeriod = candidate.LimitDrain(candidate.DecideRepair(s.Repair, s.Now()))
+		decided := candidate.DecideRepair(s.Repair, s.Now())
+		p.Condition, p.GracePeriod = decided.Condition.Type, candidate.LimitDrain(decided)
 	}
 	noted, err := s.writeProposal(ctx, c, &p, &e)
 	if err != nil {

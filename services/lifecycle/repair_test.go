@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -58,6 +60,12 @@ func (s *testCluster) deadlineOf(name string) string {
 // to pods that block eviction.
 func TestRepairReplacesFirst(t *testing.T) {
 	p := startRepair(t, 1, 1)
+	var counted []string
+	p.svc.Metrics = func(m metric.Metric, _ float64, labels ...string) {
+		if m.Name == metric.UnhealthyDisrupted.Name {
+			counted = append(counted, strings.Join(labels, " "))
+		}
+	}
 	p.setBudgetAndLimit("1", 2)
 	p.deliver(event.Confirmed, "")
 	p.expectStates(stateActing, "old-0")
@@ -78,6 +86,9 @@ func TestRepairReplacesFirst(t *testing.T) {
 	}
 	if condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeDisruptionReason); condition.Reason != "Unhealthy" || condition.Status != metav1.ConditionTrue {
 		t.Errorf("got the condition %+v", condition)
+	}
+	if want := []string{"ready default spot ami-1 eventual"}; !slices.Equal(counted, want) {
+		t.Errorf("the metric has the labels %q, want %q", counted, want)
 	}
 }
 

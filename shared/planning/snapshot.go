@@ -339,6 +339,9 @@ type Proposal struct {
 	// ConfirmedAt is when it was confirmed. After that it is only removed when it completes or is
 	// rolled back.
 	ConfirmedAt time.Time `json:"confirmed,omitzero"`
+	// Condition is the unhealthy condition of a node that is repaired. It is set when the proposal is
+	// confirmed, as GracePeriod is.
+	Condition corev1.NodeConditionType `json:"condition,omitempty"`
 	// GracePeriod limits the drain of a node that is repaired; nil if only the NodeClaim limits it.
 	GracePeriod *time.Duration `json:"gracePeriod,omitempty"`
 	// Replacements are the NodeClaims that must be initialized before this one is removed.

@@ -126,8 +126,8 @@ func (l Snapshots) countDisrupted(of ClaimAndNode) []Count {
 	reason := ReasonLabel(why)
 	labels := []string{reason, nodePoolOf(c), capacityTypeOf(c), policyLabel(reason, l.Pool(nodePoolOf(c))), terminationMode(c)}
 	all := []Count{{Metric: metric.ClaimsDisrupted, Value: 1, Labels: labels}}
-	if condition := unhealthyCondition(why); condition != "" {
-		labels := []string{condition, nodePoolOf(c), capacityTypeOf(c), c.Status.ImageID, terminationMode(c)}
+	if condition, limit := repairOf(c, why); condition != "" {
+		labels := []string{condition, nodePoolOf(c), capacityTypeOf(c), c.Status.ImageID, modeOfLimit(limit)}
 		all = append(all, Count{Metric: metric.UnhealthyDisrupted, Value: 1, Labels: labels})
 	}
 	if countsPods(reason) {

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -53,6 +55,17 @@ func within(period time.Duration) func(*karpenter.NodeClaim) {
 	return func(c *karpenter.NodeClaim) { c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: period} }
 }
 
+// repairs marks the claim as repaired because of a condition.
+func repairs(condition corev1.NodeConditionType, limit *time.Duration) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) {
+		p, err := json.Marshal(planning.Proposal{ID: "p", Reason: string(karpenter.DisruptionReasonUnhealthy), ConfirmedAt: noon, Condition: condition, GracePeriod: limit})
+		if err != nil {
+			panic(err)
+		}
+		c.Annotations[planning.ProposalAnnotation] = string(p)
+	}
+}
+
 func node(goes ...time.Duration) *corev1.Node {
 	n := &corev1.Node{}
 	for _, after := range goes {
@@ -60,6 +73,45 @@ func node(goes ...time.Duration) *corev1.Node {
 		n.DeletionTimestamp = &at
 	}
 	return n
+}
+
+// A repair counts with its condition, and with the mode of the limit that applies to its drain. The
+// other metrics have the mode of the NodeClaim.
+func TestCountRepairs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		condition corev1.NodeConditionType
+		limit     *time.Duration
+		edits     []func(*karpenter.NodeClaim)
+		want      string
+		ofClaim   string
+	}{
+		"limit of the policy":                      {"NetworkingReady", new(10 * time.Minute), nil, "networking_ready eventual", "graceful"},
+		"no drain":                                 {"AcceleratedHardwareReady", new(time.Duration(0)), []func(*karpenter.NodeClaim){within(time.Hour)}, "accelerated_hardware_ready forceful", "eventual"},
+		"no limit":                                 {"Ready", nil, nil, "ready graceful", "graceful"},
+		"limit of the NodeClaim":                   {"Ready", nil, []func(*karpenter.NodeClaim){within(time.Hour)}, "ready eventual", "eventual"},
+		"limit of the NodeClaim without a drain":   {"Ready", nil, []func(*karpenter.NodeClaim){within(0)}, "ready forceful", "forceful"},
+		"adjacent capitals, as in Karpenter":       {"GPUHealthOKv2Ready", nil, nil, "gpu_health_o_kv2_ready graceful", "graceful"},
+		"proposal that an older version confirmed": {"", nil, nil, "", "graceful"},
+	} {
+		before, now := metrics.ClaimAndNode{Claim: claim()}, metrics.ClaimAndNode{Claim: claim(append(tt.edits, repairs(tt.condition, tt.limit), going(time.Hour))...)}
+		got := map[string][]string{}
+		for _, c := range (metrics.Snapshots{
+			Before: map[types.UID]metrics.ClaimAndNode{"u": before}, Now: map[types.UID]metrics.ClaimAndNode{"u": now},
+			Why:  func(types.UID) (string, bool) { return "Unhealthy", true },
+			Pool: func(string) *karpenter.NodePool { return nil }, Moving: func(string) int { return 0 },
+		}).CountChanges() {
+			got[c.Metric.Name] = c.Labels
+		}
+		want := map[string][]string{
+			"karpenter_nodeclaims_disrupted_total": {"unhealthy", "default", "spot", "", tt.ofClaim}, "karpenter_pods_disruption_initiated_total": {"unhealthy", "default", "spot", "", tt.ofClaim},
+		}
+		if condition, mode, _ := strings.Cut(tt.want, " "); condition != "" {
+			want["karpenter_nodeclaims_unhealthy_disrupted_total"] = []string{condition, "default", "spot", "", mode}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
 }
 
 func TestCountChanges(t *testing.T) {

@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -75,31 +77,53 @@ func policyLabel(reason string, pool *karpenter.NodePool) string {
 }
 
 // terminationMode returns the termination_mode of a claim.
-func terminationMode(c *karpenter.NodeClaim) string {
-	switch period := c.Spec.TerminationGracePeriod; {
-	case period == nil:
+func terminationMode(c *karpenter.NodeClaim) string { return modeOfLimit(claimLimit(c)) }
+
+// claimLimit returns the claim's own limit of its drain; nil for none.
+func claimLimit(c *karpenter.NodeClaim) *time.Duration {
+	if period := c.Spec.TerminationGracePeriod; period != nil {
+		return &period.Duration
+	}
+	return nil
+}
+
+// modeOfLimit returns the termination_mode of a drain with this limit.
+func modeOfLimit(limit *time.Duration) string {
+	switch {
+	case limit == nil:
 		return "graceful"
-	case period.Duration > 0:
+	case *limit > 0:
 		return "eventual"
 	default:
 		return "forceful"
 	}
 }
 
-// unhealthyCondition returns the condition of the node in the reason of a repair, in snake case; "" for
-// other reasons.
-func unhealthyCondition(why string) string {
-	rest, isRepair := strings.CutPrefix(why, Unhealthy+"its condition ")
-	if !isRepair {
-		return ""
+// repairOf returns the condition of the node that is repaired, in snake case, and the limit of its
+// drain. The condition is "" for other reasons.
+func repairOf(c *karpenter.NodeClaim, why string) (condition string, limit *time.Duration) {
+	limit = claimLimit(c)
+	if rest, isLegacy := strings.CutPrefix(why, Unhealthy+"its condition "); isLegacy {
+		condition, _, _ = strings.Cut(rest, " ")
+		return toSnakeCase(condition), limit
 	}
-	condition, _, _ := strings.Cut(rest, " ")
-	var out strings.Builder
-	for i, r := range condition {
-		if unicode.IsUpper(r) && i > 0 {
-			out.WriteByte('_')
-		}
-		out.WriteRune(unicode.ToLower(r))
+	p := disruption.ActingProposal(c)
+	if p == nil || why != string(karpenter.DisruptionReasonUnhealthy) {
+		return "", nil
 	}
-	return out.String()
+	if p.GracePeriod != nil {
+		limit = p.GracePeriod
+	}
+	return toSnakeCase(string(p.Condition)), limit
+}
+
+var (
+	beforeWord    = regexp.MustCompile("(.)([A-Z][a-z]+)")
+	beforeCapital = regexp.MustCompile("([a-z0-9])([A-Z])")
+)
+
+// toSnakeCase returns the name with an underscore before each word. Adjacent capitals are one word, as
+// in Karpenter (pkg/utils/pretty/pretty.go).
+func toSnakeCase(name string) string {
+	return strings.ToLower(beforeCapital.ReplaceAllString(beforeWord.ReplaceAllString(name, "${1}_${2}"), "${1}_${2}"))
 }
