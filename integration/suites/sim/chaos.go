@@ -98,7 +98,7 @@ func (c *chaos) injectFaults(now time.Time) {
 		actions = append(actions, namedAction{"fill-reservation", c.fillReservation}, namedAction{"reclaim", c.reclaimInstance}, namedAction{"reclaim", c.reclaimReservation})
 	}
 	if c.features.repairs {
-		actions = append(actions, namedAction{"sicken", c.sickenNode}, namedAction{"sicken", c.sickenNode})
+		actions = append(actions, namedAction{"sicken", c.sickenNode}, namedAction{"sicken", c.sickenNode}, namedAction{"sicken", c.sickenNode})
 	}
 	action := actions[c.random.IntN(len(actions))]
 	c.faults["action "+action.name]++

@@ -60,6 +60,9 @@ type checker struct {
 	disruptions disruptionChecker
 	prices      priceLimits
 	rate        evictionRate
+	repairs     repairChecker
+	// features are those of the seed.
+	features seedFeatures
 	// boundAt is when a NodeClaim was first seen with its instance.
 	boundAt map[string]time.Time
 	// finishedReceipts are the receipts of messages whose handler has returned.
@@ -100,6 +103,7 @@ func (c *checker) checkAll() {
 	c.disruptions.checkDurations(c, claims)
 	c.checkDeadlines(records, claims)
 	c.checkReservations(records)
+	c.checkExpressions(claims)
 }
 
 func (c *checker) readClaims() []*karpenter.NodeClaim {
@@ -226,11 +230,14 @@ func (c *checker) checkDeadlines(records []memcloud.Record, claims []*karpenter.
 	}
 }
 
-// isDeadlineFromNotice is false for NodeClaims that were deleted before the warning and end by their own grace
-// period. A notice makes the deadline earlier once it is handled.
+// isDeadlineFromNotice is false for NodeClaims that were deleted before the notice was handled and end by their own
+// grace period or by that of a repair. A notice makes the deadline earlier once it is handled.
 func (c *checker) isDeadlineFromNotice(claim *karpenter.NodeClaim) bool {
 	grace := claim.Spec.TerminationGracePeriod
 	at, _ := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
+	if p, acts := confirmedProposal(claim); acts && p.Reason == unhealthyReason && at.Sub(claim.DeletionTimestamp.Time) <= repairGrace {
+		return false
+	}
 	return grace == nil || !at.Equal(claim.DeletionTimestamp.Add(grace.Duration))
 }
 

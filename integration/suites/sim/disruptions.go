@@ -71,9 +71,11 @@ func (s *disruptionChecker) observeWrite(c *checker, e memcluster.Effect) {
 	_, acted := confirmedProposal(before)
 	if p, acts := confirmedProposal(after); acts && !acted {
 		s.checkBudget(c, e, after, p)
+		c.repairs.checkRepair(c, e, after, p)
 	}
 	if p, acts := confirmedProposal(before); acts && before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil) {
 		s.checkReplacements(c, e, before, p)
+		c.repairs.checkDeadline(c, e, before, p)
 	}
 }
 
@@ -82,6 +84,8 @@ func (s *disruptionChecker) checkBudget(c *checker, e memcluster.Effect, claim *
 	c.occurrences["disruption "+strings.ToLower(p.Reason)]++
 	if len(p.Replacements) > 0 {
 		c.occurrences["disruption with replacements"]++
+	} else if p.Reason != "Empty" && claim.Labels["karpenter.sh/nodepool"] == bookedWorkload {
+		c.occurrences["disruption that terminates first"]++
 	}
 	most, bounded := s.maxNodes[p.Reason]
 	if !bounded {
@@ -100,10 +104,10 @@ func (s *disruptionChecker) checkBudget(c *checker, e memcluster.Effect, claim *
 	}
 }
 
-// checkReplacements checks that all replacements of a deleted NodeClaim were initialized. NodeClaims with a
-// deadline and interrupted instances are exempt.
+// checkReplacements checks that all replacements of a deleted NodeClaim were initialized. Interrupted instances are
+// exempt, and NodeClaims with a deadline that is not the repair's.
 func (s *disruptionChecker) checkReplacements(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim, p proposal) {
-	if claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"] != "" || isInterrupted(c.world.Cloud.Records(), claim) {
+	if claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"] != "" && p.Reason != unhealthyReason || isInterrupted(c.world.Cloud.Records(), claim) {
 		return
 	}
 	for _, name := range p.Replacements {

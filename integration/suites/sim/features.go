@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -10,14 +9,12 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // seedFeatures are the features that differ between seeds. They have a random source of their own. All are off in clusters of
@@ -34,8 +31,8 @@ type seedFeatures struct {
 	spread bool
 	// deletionCosts is the gate PodDeletionCostManagement.
 	deletionCosts bool
-	// repairs is the gate NodeRepair.
-	repairs bool
+	// repairs is the gate NodeRepair, and repairsFirst the gate TerminateFirstRepair.
+	repairs, repairsFirst bool
 }
 
 func newSeedFeatures(seed int64) seedFeatures {
@@ -43,6 +40,7 @@ func newSeedFeatures(seed int64) seedFeatures {
 	f := seedFeatures{publishDelay: time.Duration(random.IntN(40)) * time.Second}
 	f.devices, f.reservation, f.terminateFirst = random.IntN(3) == 0, random.IntN(3) == 0, random.IntN(2) == 0
 	f.expressions, f.spread, f.deletionCosts, f.repairs = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(3) == 0, random.IntN(3) == 0
+	f.repairsFirst = random.IntN(2) == 0 && f.repairs && f.reservation
 	f.terminateFirst = f.terminateFirst && f.reservation
 	return f
 }
@@ -50,17 +48,15 @@ func newSeedFeatures(seed int64) seedFeatures {
 const (
 	// deviceWorkload is the Deployment with claims, and deviceClass the class of its devices.
 	deviceWorkload, deviceClass, claimTemplate = "train", "gpu.nvidia.com", "one-gpu"
-	// reservedType is the instance type of the capacity reservation, of which reservedCount instances exist.
-	reservedType, reservedCount = "m6g.large", 3
-	// unhealthyCondition is the node condition that repairs a node.
-	unhealthyCondition = corev1.NodeConditionType("StorageReady")
+	// podsPerCore and reservedPerCore are the results of the expressions, in pods and millicores.
+	podsPerCore, reservedPerCore = 20, 50
 )
 
 // countInto counts the seed for each of its features.
 func (f seedFeatures) countInto(counts map[string]int) {
 	for name, on := range map[string]bool{
 		"devices": f.devices, "reservation": f.reservation, "terminate first": f.terminateFirst, "expressions": f.expressions, "spread": f.spread,
-		"deletion costs": f.deletionCosts, "repairs": f.repairs,
+		"deletion costs": f.deletionCosts, "repairs": f.repairs, "repairs that terminate first": f.repairsFirst,
 	} {
 		if on {
 			counts["seeds with "+name]++
@@ -85,12 +81,9 @@ func (f seedFeatures) applyTo(o *embedded.Options) error {
 	if !f.repairs {
 		return nil
 	}
-	grace := time.Minute
-	matcher, err := repair.NewMatcher(repair.PolicySet{Unhealthy: intstr.FromString("20%"), Policies: []repair.Policy{
-		{Condition: unhealthyCondition, Status: corev1.ConditionFalse, Toleration: time.Minute, GracePeriod: &grace, Action: repair.Replace},
-	}})
+	matcher, err := newRepairMatcher(f.repairsFirst)
 	if err != nil {
-		return fmt.Errorf("the policies of node repair: %w", err)
+		return err
 	}
 	o.Repair = matcher
 	return nil
@@ -100,18 +93,13 @@ func (f seedFeatures) applyTo(o *embedded.Options) error {
 func (f seedFeatures) featureObjects(w *embedded.EmbeddedCluster, pool *karpenter.NodePool, class *karpenter.EC2NodeClass) (out []cluster.Object) {
 	if f.expressions {
 		class.Spec.Kubelet = karpenter.KubeletConfiguration{
-			"maxPods": apiextensionsv1.JSON{Raw: []byte(`"vcpus * 20"`)}, "kubeReserved": apiextensionsv1.JSON{Raw: []byte(`{"cpu": "vcpus * 20"}`)},
+			"maxPods":      apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `"vcpus * %d"`, podsPerCore)},
+			"kubeReserved": apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"cpu": "vcpus * %d"}`, reservedPerCore)},
 		}
 	}
 	if f.reservation {
-		tags := map[string]string{"team": "web"}
-		w.Cloud.AddReservation(cloud.Reservation{InstanceType: reservedType, Zone: w.AWS.Subnets[0].Zone, Available: reservedCount, Tags: tags})
-		class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: tags}}
-		for i := range pool.Spec.Template.Spec.Requirements {
-			if r := &pool.Spec.Template.Spec.Requirements[i]; r.Key == karpenter.CapacityTypeLabelKey {
-				r.Values = append(r.Values, karpenter.CapacityTypeReserved)
-			}
-		}
+		addReservation(w, pool, class, reservedCount, "web")
+		out = append(out, newBookedObjects(w, class.Spec.Kubelet)...)
 	}
 	if f.spread {
 		for _, name := range []string{"web", "batch"} {
@@ -143,50 +131,4 @@ func newDeviceObjects(w *embedded.EmbeddedCluster) []cluster.Object {
 	train := newDeployment(deviceWorkload, 500)
 	train.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new(claimTemplate)}}
 	return []cluster.Object{gpus, pool, train}
-}
-
-// fillReservation lets another account use up to all free instances of the reservation for a while.
-func (c *chaos) fillReservation() {
-	all, err := c.world.Cloud.DescribeReservations(context.Background())
-	if err != nil || len(all) == 0 || all[0].Available == 0 {
-		return
-	}
-	id, count := all[0].ID, 1+c.random.IntN(all[0].Available)
-	c.world.Cloud.UseReservation(id, count)
-	c.endings = append(c.endings, ending{c.world.Now().Add(c.drawDuration(1, 180)), func() { c.world.Cloud.UseReservation(id, -count) }})
-}
-
-// reclaimInstance interrupts an instance in the reservation.
-func (c *chaos) reclaimInstance() {
-	for _, r := range c.world.Cloud.Records() {
-		if r.Reservation != "" && r.Ended.IsZero() && c.world.Cloud.Reclaim(r.ID) {
-			return
-		}
-	}
-}
-
-// reclaimReservation makes all further launches into the reservation fail.
-func (c *chaos) reclaimReservation() {
-	all, err := c.world.Cloud.DescribeReservations(context.Background())
-	if err == nil && len(all) > 0 && c.random.IntN(4) == 0 {
-		c.world.Cloud.ReclaimReservation(all[0].ID)
-	}
-}
-
-// sickenNode gives a node the condition that repairs it.
-func (c *chaos) sickenNode() {
-	nodes := c.listObjects(cluster.Nodes)
-	if len(nodes) == 0 {
-		return
-	}
-	now := metav1.NewTime(c.world.Now())
-	c.world.Kube.ChangeObject(cluster.Nodes, cluster.KeyOf(nodes[c.random.IntN(len(nodes))]), func(o cluster.Object) {
-		s := &o.(*corev1.Node).Status
-		for _, condition := range s.Conditions {
-			if condition.Type == unhealthyCondition {
-				return
-			}
-		}
-		s.Conditions = append(s.Conditions, corev1.NodeCondition{Type: unhealthyCondition, Status: corev1.ConditionFalse, Reason: "DiskFailed", LastTransitionTime: now})
-	})
 }

@@ -114,6 +114,8 @@ func (l *limitChecker) observeWrite(c *checker, e memcluster.Effect) {
 		l.checkAdmission(c, e.At)
 		if l.batch.Seq == now.Seq {
 			c.checkPlannedDevices(l.batch.Batch.Digest, now.Plan)
+			c.checkPlannedReservations(l.batch.Batch.Digest, now.Plan)
+			c.checkDefaultSpread(l.batch.Batch.Digest)
 		}
 	}
 }
@@ -164,10 +166,10 @@ func (l *limitChecker) addClaim(claim *karpenter.NodeClaim, sum sumCounts) sumCo
 	return sum
 }
 
-// plannedClaim is the NodePool and CPU ceiling of a NodeClaim in a plan.
+// plannedClaim is the NodePool, CPU ceiling and capacity reservation of a NodeClaim in a plan.
 type plannedClaim struct {
-	pool string
-	cpu  int64
+	pool, reservation string
+	cpu               int64
 }
 
 // readPlannedClaims reads the NodeClaims of a plan from the blob store.
@@ -180,6 +182,7 @@ func (c *checker) readPlannedClaims(digest string) map[string]plannedClaim {
 					Metadata struct {
 						Name string `json:"name"`
 					} `json:"metadata"`
+					Spec karpenter.NodeClaimSpec `json:"spec"`
 				} `json:"object"`
 				Ceiling corev1.ResourceList `json:"ceiling"`
 			} `json:"claims"`
@@ -191,7 +194,7 @@ func (c *checker) readPlannedClaims(digest string) map[string]plannedClaim {
 	}
 	for _, intent := range plan.Intents {
 		for _, claim := range intent.Claims {
-			out[claim.Object.Metadata.Name] = plannedClaim{intent.NodePool, claim.Ceiling.Cpu().Value()}
+			out[claim.Object.Metadata.Name] = plannedClaim{intent.NodePool, requiredReservation(claim.Object.Spec), claim.Ceiling.Cpu().Value()}
 		}
 	}
 	return out

@@ -63,6 +63,7 @@ func (l *progressChecker) checkNodes(c *checker) {
 		if node.Labels["karpenter.sh/registered"] != "true" {
 			continue
 		}
+		c.checkMaxPods(node)
 		for _, key := range requiredLabels {
 			if node.Labels[key] == "" {
 				c.reportViolation("a registered node has its labels and taints", "%s lacks %s", node.Name, key)

@@ -82,6 +82,12 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 		s.settings.poolPrice, s.settings.clusterPrice = nil, nil // The limits are too low for a node with GPUs.
 		s.finalSizes[deviceWorkload] = 2
 	}
+	if s.features.reservation {
+		s.finalSizes[bookedWorkload] = bookedCount
+	}
+	if s.features.terminateFirst && len(s.settings.driftTimes) == 0 {
+		s.settings.driftTimes = []time.Duration{90 * time.Second}
+	}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter, workload.PublishAfter = time.Minute, s.features.publishDelay
 	options := embedded.Options{
@@ -113,6 +119,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 		}
 	}
 	s.checker = newChecker(world, pools)
+	s.checker.features = s.features
 	s.checker.limits.strict = s.settings.strictLimits
 	s.checker.disruptions.maxNodes = s.settings.maxNodes()
 	s.checker.rate = newEvictionRate(s.settings.evictionsPerHour)

@@ -101,9 +101,11 @@ func (s *sim) applyDrift() {
 	for len(s.settings.driftTimes) > 0 && s.world.Now().Sub(s.world.Start) >= s.settings.driftTimes[0] {
 		s.settings.driftTimes = s.settings.driftTimes[1:]
 		s.faults["action drift"]++
-		s.world.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
-			pool := o.(*karpenter.NodePool)
-			pool.Spec.Template.Labels = map[string]string{"example.com/round": strconv.Itoa(len(s.settings.driftTimes) + 1)}
-		})
+		for _, name := range []string{"default", bookedWorkload} {
+			s.world.Kube.ChangeObject(cluster.NodePools, cluster.Key{Name: name}, func(o cluster.Object) {
+				pool := o.(*karpenter.NodePool)
+				pool.Spec.Template.Labels = map[string]string{"example.com/round": strconv.Itoa(len(s.settings.driftTimes) + 1)}
+			})
+		}
 	}
 }

@@ -109,7 +109,8 @@ func requireOccurrences(t *testing.T, total map[string]int, seeds int) {
 	for kind, least := range map[string]int{
 		"disruption empty": 20, "action spoil": 40, "action forge": 40, "admitted in place of leaving nodes": 30, "disruption under a budget": 20, "price limit nearly reached": 40,
 		"moved under an eviction rate": 120, "eviction rate reached": 400, "disruption underutilized": 100, "disruption with replacements": 100, "disruption that replaced": 150, "disruption drifted": 400,
-		"plan with devices": 40, "deletion cost written": 40, "ran in a reservation": 40, "disruption unhealthy": 100,
+		"plan with devices": 40, "deletion cost written": 40, "ran in a reservation": 40, "plan for a reservation": 40,
+		"disruption unhealthy": 100, "disruption that terminates first": 300, "expressions evaluated": 60, "pod with default constraints": 60,
 	} {
 		if seeds >= least && total[kind] == 0 {
 			t.Errorf("no seed of %d reached: %s", seeds, kind)
