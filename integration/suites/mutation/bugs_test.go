@@ -407,4 +407,40 @@ var bugs = []bug{{
 	file: "services/lifecycle/internal/deletioncost/nodecost.go",
 	from: `	return isControlledBy(pod, "apps/v1", "ReplicaSet") && pod`,
 	to:   `	return pod`,
+}, {
+	name: "slots-of-planned-nodes-free", promise: "no plan exceeds a reservation",
+	file: "shared/planning/instancetypes/reservation.go",
+	from: `			out[id] = max(0, out[id]-1)`,
+	to:   `			out[id] = max(0, out[id])`,
+}, {
+	name: "repair-drains-for-ever", promise: "the drain of a repair is limited",
+	file: "services/lifecycle/disruption.go",
+	from: `	if p.GracePeriod == nil {
+		return c, nil`,
+	to: `	if p.GracePeriod != nil {
+		return c, nil`,
+}, {
+	name: "default-spread-for-some", promise: "pods have the default spread constraints",
+	file: "shared/planning/podspec/defaultspread.go",
+	from: `		if hasLabels(pod.Labels, service.Spec.Selector) {
+			merge(`,
+	to: `		if hasLabels(service.Spec.Selector, pod.Labels) && pod.Labels["app"] != "web" {
+			merge(`,
+}, {
+	name: "old-selector-stays", promise: "TestDefaultSpread", in: "./services/watcher/internal/collect",
+	file: "services/watcher/internal/collect/defaultspread.go",
+	from: `		clear(f.shared)
+	} else {`,
+	to: `		_ = f.shared
+	} else {`,
+}, {
+	name: "expression-of-one-type", promise: "every pod runs, and every drain completes or names a blocking pod",
+	file: "shared/planning/instancetypes/instancetypes.go",
+	from: `expression.Resolve(types[i], config)`,
+	to:   `expression.Resolve(types[0], config)`,
+}, {
+	name: "expression-not-launched", promise: "nodes have the results of expressions",
+	file: "shared/launchspec/template.go",
+	from: `catalog.MaxPods(m.hardware, config)`,
+	to:   `catalog.MaxPods(m.hardware, g.config)`,
 }}
