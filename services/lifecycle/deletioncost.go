@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +14,12 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/deletioncost"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
-	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
@@ -99,7 +101,7 @@ func writeResult(err error) string {
 
 // deletionCostView collects the input of deletioncost.RankNodes.
 func (s *Service) deletionCostView(ctx context.Context, w clusterState) (deletioncost.RankingView, error) {
-	prices, err := s.readPrices(ctx)
+	prices, err := s.readPrices(ctx, w.pools)
 	if err != nil {
 		return deletioncost.RankingView{}, err
 	}
@@ -127,22 +129,21 @@ func (s *Service) deletionCostView(ctx context.Context, w clusterState) (deletio
 
 // countBudgets counts the nodes that the budgets of the NodePools count.
 func (w clusterState) countBudgets() disruption.RemainingBudgets {
-	var pools []*karpenter.NodePool
-	for _, pool := range w.pools {
-		pools = append(pools, pool)
-	}
-	return disruption.CountBudgets(pools, w.claims, func(c *karpenter.NodeClaim) bool {
+	return disruption.CountBudgets(slices.Collect(maps.Values(w.pools)), w.claims, func(c *karpenter.NodeClaim) bool {
 		node := w.findNode(c)
 		return node != nil && conditions.NodeReady(node)
 	})
 }
 
-// typePrices are the instance types of the latest catalogue by name. Nil knows no types, and then the
-// prices at launch count.
-type typePrices map[string]*catalog.InstanceType
+// nodePrices are the instance types of the NodePools, with the prices of NodeOverlays. Nil knows no
+// types, and then the prices at launch count.
+type nodePrices struct {
+	types   instancetypes.InstanceTypes
+	classes map[string]string
+}
 
-// readPrices reads the latest catalogue.
-func (s *Service) readPrices(ctx context.Context) (typePrices, error) {
+// readPrices resolves the instance types of the NodePools with the latest catalogue, as planning does.
+func (s *Service) readPrices(ctx context.Context, pools map[string]*karpenter.NodePool) (*nodePrices, error) {
 	if s.Catalogues == nil {
 		return nil, nil
 	}
@@ -150,28 +151,36 @@ func (s *Service) readPrices(ctx context.Context) (typePrices, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(typePrices, len(cat.Types))
-	for i := range cat.Types {
-		out[cat.Types[i].Name] = &cat.Types[i]
+	snapshot, err := s.readSnapshot(ctx, slices.Collect(maps.Values(pools)))
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	out := nodePrices{instancetypes.New(snapshot, cat), map[string]string{}}
+	for _, pool := range pools {
+		if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
+			out.classes[pool.Name] = ref.Name
+		}
+	}
+	return &out, nil
 }
 
-// find returns the price of a claim's node in US dollars per hour, 0 if it is unknown or reserved, and
-// whether AWS offers the instance type.
-func (p typePrices) find(c *karpenter.NodeClaim) (perHour float64, offered bool) {
+// find returns the price of a claim's node in US dollars per hour, 0 if it is unknown, and whether its
+// NodePool offers the instance type.
+func (p *nodePrices) find(c *karpenter.NodeClaim) (perHour float64, offered bool) {
 	if p == nil {
 		perHour, _ = planning.ReadPrice(c)
 		return perHour, true
 	}
-	name := c.Labels[corev1.LabelInstanceTypeStable]
-	t := p[name]
-	if t == nil {
-		return 0, name == ""
+	pool, name := c.Labels[karpenter.NodePoolLabelKey], c.Labels[corev1.LabelInstanceTypeStable]
+	types := p.types.TypesForPool(pool, p.classes[pool])
+	i := slices.IndexFunc(types, func(t instancetypes.Type) bool { return t.Name == name })
+	if i < 0 {
+		return 0, pool == "" || name == ""
 	}
-	for _, o := range t.Offerings {
-		if o.Zone == c.Labels[corev1.LabelTopologyZone] && o.CapacityType == c.Labels[karpenter.CapacityTypeLabelKey] {
-			return max(o.PricePerHour, 0), true
+	for j := range types[i].Offerings {
+		o := &types[i].Offerings[j]
+		if o.Zone == c.Labels[corev1.LabelTopologyZone] && o.CapacityType == c.Labels[karpenter.CapacityTypeLabelKey] && !o.Unpriced {
+			return o.PricePerHour, true
 		}
 	}
 	return 0, true

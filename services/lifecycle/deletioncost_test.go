@@ -18,6 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // inReplicaSet makes a pod one of a ReplicaSet.
@@ -130,6 +131,44 @@ func countResults(results *[]string) map[string]int {
 		}
 	}
 	return out
+}
+
+// Nodes are ranked by the prices of the latest catalogue, which NodeOverlays change. A node whose
+// NodePool does not offer its instance type has no rank.
+func TestDeletionCostPrices(t *testing.T) {
+	batch := planningtest.NewBatch()
+	batch.Snapshot.Settings.Gates.NodeOverlay = true
+	s := newInitializedCluster(t, 3)
+	configure := s.storeCatalogue(batch)
+	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0) })
+	for i, instanceType := range []string{"t4g.large", "t4g.medium", "x9.large"} {
+		name := fmt.Sprint("old-", i)
+		s.setClaim(name, func(c *karpenter.NodeClaim) {
+			c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone] = instanceType, planningtest.Region+"a"
+			c.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeOnDemand
+		})
+		s.addPod(name, fmt.Sprint("p", i), inReplicaSet)
+	}
+	s.setDeletionCost("p2", "100")
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
+		configure(c)
+		c.PodDeletionCosts = true
+	})
+	s.advance(2 * time.Second)
+	if got := s.deletionCosts(); got != "p0=-2 p1=-1 p2=" {
+		t.Errorf("the deletion costs are %s", got)
+	}
+	s.SeedObjects(&karpenter.NodeOverlay{
+		ObjectMeta: metav1.ObjectMeta{Name: "dear", UID: "dear"},
+		Spec: karpenter.NodeOverlaySpec{
+			Requirements: []karpenter.OverlayRequirement{{Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g.medium"}}},
+			Price:        new("9"),
+		},
+	})
+	s.advance(2 * time.Minute)
+	if got := s.deletionCosts(); got != "p0=-1 p1=-2 p2=" {
+		t.Errorf("with the NodeOverlay the deletion costs are %s", got)
+	}
 }
 
 // A write that loses a race is skipped, and the next ranking repeats it. A failed write is an error and

@@ -105,7 +105,7 @@ func (s *Service) readSnapshot(ctx context.Context, pools []*karpenter.NodePool)
 	}
 	classes, err := cluster.List[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses)
 	if err != nil {
-		return out, fmt.Errorf("listing EC2NodeClasses to verify a plan: %w", err)
+		return out, fmt.Errorf("listing EC2NodeClasses: %w", err)
 	}
 	for _, class := range classes {
 		out.NodeClasses = append(out.NodeClasses, *class)
@@ -115,7 +115,7 @@ func (s *Service) readSnapshot(ctx context.Context, pools []*karpenter.NodePool)
 	}
 	overlays, err := cluster.List[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays)
 	if err != nil {
-		return out, fmt.Errorf("listing NodeOverlays to verify a plan: %w", err)
+		return out, fmt.Errorf("listing NodeOverlays: %w", err)
 	}
 	for _, overlay := range overlays {
 		out.NodeOverlays = append(out.NodeOverlays, *overlay)
@@ -131,7 +131,7 @@ func (s *Service) readLatestCatalogue(ctx context.Context) (catalog.Catalogue, e
 	}
 	cat, err := s.Catalogues.Get(ctx, s.Blobs, ref)
 	if err != nil {
-		return cat, fmt.Errorf("reading the catalogue to verify a plan: %w", err)
+		return cat, fmt.Errorf("reading the latest catalogue: %w", err)
 	}
 	return cat, nil
 }

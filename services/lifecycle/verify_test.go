@@ -22,24 +22,31 @@ import (
 // matching configuration.
 func withCatalogue(t *testing.T, batch planning.Batch) (*testCluster, func(*lifecycle.Config)) {
 	t.Helper()
-	s, cat := newTestCluster(t), planningtest.NewCatalogue()
-	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
+	s := newTestCluster(t)
+	configure := s.storeCatalogue(batch)
+	s.startService(s.ClientFor("lifecycle"), configure)
+	return s, configure
+}
+
+// storeCatalogue stores the catalogue, the NodePool and the node class of the batch, and returns a
+// matching configuration.
+func (s *testCluster) storeCatalogue(batch planning.Batch) func(*lifecycle.Config) {
+	s.t.Helper()
+	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, catalog.Kind, planningtest.NewCatalogue())
 	if err == nil {
-		err = blob.SetLatest(t.Context(), s.blobs, ref)
+		err = blob.SetLatest(s.t.Context(), s.blobs, ref)
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec, pool.Status = batch.Snapshot.NodePools[0].Spec, batch.Snapshot.NodePools[0].Status
 	})
 	s.SeedObjects(&batch.Snapshot.NodeClasses[0])
-	configure := func(c *lifecycle.Config) {
+	return func(c *lifecycle.Config) {
 		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.DocumentCache[catalog.Catalogue]{}
 	}
-	s.startService(s.ClientFor("lifecycle"), configure)
-	return s, configure
 }
 
 // newVerifyingCluster returns such a cluster, its outbox, and the planner's result for a batch.

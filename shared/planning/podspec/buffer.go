@@ -17,7 +17,8 @@ const appsGroup = "apps"
 
 // ConvertBuffer converts a CapacityBuffer and the object that it references. Of the pod template's labels it keeps
 // the ones with a key in keys, and the ones by which the template selects pods. find gets an object from the cache.
-func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
+// addSpread returns the pod with the cluster's default topology spread constraints; nil adds none.
+func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(cluster.Kind, cluster.Key) (cluster.Object, bool), addSpread func(*corev1.Pod) *corev1.Pod) planning.Buffer {
 	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
@@ -33,6 +34,9 @@ func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(clu
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = b.Namespace, template.Labels
 	SetDefaults(&pod.Spec)
+	if addSpread != nil {
+		pod = addSpread(pod)
+	}
 	own := SelectorKeys{}
 	maps.Copy(own, keys)
 	own.Add(pod)

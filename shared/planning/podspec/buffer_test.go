@@ -66,7 +66,7 @@ func TestConvertBuffer(t *testing.T) {
 		{"unknown strategy", karpenter.CapacityBufferSpec{ProvisioningStrategy: new("warm"), PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, `"warm"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := podspec.ConvertBuffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, podspec.SelectorKeys{"team": true}, find)
+			got := podspec.ConvertBuffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, podspec.SelectorKeys{"team": true}, find, nil)
 			if got.WorkloadReplicas != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
 				t.Errorf("WorkloadReplicas = %d, Problem = %q", got.WorkloadReplicas, got.Problem)
 			}

@@ -33,7 +33,7 @@ type RankedNode struct {
 	Pool *karpenter.NodePool
 	// Price is in US dollars per hour; 0 if it is unknown.
 	Price float64
-	// Offered reports that AWS still offers the instance type.
+	// Offered reports that the NodePool still offers the instance type.
 	Offered bool
 }
 

@@ -207,8 +207,12 @@ func (c *collector) addGatedKinds(s *planning.Snapshot) {
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
+		var addSpread func(*corev1.Pod) *corev1.Pod
+		if feed, has := c.cache.(*defaultSpreadFeed); has {
+			addSpread = feed.addConstraints
+		}
 		for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
-			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.labelKeys, c.cache.Get))
+			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.labelKeys, c.cache.Get, addSpread))
 		}
 	}
 }

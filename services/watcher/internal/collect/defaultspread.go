@@ -90,14 +90,19 @@ func (f *defaultSpreadFeed) convert(key cluster.Key, pod *corev1.Pod) *corev1.Po
 	if known, ok := f.pods[key]; ok && known.source == pod {
 		return known.result
 	}
-	result := pod
-	if f.defaults.Applies(pod) {
-		if list := f.listShared(pod); list != nil {
-			result = podspec.WithDefaultSpread(pod, list)
-		}
-	}
+	result := f.addConstraints(pod)
 	f.pods[key] = spreadPod{pod, result}
 	return result
+}
+
+// addConstraints returns the pod with its constraints, or the same pod if it gets none.
+func (f *defaultSpreadFeed) addConstraints(pod *corev1.Pod) *corev1.Pod {
+	if f.defaults.Applies(pod) {
+		if list := f.listShared(pod); list != nil {
+			return podspec.WithDefaultSpread(pod, list)
+		}
+	}
+	return pod
 }
 
 // listShared returns the constraints of the pod. Pods with equal inputs share them.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -89,4 +90,45 @@ func TestDefaultSpread(t *testing.T) {
 	feed.drop(cluster.ReplicaSets, cluster.Key{Namespace: "default", Name: "x"})
 	expect("without selectors", nil, nil)
 	feed.untouched(t)
+}
+
+// Placeholder pods of a CapacityBuffer get the constraints with the selectors of Services alone: they have no owner.
+func TestDefaultSpreadOfBuffers(t *testing.T) {
+	web := deployment("web", 1)
+	web.Spec.Template.Labels = map[string]string{"app": "web", "tier": "x"}
+	feed, now := newFakeFeed(), noon
+	for _, o := range []cluster.Object{
+		web, spreadSource("ReplicaSet", map[string]string{"tier": "x"}),
+		buffer("spare", karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Replicas: new(int32(2))}),
+	} {
+		feed.put(o)
+	}
+	given := collect.Inputs{Settings: planning.Settings{Gates: allGates}}
+	expect := func(defaults []corev1.TopologySpreadConstraint, state *collect.State, want ...string) {
+		t.Helper()
+		now = now.Add(2 * time.Second)
+		given.Now = now
+		view := state.View(given)
+		if len(view.Pending) != 1 || len(view.Pending[0].Pods) != 2 {
+			t.Fatalf("pending pods: %+v", view.Pending)
+		}
+		var got []string
+		for _, c := range view.Pending[0].Spec.Spread {
+			got = append(got, fmt.Sprintf("%s %v %v", metav1.FormatLabelSelector(c.LabelSelector), view.Pending[0].Spec.Labels, view.Pending[0].Spec.DefaultSpread))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with %d default constraints:\n%s", len(defaults), diff)
+		}
+	}
+	state := collect.NewState(collect.AddDefaultSpread(feed, overZones))
+	expect(overZones, state)
+	feed.put(spreadSource("Service", map[string]string{"app": "web"}))
+	expect(overZones, state, "app=web map[app:web] true")
+	expect(nil, collect.NewState(feed))
+	web = web.DeepCopy()
+	web.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 2, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}},
+	}}
+	feed.put(web)
+	expect(overZones, state, "tier=x map[tier:x] false")
 }

@@ -80,7 +80,7 @@ func NewState(feed cluster.Feed) *State {
 var otherKinds = []cluster.Kind{
 	cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
-	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
+	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets, cluster.Services,
 }
 
 // View returns the current view, or one of up to a second ago if nothing is pending and no change

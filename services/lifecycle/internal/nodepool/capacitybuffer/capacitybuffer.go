@@ -33,7 +33,7 @@ func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpen
 		missing = missing || !found
 		template, _ = object.(*corev1.PodTemplate)
 		return object, found
-	})
+	}, nil)
 	s := *b.Status.DeepCopy()
 	s.ProvisioningStrategy = b.Spec.ProvisioningStrategy
 	if spec.Problem != "" {
