@@ -55,9 +55,17 @@ func newDeviceScenario(batch *planning.Batch, stock instancetypes.InstanceTypes)
 			}
 		}
 	}
+	for i := range batch.Snapshot.Nodes {
+		n := &batch.Snapshot.Nodes[i]
+		for j := range n.Pods {
+			for _, pod := range n.Pods[j].ReschedulablePods() {
+				moved[pod.UID] = moved[pod.UID] || n.MarkedForDeletion
+			}
+		}
+	}
 	for _, c := range batch.Snapshot.Devices.Claims {
-		leaves := func(ref resourcev1.ResourceClaimConsumerReference) bool { return moved[string(ref.UID)] }
-		if len(c.Status.ReservedFor) == 0 || !slices.ContainsFunc(c.Status.ReservedFor, leaves) {
+		stays := func(ref resourcev1.ResourceClaimConsumerReference) bool { return !moved[string(ref.UID)] }
+		if len(c.Status.ReservedFor) == 0 || slices.ContainsFunc(c.Status.ReservedFor, stays) {
 			out.Kept = append(out.Kept, c)
 		}
 	}

@@ -25,10 +25,14 @@ const gpuDriver = "gpu.example.com"
 
 // claimCluster is a cluster in which new nodes have two GPUs, except those of the type t4g.medium, and
 // t4g.2xlarge has four. All have a NIC of another driver.
-type claimCluster struct{ planning.Batch }
+type claimCluster struct {
+	planning.Batch
+	// devices, if set, are the devices of the instance types instead.
+	devices map[string][]catalog.DeviceTemplate
+}
 
 func newClaimCluster() *claimCluster {
-	c := &claimCluster{planningtest.WithoutSpot(planningtest.NewBatch())}
+	c := &claimCluster{Batch: planningtest.WithoutSpot(planningtest.NewBatch())}
 	c.Snapshot.Settings.PlanDRARequests = true
 	pool := &c.Snapshot.NodePools[0]
 	pool.Spec.Limits, pool.Spec.Template.Spec.Taints, pool.Spec.Template.Spec.StartupTaints = nil, nil, nil
@@ -56,6 +60,10 @@ func (c *claimCluster) types() instancetypes.InstanceTypes {
 	for _, list := range stock.ByNodeClass {
 		for i := range list {
 			t := &list[i]
+			if c.devices != nil {
+				t.DeviceTemplates = c.devices[t.Name]
+				continue
+			}
 			count := map[string]int{"t4g.xlarge": 2, "t4g.2xlarge": 4}[t.Name]
 			gpus := catalog.DeviceTemplate{Driver: gpuDriver, Pool: "gpus-" + t.Name}
 			for n := range count {
@@ -180,7 +188,7 @@ func newClaim(name string, requests []resourcev1.DeviceRequest, holders []string
 }
 
 // solve plans the batch, checks the plan, and describes it: "node: devices" for existing nodes,
-// "type type (zones): devices of the first type" for new nodes, and the reasons of unplaced pods.
+// "pods on types with devices of the first type" for new nodes, and the reasons of unplaced pods.
 func (c *claimCluster) solve(t *testing.T) string {
 	t.Helper()
 	result := solver.SolveWithTypes(c.Batch, c.types())
@@ -214,7 +222,11 @@ func describeDevices(result *planning.Result) string {
 				}
 			}
 		}
-		out = append(out, fmt.Sprintf("%s on %s with %s", strings.Join(pods, " "), strings.Join(types, "|"), strings.Join(devices, " ")))
+		text := fmt.Sprintf("%s on %s with %s", strings.Join(pods, " "), strings.Join(types, "|"), strings.Join(devices, " "))
+		if zones, _ := n.Requirements[corev1.LabelTopologyZone].ListValues(); len(zones) == 1 {
+			text += " in " + zones[0]
+		}
+		out = append(out, text)
 	}
 	for _, u := range result.Unplaced {
 		out = append(out, fmt.Sprintf("%d unplaced: %s: %s", len(u.Pods), u.Rejections[0].Rule, u.Rejections[0].Detail))
@@ -276,7 +288,7 @@ func TestResourceClaims(t *testing.T) {
 		{"a device in a zone narrows the node", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r")
 			c.addPods("p", 2, exactly(1, "remote"))
-		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-1-claim, or they violate its constraints"},
+		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r in ap-northeast-2b; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-1-claim, or they violate its constraints"},
 		{"pods that share a claim on devices of a node share the node", func(c *claimCluster) {
 			c.addSharedClaim(c.addPods("p", 2, exactly(1, "gpu")), newClaim("both", []resourcev1.DeviceRequest{exactly(1, "gpu")}, nil))
 		}, "p-0 p-1 on t4g.2xlarge|t4g.xlarge with gpu-0"},
@@ -302,7 +314,7 @@ func TestResourceClaims(t *testing.T) {
 			class.Spec.Requests = planningtest.NewRequests("3", "1Gi")
 			c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.xlarge"}
 			c.addSharedClaim(class, newClaim("both", []resourcev1.DeviceRequest{exactly(1, "remote")}, nil))
-		}, "p-0 on t4g.xlarge with r; p-1 on t4g.xlarge with "},
+		}, "p-0 on t4g.xlarge with r in ap-northeast-2b; p-1 on t4g.xlarge with  in ap-northeast-2b"},
 		{"claims that are allocated in different zones", func(c *claimCluster) {
 			class := c.addPods("p", 1, exactly(1, "remote"))
 			for _, zone := range []string{"ap-northeast-2a", "ap-northeast-2b"} {
@@ -316,7 +328,7 @@ func TestResourceClaims(t *testing.T) {
 		{"two devices of one zone", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r", "s")
 			c.addPods("p", 1, exactly(2, "remote"))
-		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s"},
+		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s in ap-northeast-2b"},
 		{"types with the devices are too small for the pod", func(c *claimCluster) {
 			c.addPods("p", 1, exactly(1, "gpu")).Spec.Requests = planningtest.NewRequests("7", "1Gi")
 			c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.medium", "t4g.xlarge"}
@@ -336,13 +348,13 @@ func TestResourceClaims(t *testing.T) {
 				c.Snapshot.Devices.Slices[i].Spec.Pool.ResourceSliceCount = 2
 			}
 			c.addPods("p", 3, exactly(1, "remote"))
-		}, "p-0 p-1 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-2-claim, or they violate its constraints"},
+		}, "p-0 p-1 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s in ap-northeast-2b; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-2-claim, or they violate its constraints"},
 		{"a claim whose pods leave is allocated again", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r")
 			class := c.addPods("p", 1, exactly(1, "remote"))
 			class.Pods[0].Node = "n9"
 			c.addSharedClaim(class, newClaim("old", []resourcev1.DeviceRequest{exactly(1, "remote")}, []string{"p-0000"}, "remote.example.com/ap-northeast-2b/r"))
-		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r"},
+		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r in ap-northeast-2b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newClaimCluster()
