@@ -94,7 +94,7 @@ func sharingRemote(memory string) resourcev1.DeviceRequest {
 }
 
 // TestClaimSpecs has the specs of Karpenter's pkg/controllers/provisioning/dra_test.go that
-// TestResourceClaims does not show, by their letters and numbers.
+// TestResourceClaims does not show, by the short names in their titles.
 func TestClaimSpecs(t *testing.T) {
 	for _, tt := range []struct {
 		name string
