@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unique"
 
@@ -20,9 +21,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/devices"
 )
 
-// The types of the specs are Karpenter's, except the allocator.
+// Allocator is the type that the specs test.
+type Allocator = joistAllocator
+
+// The other types of the specs are Karpenter's.
 type (
-	Allocator                       = joistAllocator
 	AllocatedDeviceState            = dynamicresources.AllocatedDeviceState
 	AllocationResult                = dynamicresources.AllocationResult
 	DeviceAllocationResult          = dynamicresources.DeviceAllocationResult
@@ -103,7 +106,7 @@ func NewAllocator(published []ResourceSlice, allocated AllocatedDeviceState, bin
 	}
 	add := func(id cloudprovider.DeviceID, result resourcev1.DeviceRequestAllocationResult) {
 		result.Driver, result.Pool, result.Device = id.Driver.Value(), id.Pool.Value(), id.Device.Value()
-		holder := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "allocated", Name: fmt.Sprint(len(a.state.Claims))}}
+		holder := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "allocated", Name: strconv.Itoa(len(a.state.Claims))}}
 		holder.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{result}}}
 		a.state.Claims = append(a.state.Claims, holder)
 	}
