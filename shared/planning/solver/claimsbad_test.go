@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
-// TestBadDevices plans a pod whose claim, class or ResourceSlices are wrong beside a pod with a good claim
+// TestBadDevices plans a pod whose claim, class or ResourceSlices are wrong, together with a pod with a good claim
 // and a pod without claims. The bad pod is rejected with the reason, and the others are placed.
 func TestBadDevices(t *testing.T) {
 	all := func(class string) resourcev1.DeviceRequest {
