@@ -1167,7 +1167,7 @@ resource "aws_iam_role_policy" "launcher" {
           Action = ["events:PutEvents"]
           Condition = {
             "ForAllValues:StringEquals" = {
-              "events:detail-type" = ["launch.settled.v1", "nodeclass.ensured.v1"]
+              "events:detail-type" = ["launch.settled.v1", "reboot.settled.v1", "nodeclass.ensured.v1"]
               "events:source"      = ["joist/launcher"]
             }
             Null = { "events:detail-type" = ["false"], "events:source" = ["false"] }

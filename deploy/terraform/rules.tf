@@ -64,6 +64,11 @@ resource "aws_cloudwatch_event_rule" "audit" {
         source        = ["joist/launcher"]
       },
       {
+        detail        = { source = ["joist/launcher"], type = ["reboot.settled.v1"] }
+        "detail-type" = ["reboot.settled.v1"]
+        source        = ["joist/launcher"]
+      },
+      {
         detail        = { source = ["joist/launcher"], type = ["nodeclass.ensured.v1"] }
         "detail-type" = ["nodeclass.ensured.v1"]
         source        = ["joist/launcher"]
@@ -148,6 +153,11 @@ resource "aws_cloudwatch_event_rule" "inbox" {
       {
         detail        = { source = ["joist/launcher"], type = ["launch.settled.v1"] }
         "detail-type" = ["launch.settled.v1"]
+        source        = ["joist/launcher"]
+      },
+      {
+        detail        = { source = ["joist/launcher"], type = ["reboot.settled.v1"] }
+        "detail-type" = ["reboot.settled.v1"]
         source        = ["joist/launcher"]
       },
       {

@@ -61,6 +61,8 @@ type Command struct {
 	// TerminateFirst is why the nodes are removed before their replacements are launched; empty for
 	// other commands. Pods without a nomination then wait for a batch.
 	TerminateFirst planning.TerminateFirstReason
+	// Reboot is true if the node is rebooted in place instead of removed.
+	Reboot bool
 	// PodsMoved is how many pods move.
 	PodsMoved int
 	// SavedPerHour is the price of the nodes minus the expected price of their replacements, in US

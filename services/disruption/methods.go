@@ -9,6 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -132,6 +133,8 @@ func (p *evaluation) simulateCommand(m Method, nodes []*candidate.Candidate) att
 		out.objection = wave
 	case (m != Repair || nodes[0].Node.Initialized) && !p.fitsBudgets(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.explainBudgets(nodes, out.Reason)}
+	case m == Repair && p.repairs.decide(nodes[0].Node, p.snapshot.TakenAt).Action == repair.Reboot:
+		out.Reboot, out.SavedPerHour = true, 0
 	case m == StaticDrift, (m == Repair || m == Expiration) && nodes[0].Pool.IsStatic():
 		p.replaceStatic(&out)
 	case m == Repair, m == Drift, m == Expiration:
@@ -247,6 +250,9 @@ func (a *attempt) plannedMove() thresholds.PlannedMove {
 
 // describeCommand describes a command for logs and the CLI.
 func describeCommand(a *attempt) string {
+	if a.Reboot {
+		return fmt.Sprintf("%s: reboots 1 node, evicts %d pods", a.Method, a.PodsMoved)
+	}
 	out := fmt.Sprintf("%s: removes %d nodes, launches %d, moves %d pods, saves $%.4f an hour", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
 	if a.TerminateFirst != "" {
 		out += fmt.Sprintf(" (terminates first: %s)", a.TerminateFirst)

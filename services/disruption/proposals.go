@@ -101,6 +101,8 @@ func (p *evaluation) proposalID(a *attempt) string {
 	}
 	action := "remove"
 	switch {
+	case a.Reboot:
+		action = "reboot"
 	case a.TerminateFirst != "":
 		action = "terminate-first/" + string(a.TerminateFirst)
 	case len(a.Result.Nodes) > 0:

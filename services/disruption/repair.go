@@ -100,7 +100,7 @@ func (r repairs) decide(n *planning.Node, now time.Time) repair.NodeRepair {
 	if r.matcher == nil || n.Unhealthy == nil {
 		return repair.NodeRepair{}
 	}
-	return r.matcher.Decide(n.Unhealthy.Conditions, now, n.Unhealthy.LastReboot)
+	return r.matcher.Decide(n.Unhealthy.Conditions, now, n.Unhealthy.LastReboot).LimitReboots(n.Unhealthy.Reboots, now)
 }
 
 // checkUnhealthy returns the objection to repairing a node.

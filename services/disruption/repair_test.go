@@ -76,6 +76,16 @@ func TestRepair(t *testing.T) {
 		}
 	}
 	terminateFirst := func(s *planning.Snapshot) { s.Repair.TerminateFirst = true }
+	reboots := func(s *planning.Snapshot) { s.Repair.Policies = repair.Provider(true) }
+	gpuError := func(n *node) {
+		sick("AcceleratedHardwareReady", 10*time.Minute)(n)
+		n.Unhealthy.Conditions[len(n.Unhealthy.Conditions)-1].Reason = "NvidiaXID48Error"
+	}
+	rebootedTwice := func(first time.Duration) func(*node) {
+		return func(n *node) {
+			n.Unhealthy.Reboots = []time.Time{fixture.Taken.Add(-first), fixture.Taken.Add(-time.Hour)}
+		}
+	}
 	nothing := func(*planning.Snapshot) {}
 	for _, tt := range []struct {
 		name   string
@@ -120,6 +130,17 @@ func TestRepair(t *testing.T) {
 		{"rebooting nodes use budget", only("1"), withHealthy(8, n("a", "t4g.large", unready), n("b", "t4g.large", rebooting)), nothing, nil, "a budget"},
 		{"within its toleration after a reboot", unlimited, []node{n("a", "t4g.large", unready, rebooted(30*time.Minute-1))}, nothing, nil, "a consolidation-disabled"},
 		{"at the end of its toleration after a reboot", unlimited, []node{n("a", "t4g.large", unready, rebooted(30*time.Minute))}, nothing, []string{"Repair -a"}, ""},
+		{"an error that a reboot clears", unlimited, []node{n("a", "t4g.large", with(3), gpuError)}, reboots, []string{"Repair -a reboot"}, ""},
+		{"an error that a reboot clears, with the gate off", unlimited, []node{n("a", "t4g.large", with(3), gpuError)}, nothing, []string{"Repair -a +t4g.medium"}, ""},
+		{"also an error that a reboot does not clear", unlimited, []node{n("a", "t4g.large", with(3), gpuError, unready)}, reboots, []string{"Repair -a +t4g.medium"}, ""},
+		{"a reboot although its pods fit nowhere else", unlimited, []node{n("a", "t4g.large", with(3, apart), gpuError)}, reboots, []string{"Repair -a reboot"}, ""},
+		{"a reboot and do-not-repair", unlimited, []node{n("a", "t4g.large", gpuError, doNotRepair)}, reboots, nil, "a do-not-repair"},
+		{"a reboot without a budget", only("0"), []node{n("a", "t4g.large", gpuError)}, reboots, nil, "a budget"},
+		{"a reboot and a pod that blocks, without a grace period", unlimited, []node{n("a", "t4g.large", with(1), protected, gpuError)}, func(s *planning.Snapshot) { reboots(s); unbounded(s) }, nil, "a repair-unbounded"},
+		{"too many unhealthy nodes for a reboot", unlimited, withHealthy(3, n("a", "t4g.large", gpuError), n("b", "t4g.large", gpuError)), reboots, nil, "a repair-breaker"},
+		{"two reboots within a day", unlimited, []node{n("a", "t4g.large", with(3), gpuError, rebootedTwice(24*time.Hour-1))}, reboots, []string{"Repair -a +t4g.medium"}, ""},
+		{"two reboots, one of them a day ago", unlimited, []node{n("a", "t4g.large", with(3), gpuError, rebootedTwice(24*time.Hour))}, reboots, []string{"Repair -a reboot"}, ""},
+		{"static pool at its limit, reboot", fixture.Pool(static(1), limited(1)), []node{n("a", "t4g.medium", gpuError)}, reboots, []string{"Repair -a reboot"}, ""},
 		{"not initialized", unlimited, []node{n("a", "t4g.large", unready, notInitialized)}, nothing, []string{"Repair -a"}, ""},
 		{"not initialized, but nominated", unlimited, []node{n("a", "t4g.large", unready, notInitialized, nominated)}, nothing, []string{"Repair -a"}, ""},
 		{"not initialized, without a budget", only("0"), []node{n("a", "t4g.large", unready, notInitialized)}, nothing, []string{"Repair -a"}, ""},
@@ -142,6 +163,9 @@ func TestRepair(t *testing.T) {
 				text := describeFindings(s, c)
 				if c.TerminateFirst != "" {
 					text += " first " + string(c.TerminateFirst)
+				}
+				if c.Reboot {
+					text += " reboot"
 				}
 				got = append(got, text)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -36,6 +37,38 @@ func (s Service) terminateInstance(ctx context.Context, _ event.Envelope, b even
 	}
 	s.Metrics.Record(metric.TerminationsRequested, 1)
 	return nil
+}
+
+// rebootInstance reboots an instance of the cluster and publishes that EC2 accepted or refused it. Other errors are
+// retried until the message expires: EC2 may then reboot the instance twice, which lifecycle expects.
+func (s Service) rebootInstance(ctx context.Context, e event.Envelope, b event.RebootRequested) error {
+	instance, found, err := s.describeOwned(ctx, b.InstanceID, b.Claim)
+	host.AddLogFields(ctx, "instance", b.InstanceID, "claim", b.Claim, "operation", b.Operation, "found", found)
+	if err != nil {
+		return err
+	}
+	if !found || instance.State == cloud.ShuttingDown || instance.State.Gone() {
+		return s.publishReboot(ctx, e, b, "the instance is gone")
+	}
+	err = s.EC2.Reboot(ctx, b.InstanceID)
+	if fault.Is(err, fault.Denied, fault.Missing, fault.Invalid) {
+		return s.publishReboot(ctx, e, b, err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("rebooting instance %s: %w", b.InstanceID, err)
+	}
+	return s.publishReboot(ctx, e, b, "")
+}
+
+// maxRefusal is how many bytes of an error are published.
+const maxRefusal = 1 << 10
+
+func (s Service) publishReboot(ctx context.Context, e event.Envelope, b event.RebootRequested, refusal string) error {
+	if refusal != "" {
+		host.AddLogFields(ctx, "refusal", refusal)
+	}
+	refusal = strings.ToValidUTF8(refusal[:min(len(refusal), maxRefusal)], "")
+	return s.publishFact(ctx, e, event.RebootSettled{InstanceID: b.InstanceID, Claim: b.Claim, ClaimUID: b.ClaimUID, Operation: b.Operation, Refusal: refusal})
 }
 
 // allowedTagKeys are the only tags that lifecycle may set on a running instance.

@@ -1,6 +1,7 @@
 package launcher_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,53 @@ func TestTerminateInstance(t *testing.T) {
 	if diff := cmp.Diff([]string{metric.InstancesLaunched.Name + " on-demand", metric.TerminationsRequested.Name}, s.counts); diff != "" {
 		t.Error(diff)
 	}
+	s.requireNoFacts()
+}
+
+// EC2's definite answers are published; other errors are retried. The instance must be the cluster's.
+func TestRebootInstance(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(f *fixture, id string)
+		kind    fault.Kind
+		refusal string
+		reboots int
+	}{
+		"accepted": {func(*fixture, string) {}, "", "", 1},
+		"throttled": {func(f *fixture, _ string) {
+			f.Refuse(memcloud.RebootInstances, fault.Throttled, "RequestLimitExceeded", "slow down")
+		}, fault.Throttled, "", 0},
+		"no answer":  {func(f *fixture, _ string) { f.LoseAnswer(memcloud.RebootInstances) }, fault.Unknown, "", 1},
+		"denied":     {func(f *fixture, _ string) { f.Deny(memcloud.RebootInstances) }, "", "ec2:RebootInstances", 0},
+		"stopped":    {func(f *fixture, id string) { f.Stop(id) }, "", "IncorrectState", 0},
+		"terminated": {func(f *fixture, id string) { f.Fail(id) }, "", "the instance is gone", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			id := s.launchInstance("one")
+			s.advanceClock(time.Minute)
+			c.change(s, id)
+			b := event.RebootRequested{InstanceID: id, Claim: claimName("one", 0), ClaimUID: "u", Operation: "op"}
+			s.handleMessage(s.newMessage(b), c.kind)
+			if got := len(s.Reboots()); got != c.reboots {
+				t.Errorf("%d reboots, want %d", got, c.reboots)
+			}
+			if c.kind != "" {
+				s.requireNoFacts()
+				return
+			}
+			body := nextFact[event.RebootSettled](s)
+			if !strings.Contains(body.Refusal, c.refusal) || c.refusal == "" && body.Refusal != "" {
+				t.Errorf("the refusal is %q, want %q", body.Refusal, c.refusal)
+			}
+			body.Refusal = ""
+			if diff := cmp.Diff(event.RebootSettled{InstanceID: id, Claim: b.Claim, ClaimUID: "u", Operation: "op"}, body); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	s := newFixture(t)
+	id := s.launchInstance("one")
+	s.handleMessage(s.newMessage(event.RebootRequested{InstanceID: id, Claim: "default-other", ClaimUID: "u", Operation: "op"}), fault.Foreign)
 	s.requireNoFacts()
 }
 
@@ -82,11 +130,12 @@ func TestForeignInstances(t *testing.T) {
 			id := result.Instances[0].IDs[0]
 			before := len(s.Effects(0))
 			s.handleMessage(s.newMessage(event.TerminateRequested{InstanceID: id, Reason: "test"}), fault.Foreign)
+			s.handleMessage(s.newMessage(event.RebootRequested{InstanceID: id, Claim: "c", ClaimUID: "u", Operation: "op"}), fault.Foreign)
 			s.handleMessage(s.newMessage(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "mine"}}), fault.Foreign)
 			if len(s.Effects(0)) != before {
 				t.Errorf("EC2 was changed: %+v", s.Effects(before))
 			}
-			want := []string{metric.ForeignRequestsRefused.Name + " instance", metric.ForeignRequestsRefused.Name + " instance"}
+			want := []string{metric.ForeignRequestsRefused.Name + " instance", metric.ForeignRequestsRefused.Name + " instance", metric.ForeignRequestsRefused.Name + " instance"}
 			if diff := cmp.Diff(want, s.counts); diff != "" {
 				t.Error(diff)
 			}

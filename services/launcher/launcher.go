@@ -25,7 +25,7 @@ import (
 
 // Types are the message types that the launcher consumes.
 var Types = []event.Type{
-	event.LaunchRequestedType, event.TerminateRequestedType, event.TagRequestedType, event.NodeClassEnsureType, event.TickType,
+	event.LaunchRequestedType, event.TerminateRequestedType, event.RebootRequestedType, event.TagRequestedType, event.NodeClassEnsureType, event.TickType,
 }
 
 // TemplateAge is the default age at which a launch template is deleted. It is much
@@ -58,6 +58,8 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 		return host.HandleBody(ctx, s.launchIntent, e)
 	case event.TerminateRequestedType:
 		return host.HandleBody(ctx, s.terminateInstance, e)
+	case event.RebootRequestedType:
+		return host.HandleBody(ctx, s.rebootInstance, e)
 	case event.TagRequestedType:
 		return host.HandleBody(ctx, s.tagInstance, e)
 	case event.NodeClassEnsureType:

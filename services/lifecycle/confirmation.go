@@ -86,6 +86,9 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 	if refused, err := s.spendRateOrReject(ctx, f, candidates, l); refused || err != nil {
 		return err
 	}
+	if f.body.Reboot {
+		return s.startReboot(ctx, f, candidates[0])
+	}
 	if candidates, err = s.confirmCandidates(ctx, f.envelope, candidates, nil); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) erro
 		if p != nil && c.DeletionTimestamp == nil {
 			proposals[p.ID] = true
 		}
-		if p != nil || c.DeletionTimestamp == nil && disruption.IsMarked(c, w.findNode(c)) {
+		if p != nil || c.DeletionTimestamp == nil && !c.IsRebooting() && disruption.IsMarked(c, w.findNode(c)) {
 			acting[c] = p
 			claims = append(claims, c)
 		}
@@ -48,6 +48,8 @@ func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) erro
 			return nil
 		case p == nil:
 			return s.clearDisruption(ctx, c)
+		case p.Reboot != "":
+			return s.requestReboot(ctx, c)
 		default:
 			return s.continueProposal(ctx, w, c, *p, len(proposals))
 		}
@@ -66,7 +68,7 @@ func (s *Service) clearDisruption(ctx context.Context, c *karpenter.NodeClaim) e
 	if err != nil {
 		return fmt.Errorf("reading NodeClaim %s, whose node is marked as disrupted: %w", c.Name, err)
 	}
-	if now.UID != c.UID || now.DeletionTimestamp != nil || disruption.ActingProposal(now) != nil {
+	if now.UID != c.UID || now.DeletionTimestamp != nil || now.IsRebooting() || disruption.ActingProposal(now) != nil {
 		return nil
 	}
 	return s.rollBackClaim(ctx, now, "")

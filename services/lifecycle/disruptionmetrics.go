@@ -33,7 +33,10 @@ func (s *Service) countDecision(f *proposalMessage) {
 
 func decisionLabels(b event.DisruptionProposed, replacements int) []string {
 	decision := karpenter.Decision(replacements)
-	if b.TerminateFirst != "" {
+	switch {
+	case b.Reboot:
+		decision = karpenter.DecisionReboot
+	case b.TerminateFirst != "":
 		decision = karpenter.DecisionTerminateFirst
 	}
 	return []string{decision, karpenter.DisruptionReason(b.Reason).Label(), karpenter.ConsolidationType(b.Method)}

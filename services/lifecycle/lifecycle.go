@@ -42,7 +42,7 @@ import (
 var Types = []event.Type{
 	event.PlanMadeType, event.LaunchSettledType, event.InstancesListedType, event.InstanceGoneType,
 	event.NodeNoticedType, event.NodeClassResolvedType, event.NodeClassEnsuredType, event.DisruptionProposedType,
-	event.NodesKeptType,
+	event.NodesKeptType, event.RebootSettledType,
 }
 
 // Config is the configuration of a Service.
@@ -214,6 +214,8 @@ func (s *Service) handleAsLeader(ctx context.Context, e event.Envelope) error {
 		return host.HandleBody(ctx, s.handlePlanMade, e)
 	case event.LaunchSettledType:
 		return host.HandleBody(ctx, s.handleLaunchSettled, e)
+	case event.RebootSettledType:
+		return host.HandleBody(ctx, s.handleRebootSettled, e)
 	case event.InstancesListedType:
 		return host.HandleBody(ctx, s.handleInstancesListed, e)
 	case event.InstanceGoneType:

@@ -91,5 +91,5 @@ func (l *liveState) takeBudget(look disruption.LiveProposal) (disruption.Objecti
 }
 
 func (s *Service) newLiveProposal(f *proposalMessage, candidates []disruption.Candidate, l *liveState) disruption.LiveProposal {
-	return disruption.LiveProposal{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Repair: s.Repair, Now: s.Now()}
+	return disruption.LiveProposal{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Reboot: f.body.Reboot, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Repair: s.Repair, Now: s.Now()}
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -122,6 +124,9 @@ func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *
 		} else {
 			annotateObject(c, planning.ProposalAnnotation, string(text))
 		}
+		if p != nil && p.Reboot != "" {
+			annotateReboot(c, *p)
+		}
 		if acts != nil {
 			s.writeTrace(c, *acts)
 		}
@@ -179,7 +184,11 @@ func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, candidate 
 	p.ConfirmedAt, p.Replacements = s.Now().UTC(), replacements
 	if p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
 		decided := candidate.DecideRepair(s.Repair, s.Now())
+		host.AddLogFields(ctx, "unhealthy_condition", decided.Condition.Type, "unhealthy_reason", decided.Condition.Reason, "reboot_escalated", decided.Escalated)
 		p.Condition, p.GracePeriod = decided.Condition.Type, candidate.LimitDrain(decided)
+		if decided.Action == repair.Reboot {
+			p.Reboot = fmt.Sprintf("%s/%s", decided.Condition.Type, decided.Condition.Reason)
+		}
 	}
 	noted, err := s.writeProposal(ctx, c, &p, &e)
 	if err != nil {

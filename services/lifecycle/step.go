@@ -79,7 +79,7 @@ func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, dra
 		node := w.findNode(c)
 		now := claimSnapshot{c, node, s.findMissingDriver(c, node)}
 		s.lastSeen[c.UID] = now
-		if !w.isFull && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || admission.IsAdmitted(c)) {
+		if !w.isFull && before[c.UID] == now && c.DeletionTimestamp == nil && !c.IsRebooting() && (held == nil || admission.IsAdmitted(c)) {
 			continue
 		}
 		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(s.claimView(c, held, w))}

@@ -12,9 +12,9 @@ import (
 // deleteRetryInterval is how often the deletion of a pod is repeated.
 const deleteRetryInterval = time.Second
 
-// terminationView collects the input for a claim that is being deleted.
+// terminationView collects the input for a claim that is being deleted or whose node is being rebooted.
 func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Termination {
-	if v.Claim.DeletionTimestamp == nil {
+	if v.Claim.DeletionTimestamp == nil && !v.Claim.IsRebooting() {
 		return nodeclaim.Termination{}
 	}
 	out := nodeclaim.Termination{

@@ -121,6 +121,8 @@ func (s *Service) causeOfMessage(body event.Body) *event.Envelope {
 		name, uid = b.Tags[karpenter.NodeClaimTagKey], types.UID(b.ClaimUID)
 	case event.TerminateRequested:
 		name, uid = b.Claim, types.UID(b.ClaimUID)
+	case event.RebootRequested:
+		name, uid = b.Claim, types.UID(b.ClaimUID)
 	default:
 		return nil
 	}

@@ -143,8 +143,8 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if facts != 10 {
-		t.Errorf("%d types are facts, want 10", facts)
+	if facts != 11 {
+		t.Errorf("%d types are facts, want 11", facts)
 	}
 }
 

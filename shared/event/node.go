@@ -95,6 +95,8 @@ type DisruptionProposed struct {
 	// TerminateFirst is why the nodes are removed before their replacements are launched: no-reserved-capacity or
 	// static-at-limit. It is empty for other proposals.
 	TerminateFirst string `json:"terminateFirst,omitempty"`
+	// Reboot proposes to reboot the node of the claim instead of removing it.
+	Reboot bool `json:"reboot,omitempty"`
 	// SavedPerHr is the saving in US dollars per hour.
 	SavedPerHr Usd `json:"savedPerHour"`
 	// Moved is how many pods have to move.
@@ -124,6 +126,8 @@ func (b DisruptionProposed) Validate() error {
 		return errors.New("phase is not proposed, confirmed or dropped")
 	case b.Moved < 0:
 		return errors.New("podsMoved is below zero")
+	case b.Reboot && (len(b.Claims) > 1 || b.TerminateFirst != "" || !b.Plan.IsZero()):
+		return errors.New("a reboot has one claim and no replacement")
 	}
 	if !b.Plan.IsZero() {
 		return errors.Join(b.Snapshot.ValidateKind(SnapshotKind), b.Plan.ValidateKind(PlanKind))

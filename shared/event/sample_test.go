@@ -62,6 +62,8 @@ var samples = []sample{
 	}),
 	of(event.TagRequested{InstanceID: "i-0123456789abcdef0", ClaimUID: "uid-3", Tags: map[string]string{"Name": "ip-10-0-0-1"}}),
 	of(event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "default-abc", ClaimUID: "uid-3", Reason: "drained"}),
+	of(event.RebootRequested{InstanceID: "i-0123456789abcdef0", Claim: "default-abc", ClaimUID: "uid-3", Operation: "uid-3-1-boot"}),
+	of(event.RebootSettled{InstanceID: "i-0123456789abcdef0", Claim: "default-abc", ClaimUID: "uid-3", Operation: "uid-3-1-boot", Refusal: "denied"}),
 	of(event.NodeClassEnsure{
 		Name: "default", UID: "uid-2", Role: "node", Profile: "prod_1f", Path: "/karpenter/", Asked: noon,
 		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}, Delete: true,
@@ -97,6 +99,9 @@ var further = map[string]sample{
 	"catalog.refreshed.v1-warnings": of(event.CatalogRefreshed{
 		Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues"),
 		Warnings: []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set"},
+	}),
+	"disruption.proposed.v1-reboot": of(event.DisruptionProposed{
+		Proposal: "p-1", Phase: event.Confirmed, Reason: "Unhealthy", Claims: []string{"default-abc"}, Method: "Repair", Reboot: true, Snapshot: ref("snapshots"), Decided: noon,
 	}),
 	"nodeclass.changed.v1-expressions": of(event.NodeClassChanged{
 		Name: "default", UID: "uid-2", Generation: 3, Spec: json.RawMessage(`{"role":"node"}`), Expressions: true, ReservedENIs: 1, Asked: noon,

@@ -29,6 +29,8 @@ const (
 	LaunchSettledType      Type = "launch.settled.v1"
 	TagRequestedType       Type = "tag.requested.v1"
 	TerminateRequestedType Type = "terminate.requested.v1"
+	RebootRequestedType    Type = "reboot.requested.v1"
+	RebootSettledType      Type = "reboot.settled.v1"
 	NodeClassEnsureType    Type = "nodeclass.ensure.v1"
 	NodeClassEnsuredType   Type = "nodeclass.ensured.v1"
 	CatalogRefreshedType   Type = "catalog.refreshed.v1"
@@ -50,7 +52,7 @@ type Spec struct {
 // IsFact reports whether the type goes to the bus; the others are commands and go to their consumer's queue.
 func (s Spec) IsFact() bool {
 	return slices.Contains([]Type{
-		PlanMadeType, DisruptionProposedType, NodesKeptType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
+		PlanMadeType, DisruptionProposedType, NodesKeptType, LaunchSettledType, RebootSettledType, NodeClassEnsuredType, CatalogRefreshedType,
 		NodeClassResolvedType, InstancesListedType, NodeNoticedType, InstanceGoneType,
 	}, s.Type)
 }
@@ -78,6 +80,8 @@ var Specs = []Spec{
 	{LaunchSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 200 * kib},
 	{TagRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},
 	{TerminateRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 4 * kib},
+	{RebootRequestedType, []string{"lifecycle"}, []string{"launcher"}, 2 * time.Minute, 4 * kib},
+	{RebootSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 16 * kib},
 	{NodeClassEnsureType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 192 * kib},
 	{NodeClassEnsuredType, []string{"launcher"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
 	{CatalogRefreshedType, []string{"catalog"}, []string{"audit"}, 10 * time.Minute, 4 * kib},

@@ -34,6 +34,9 @@ func Decision(replacements int) string {
 // is launched.
 const DecisionTerminateFirst = "terminate-first"
 
+// DecisionReboot is the decision label of a proposal that reboots a node.
+const DecisionReboot = "reboot"
+
 // Label returns the reason label.
 func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
 

@@ -39,4 +39,6 @@ const (
 
 	// An unhealthy node.
 	ReasonNodeRepairBlocked = "NodeRepairBlocked"
+	ReasonRebootObserved    = "RebootObserved"
+	ReasonRebootFailed      = "RebootFailed"
 )

@@ -2,6 +2,8 @@ package planning
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -55,6 +57,33 @@ func ReadProposal(claim *karpenter.NodeClaim) *Proposal {
 		return nil
 	}
 	return &p
+}
+
+// RebootsAnnotation has the times at which the last reboots of a NodeClaim's node began, separated by commas.
+const RebootsAnnotation = "joist.sh/reboots"
+
+// keptReboots is how many reboots are recorded: as many as node repair reads.
+const keptReboots = 2
+
+// ReadReboots returns the recorded reboots of the claim's node, and skips times that cannot be parsed.
+func ReadReboots(claim *karpenter.NodeClaim) []time.Time {
+	var out []time.Time
+	for text := range strings.SplitSeq(claim.Annotations[RebootsAnnotation], ",") {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			out = append(out, at.UTC())
+		}
+	}
+	return out
+}
+
+// FormatReboots returns the annotation's text after another reboot.
+func FormatReboots(before []time.Time, at time.Time) string {
+	all := append(slices.Clone(before), at)
+	var texts []string
+	for _, at := range all[max(0, len(all)-keptReboots):] {
+		texts = append(texts, at.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(texts, ",")
 }
 
 // CountsNodesBeingRemoved reports whether nodes of the pool count against its limits until they are

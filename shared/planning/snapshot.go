@@ -323,6 +323,8 @@ type Unhealthy struct {
 	DoNotRepair bool `json:"doNotRepair,omitempty"`
 	// LastReboot is when the node's last reboot ended. Tolerations begin no earlier.
 	LastReboot time.Time `json:"lastReboot,omitzero"`
+	// Reboots are when the last reboots of the node began.
+	Reboots []time.Time `json:"reboots,omitempty"`
 }
 
 // HasJoined reports whether the node exists in Kubernetes, and is not only a NodeClaim.
@@ -344,6 +346,8 @@ type Proposal struct {
 	Condition corev1.NodeConditionType `json:"condition,omitempty"`
 	// GracePeriod limits the drain of a node that is repaired; nil if only the NodeClaim limits it.
 	GracePeriod *time.Duration `json:"gracePeriod,omitempty"`
+	// Reboot is the unhealthy condition and its reason, if the node is rebooted instead of removed.
+	Reboot string `json:"reboot,omitempty"`
 	// Replacements are the NodeClaims that must be initialized before this one is removed.
 	Replacements []string `json:"replacements,omitempty"`
 	// TerminateFirst is why it is removed before its replacement is launched; empty for other

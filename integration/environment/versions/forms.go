@@ -52,6 +52,7 @@ var forms = func() map[TextKind]reflect.Type {
 	for _, body := range []event.Body{
 		event.PodsUnschedulable{}, event.ClusterSnapshot{}, event.NodeClassChanged{}, event.InventoryWanted{}, event.Tick{}, event.PlanMade{},
 		event.DisruptionProposed{}, event.NodesKept{}, event.LaunchRequested{}, event.LaunchSettled{}, event.TagRequested{}, event.TerminateRequested{},
+		event.RebootRequested{}, event.RebootSettled{},
 		event.NodeClassEnsure{}, event.NodeClassEnsured{}, event.CatalogRefreshed{}, event.NodeClassResolved{}, event.InstancesListed{},
 		event.NodeNoticed{}, event.InstanceGone{},
 	} {

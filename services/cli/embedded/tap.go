@@ -249,6 +249,10 @@ func (e tappedEC2) Terminate(ctx context.Context, ids []string) error {
 	return e.callTapped(ctx, "cloud", "terminate", joinIDs(ids), true, func() error { return e.EC2.Terminate(ctx, ids) })
 }
 
+func (e tappedEC2) Reboot(ctx context.Context, id string) error {
+	return e.callTapped(ctx, "cloud", "reboot", id, true, func() error { return e.EC2.Reboot(ctx, id) })
+}
+
 func (e tappedEC2) Tag(ctx context.Context, ids []string, tags map[string]string) error {
 	return e.callTapped(ctx, "cloud", "tag", joinIDs(ids), true, func() error { return e.EC2.Tag(ctx, ids, tags) })
 }

@@ -48,6 +48,9 @@ var calls = []call{
 	{"ec2:CreateTags", true, func(ctx context.Context, s Subject, ids []string, _ cloud.FleetRequest) error {
 		return s.Tag(ctx, ids, map[string]string{"k": "v"})
 	}},
+	{"ec2:RebootInstances", true, func(ctx context.Context, s Subject, ids []string, _ cloud.FleetRequest) error {
+		return s.Reboot(ctx, ids[0])
+	}},
 	{"ec2:TerminateInstances", true, func(ctx context.Context, s Subject, ids []string, _ cloud.FleetRequest) error {
 		return s.Terminate(ctx, ids)
 	}},

@@ -20,6 +20,7 @@ var instances = []behaviour{
 	{"becomes visible late", becomesVisible},
 	{"is terminated twice", terminatesTwice},
 	{"is terminated despite unknown IDs", terminatesDespiteUnknown},
+	{"is rebooted only while it runs", rebootsRunning},
 	{"is tagged after creation", tagsAfterwards},
 	{"rejects tags of an unknown ID", rejectsTagOfUnknown},
 	{"has a status", describesStatus},
@@ -139,6 +140,24 @@ func terminatesDespiteUnknown(t *testing.T, s Subject) {
 		if !i.State.Gone() {
 			t.Errorf("%s: state %s", i.ID, i.State)
 		}
+	}
+}
+
+func rebootsRunning(t *testing.T, s Subject) {
+	launched := s.launched(t, 1)
+	s.wait(time.Minute)
+	must(t, s.Reboot(context.Background(), launched[0]))
+	must(t, s.Reboot(context.Background(), launched[0]))
+	if found := s.described(t, cloud.InstanceFilter{IDs: launched}); len(found) != 1 || found[0].State != cloud.Running {
+		t.Errorf("found %+v", found)
+	}
+	if err := s.Reboot(context.Background(), noInstance); !fault.Is(err, fault.Missing) {
+		t.Errorf("an unknown id: %v", err)
+	}
+	must(t, s.Terminate(context.Background(), launched))
+	s.wait(5 * time.Minute)
+	if err := s.Reboot(context.Background(), launched[0]); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a terminated instance: %v", err)
 	}
 }
 

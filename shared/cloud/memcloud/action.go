@@ -18,6 +18,7 @@ const (
 	DescribeReservations   Action = "ec2:DescribeCapacityReservations"
 	DescribeGroups         Action = "ec2:DescribePlacementGroups"
 	TerminateInstances     Action = "ec2:TerminateInstances"
+	RebootInstances        Action = "ec2:RebootInstances"
 	CreateTags             Action = "ec2:CreateTags"
 	GetParameter           Action = "ssm:GetParameter"
 	DescribeCluster        Action = "eks:DescribeCluster"
@@ -33,6 +34,6 @@ const (
 // mutating are the writes, whose calls and responses can be lost.
 var mutating = map[Action]bool{
 	CreateFleet: true, CreateTemplate: true, DeleteTemplate: true,
-	TerminateInstances: true, CreateTags: true, CreateProfile: true,
+	TerminateInstances: true, RebootInstances: true, CreateTags: true, CreateProfile: true,
 	DeleteProfile: true, TagProfile: true, AttachRole: true, DetachRole: true,
 }

@@ -44,6 +44,7 @@ var bucketOf = map[Action]bucketName{
 	CreateFleet:            launches,
 	RunInstances:           launches,
 	TerminateInstances:     ends,
+	RebootInstances:        writes,
 	CreateTags:             tagging,
 
 	DescribeInstanceTypes:         reads,

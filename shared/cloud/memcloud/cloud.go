@@ -47,8 +47,10 @@ type Cloud struct {
 
 	effects []Effect
 	booted  []Boot
-	outbox  [][]byte
-	spent   float64
+	// rebooted are the instances of accepted reboots.
+	rebooted []string
+	outbox   [][]byte
+	spent    float64
 
 	// shifts and down are the zonal shifts and the zones that accept no launches.
 	shifts []cloud.ZonalShift

@@ -62,6 +62,30 @@ func (c *Cloud) terminate(ids []string) error {
 	return nil
 }
 
+// Reboot reboots a running instance. Reboots returns it once.
+func (c *Cloud) Reboot(ctx context.Context, id string) error {
+	return c.call(ctx, RebootInstances, func(time.Time) error {
+		if err := c.allShown([]string{id}); err != nil {
+			return err
+		}
+		if c.instances[id].State != cloud.Running {
+			return refuse(fault.Invalid, "IncorrectState", "The instance '%s' is not in a state from which it can be rebooted.", id)
+		}
+		c.rebooted = append(c.rebooted, id)
+		c.note(RebootInstances, "", "", id)
+		return nil
+	})
+}
+
+// Reboots returns the ids of the instances that were rebooted since the last call, in order.
+func (c *Cloud) Reboots() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.rebooted
+	c.rebooted = nil
+	return out
+}
+
 // Tag sets tags; with one unknown id, no instance is tagged.
 func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) error {
 	if len(ids) == 0 || len(tags) == 0 {

@@ -14,9 +14,13 @@ var (
 	labelCondition    = Label{Name: "condition", Help: "the condition of the node in snake case, such as ready", Max: 7}
 	labelImage        = Label{Name: "image_id", Help: "the AMI of the instance", Max: 10, Bare: true, Implied: true}
 	labelDrainReason  = Label{Name: "reason", Help: "the reason of the NodeClaim's disruption as its condition states it (Drifted), or Forceful Termination; empty without a NodeClaim", Max: 6, Bare: true}
+	labelReboot       = Label{Name: "result", Help: "succeeded; provider_error, if EC2 did not accept it; recovery_timeout; invalid_request", Max: 4}
 	labelResource     = Label{Name: "resource_type", Help: "cpu, memory, nodes and others", Max: 10}
 	labelNotice       = Label{Name: "message_type", Help: "the kind of the event, as Karpenter names it", Max: 10}
 )
+
+// rebootSeconds are Karpenter's buckets (Karpenter: pkg/controllers/nodeclaim/reboot/metrics.go).
+var rebootSeconds = []float64{10, 20, 40, 80, 160, 320, 640, 1280}
 
 // Pods, as the watcher sees them.
 var (
@@ -125,6 +129,21 @@ var (
 		Help:    "Time from the deletion of a NodeClaim until it was terminated.",
 		Labels:  []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Termination time",
 	}
+	NodesRebooted = Metric{
+		Name: "karpenter_nodes_reboots_total", Kind: Counter, Unit: "{reboot}",
+		Help:   "Reboots of nodes that ended, by result.",
+		Labels: []Label{labelReboot}, Services: []string{"lifecycle"}, Panel: "Node reboots", By: []string{"result"},
+	}
+	RebootTime = Metric{
+		Name: "karpenter_nodes_reboot_duration_seconds", Kind: Histogram, Unit: "s", Buckets: rebootSeconds,
+		Help:   "Time from the request of a reboot until its end.",
+		Labels: []Label{labelReboot}, Services: []string{"lifecycle"}, Panel: "Reboot time",
+	}
+	RebootRecoveryTime = Metric{
+		Name: "karpenter_nodes_reboot_recovery_duration_seconds", Kind: Histogram, Unit: "s", Buckets: rebootSeconds,
+		Help:     "Time from EC2's acceptance of a reboot until the node was ready with a new boot ID.",
+		Services: []string{"lifecycle"}, Panel: "Reboot time",
+	}
 	DrainsOverdue = Metric{
 		Name: "joist_drains_overdue_total", Kind: Counter, Unit: "{node}",
 		Help:   "Nodes that were not fully drained when AWS terminated their instance at the announced time.",
@@ -175,7 +194,7 @@ var (
 
 var clusterMetrics = []Metric{
 	WaitingPods, PodBoundTime, PodStartupTime, MessagesSent, NoticesReceived, NoticesDeleted, NoticeLatency,
-	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, UnhealthyDisrupted, PodsDisrupted, PodsDrained, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, DrainsOverdue,
+	ClaimsCreated, NodesCreated, ClaimInitialization, ClaimsDisrupted, UnhealthyDisrupted, PodsDisrupted, PodsDrained, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, NodesRebooted, RebootTime, RebootRecoveryTime, DrainsOverdue,
 	GarbageCollectionStopped,
 	PoolUsage, PoolLimit, PoolAllowedDisruptions, PoolConsumedBudgets, UserDataSize, PoolCost,
 }

@@ -62,23 +62,10 @@ func (s *Settings) parseGates(variable, text string, known map[string]*bool) err
 	return nil
 }
 
-// notSupported lists the settings whose behaviour this version lacks. A process that starts with one of them warns.
-var notSupported = []struct {
-	setting string
-	isOn    func(s *Settings) bool
-}{
-	{AWSGates + ": RebootForRepair", func(s *Settings) bool { return s.AWSFeatureGates.RebootForRepair }},
-}
-
 // checkGates refuses gates that exclude each other, and warns about gates without effect.
 func (s *Settings) checkGates() error {
 	if s.LegacyNodeRepair && s.TerminateFirstRepair {
 		return fmt.Errorf("%s=true excludes the feature gate TerminateFirstRepair, which the legacy node repair does not have: unset one of them", LegacyRepair)
-	}
-	for _, n := range notSupported {
-		if n.isOn(s) {
-			s.Warnings = append(s.Warnings, n.setting+" is not supported by this version and has no effect")
-		}
 	}
 	for _, of := range []struct {
 		setting string

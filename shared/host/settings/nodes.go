@@ -37,7 +37,7 @@ func (s *Settings) setRepairPolicies() {
 	case s.LegacyNodeRepair:
 		s.Repair.Policies = repair.LegacyProvider()
 	default:
-		s.Repair.Policies = repair.Provider(false)
+		s.Repair.Policies = repair.Provider(s.AWSFeatureGates.RebootForRepair)
 	}
 }
 

@@ -36,11 +36,6 @@ func silentFor15Minutes() []repair.Policy {
 	return policies
 }
 
-// notSupported is the warning about a setting whose behaviour is missing.
-func notSupported(setting string) string {
-	return setting + " is not supported by this version and has no effect"
-}
-
 func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -86,8 +81,8 @@ func TestRead(t *testing.T) {
 		}},
 		{"repair gates without node repair", map[string]string{"FEATURE_GATES": "TerminateFirstRepair=true", "AWS_FEATURE_GATES": "RebootForRepair=true"}, func(s *settings.Settings) {
 			s.TerminateFirstRepair, s.AWSFeatureGates.RebootForRepair, s.Repair.TerminateFirst = true, true, true
+			s.Repair.Policies = repair.Provider(true)
 			s.Warnings = []string{
-				notSupported("AWS_FEATURE_GATES: RebootForRepair"),
 				"FEATURE_GATES: TerminateFirstRepair has no effect without the feature gate NodeRepair", "AWS_FEATURE_GATES: RebootForRepair has no effect without the feature gate NodeRepair",
 			}
 		}},

@@ -47,6 +47,8 @@ type NodeRepair struct {
 	Score float64
 	// Next is when the next toleration ends; zero if none is running.
 	Next time.Time
+	// Escalated is true if the node is replaced because reboots have not cleared its fault.
+	Escalated bool
 
 	priority int
 }
@@ -118,4 +120,25 @@ func (d NodeRepair) LimitDrain(claim *time.Duration) *time.Duration {
 		return claim
 	}
 	return d.GracePeriod
+}
+
+const (
+	// maxReboots is how many reboots within rebootWindow may fail to clear a node's fault.
+	maxReboots   = 2
+	rebootWindow = 24 * time.Hour
+)
+
+// LimitReboots replaces the node instead of rebooting it if it was rebooted too often before. Karpenter:
+// pkg/controllers/disruption/repair_history.go.
+func (d NodeRepair) LimitReboots(reboots []time.Time, now time.Time) NodeRepair {
+	recent := 0
+	for _, at := range reboots {
+		if at.After(now.Add(-rebootWindow)) {
+			recent++
+		}
+	}
+	if d.Action == Reboot && recent >= maxReboots {
+		d.Action, d.Escalated = Replace, true
+	}
+	return d
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // quiet lists the panels that are normally zero.
-var quiet = []string{"DLQ messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions", "AWS throttling and retries"}
+var quiet = []string{"DLQ messages", "Node reboots", "Reboot time", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions", "AWS throttling and retries"}
 
 // constant lists the panels whose lines never change.
 var constant = []string{"Versions", "User data size"}

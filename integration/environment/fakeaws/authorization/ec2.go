@@ -28,7 +28,7 @@ func (g *Authorizer) ec2(body []byte) ([]evaluator.Request, error) {
 		return g.creation(action, specified(form), "launch-template"), nil
 	case action == "DeleteLaunchTemplate":
 		return one("ec2:"+action, g.Place.arn("ec2", "launch-template/"+form.Get("LaunchTemplateName")), g.templateTags(form.Get("LaunchTemplateName"))), nil
-	case action == "TerminateInstances":
+	case action == "TerminateInstances", action == "RebootInstances":
 		var out []evaluator.Request
 		for _, id := range numbered(form, "InstanceId.") {
 			out = append(out, one("ec2:"+action, g.Place.arn("ec2", "instance/"+id), g.instanceTags(id))...)

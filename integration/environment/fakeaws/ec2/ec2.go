@@ -42,6 +42,7 @@ var operations = map[string]func(*Service, context.Context, query.Form) (any, er
 	"DescribeInstances":       (*Service).describeInstances,
 	"DescribeInstanceStatus":  (*Service).describeStatus,
 	"TerminateInstances":      (*Service).terminate,
+	"RebootInstances":         (*Service).reboot,
 	"CreateTags":              (*Service).createTags,
 	"DescribeSubnets":         (*Service).describeSubnets,
 	"DescribeSecurityGroups":  (*Service).describeGroups,

@@ -113,6 +113,14 @@ func (s *Service) terminate(ctx context.Context, form query.Form) (any, error) {
 	return out, nil
 }
 
+// reboot serves one instance at a time, as Joist's adapter calls it.
+func (s *Service) reboot(ctx context.Context, form query.Form) (any, error) {
+	if err := s.cloud.Reboot(ctx, form.Get("InstanceId.1")); err != nil {
+		return nil, err
+	}
+	return empty{Return: true}, nil
+}
+
 func (s *Service) createTags(ctx context.Context, form query.Form) (any, error) {
 	if err := s.cloud.Tag(ctx, form.List("ResourceId"), form.Tags("Tag")); err != nil {
 		return nil, err

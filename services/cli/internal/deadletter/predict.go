@@ -145,6 +145,8 @@ var bodyChecks = map[event.Type]func(event.Envelope) error{
 	event.LaunchSettledType:      checkBody[event.LaunchSettled],
 	event.TagRequestedType:       checkBody[event.TagRequested],
 	event.TerminateRequestedType: checkBody[event.TerminateRequested],
+	event.RebootRequestedType:    checkBody[event.RebootRequested],
+	event.RebootSettledType:      checkBody[event.RebootSettled],
 	event.NodeClassEnsureType:    checkBody[event.NodeClassEnsure],
 	event.NodeClassEnsuredType:   checkBody[event.NodeClassEnsured],
 	event.CatalogRefreshedType:   checkBody[event.CatalogRefreshed],

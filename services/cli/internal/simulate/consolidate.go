@@ -103,6 +103,8 @@ func replacesDrifted(found disruption.Findings) bool {
 func (p *consolidation) decideOnce(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) (disruption.Findings, scenario.Effort) {
 	var found disruption.Findings
 	effort := MeasureEffort(p.options.Now, func() { found = p.options.Decide(snapshot, stock) })
+	// A reboot changes no node.
+	found.Commands = slices.DeleteFunc(found.Commands, func(c disruption.Command) bool { return c.Reboot })
 	p.result.WallS, p.result.UserS = p.result.WallS+effort.SolveWallS, p.result.UserS+effort.SolveUserS
 	p.result.PeakRSSMB = effort.PeakRSSMB
 	return found, effort

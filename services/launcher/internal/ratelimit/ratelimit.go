@@ -132,6 +132,10 @@ func (c limitedEC2) Terminate(ctx context.Context, ids []string) error {
 	return c.callEC2(ctx, bucketTerminations, func() error { return c.ec2.Terminate(ctx, ids) })
 }
 
+func (c limitedEC2) Reboot(ctx context.Context, id string) error {
+	return c.callEC2(ctx, bucketWrites, func() error { return c.ec2.Reboot(ctx, id) })
+}
+
 func (c limitedEC2) Tag(ctx context.Context, ids []string, with map[string]string) error {
 	return c.callEC2(ctx, bucketTags, func() error { return c.ec2.Tag(ctx, ids, with) })
 }

@@ -28,6 +28,8 @@ type LiveProposal struct {
 	Reason karpenter.DisruptionReason
 	// Method is the consolidation method.
 	Method string
+	// Reboot is true if the node is to be rebooted instead of removed.
+	Reboot bool
 	// Moved is how many pods the decision found capacity for.
 	Moved      int
 	Candidates []Candidate
@@ -52,7 +54,7 @@ func (l LiveProposal) FindObjection() (Objection, bool) {
 		if why := l.podObjection(c); why != "" {
 			return Objection{Claim: c.Claim.Name, Why: why}, true
 		}
-		if pods += c.countMoving(l.Now); pods > l.Moved {
+		if pods += c.countMoving(l.Now); pods > l.Moved && !l.Reboot {
 			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("new pods were scheduled since the decision: at least %d must move, %d were planned", pods, l.Moved)}, true
 		}
 	}
@@ -84,6 +86,7 @@ func (l LiveProposal) nodeObjection(c Candidate) string {
 // repairObjection returns why the node may not be repaired. A message alone repairs no healthy node:
 // the conditions of the live node must still be old enough.
 func (l LiveProposal) repairObjection(c Candidate) string {
+	action := c.DecideRepair(l.Repair, l.Now).Action
 	isInitialized := c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 	switch {
 	case !isInitialized && !c.Claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered):
@@ -92,8 +95,10 @@ func (l LiveProposal) repairObjection(c Candidate) string {
 		return "node is nominated for a pending pod"
 	case c.Node.Annotations[karpenter.DoNotRepairAnnotationKey] == "true", c.Claim.Annotations[karpenter.DoNotRepairAnnotationKey] == "true":
 		return fmt.Sprintf("repair is blocked through the %q annotation", karpenter.DoNotRepairAnnotationKey)
-	case c.DecideRepair(l.Repair, l.Now).Action == "":
+	case action == "":
 		return "node is not unhealthy, or not for long enough"
+	case (action == repair.Reboot) != l.Reboot:
+		return "the repair of the node has changed since the decision"
 	default:
 		return ""
 	}
@@ -104,7 +109,7 @@ func (c Candidate) DecideRepair(m *repair.Matcher, now time.Time) repair.NodeRep
 	if m == nil || c.Node == nil {
 		return repair.NodeRepair{}
 	}
-	return m.Decide(m.FindConditions(c.Node), now, c.Claim.LastReboot())
+	return m.Decide(m.FindConditions(c.Node), now, c.Claim.LastReboot()).LimitReboots(planning.ReadReboots(c.Claim), now)
 }
 
 // LimitDrain returns the longest drain of a node that is repaired; nil if its NodeClaim has no limit

@@ -66,6 +66,8 @@ var (
 // Events on NodePools and about node health.
 var (
 	NodeRepairBlocked = Reason{Type: warning, Reason: karpenter.ReasonNodeRepairBlocked, RepeatAfter: 15 * time.Minute}
+	RebootObserved    = Reason{Type: normal, Reason: karpenter.ReasonRebootObserved}
+	RebootFailed      = Reason{Type: warning, Reason: karpenter.ReasonRebootFailed, Exact: true}
 	// Each zone has its own Event.
 	ZonalShiftActive  = Reason{Type: warning, Reason: karpenter.ReasonZonalShiftActive, Exact: true}
 	ZonalShiftCleared = Reason{Type: normal, Reason: karpenter.ReasonZonalShiftCleared, Exact: true}

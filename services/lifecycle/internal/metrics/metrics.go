@@ -9,6 +9,7 @@ package metrics
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,10 @@ func (l Snapshots) countTransitions(before, now ClaimAndNode) []Count {
 	if before.Claim.DeletionTimestamp == nil && c.DeletionTimestamp != nil {
 		all = append(all, l.countDisrupted(now)...)
 	}
+	if becameTrue(before.Claim, c, karpenter.ConditionTypeRebooting) {
+		all = append(all, l.countDisruptedFor(now, rebootReason(c))...)
+	}
+	all = append(all, l.countRebootEnd(before.Claim, c)...)
 	if becameTrue(before.Claim, c, karpenter.ConditionTypeDrained) {
 		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 		all = append(all, l.countOverdue(c, condition.LastTransitionTime.Time)...)
@@ -118,11 +123,16 @@ func (l Snapshots) countTransitions(before, now ClaimAndNode) []Count {
 // countDisrupted counts a claim whose deletion began, and its pods if Karpenter counts them for the
 // reason.
 func (l Snapshots) countDisrupted(of ClaimAndNode) []Count {
-	c := of.Claim
-	why, ours := l.Why(c.UID)
-	if !ours {
-		return nil // Another client deleted it, which Karpenter does not count either.
+	why, ours := l.Why(of.Claim.UID)
+	if !ours || strings.HasPrefix(why, rebootFailed) {
+		return nil // Karpenter does not count the deletions of other clients either, and counted the reboot before.
 	}
+	return l.countDisruptedFor(of, why)
+}
+
+// countDisruptedFor counts a disruption of the claim for the reason.
+func (l Snapshots) countDisruptedFor(of ClaimAndNode, why string) []Count {
+	c := of.Claim
 	reason := ReasonLabel(why)
 	labels := []string{reason, nodePoolOf(c), capacityTypeOf(c), policyLabel(reason, l.Pool(nodePoolOf(c))), terminationMode(c)}
 	all := []Count{{Metric: metric.ClaimsDisrupted, Value: 1, Labels: labels}}

@@ -105,6 +105,9 @@ func repairOf(c *karpenter.NodeClaim, why string) (condition string, limit *time
 	limit = claimLimit(c)
 	if rest, isLegacy := strings.CutPrefix(why, Unhealthy+"its condition "); isLegacy {
 		condition, _, _ = strings.Cut(rest, " ")
+		if d, err := time.ParseDuration(c.Annotations[karpenter.RebootTerminationGracePeriodAnnotationKey]); c.IsRebooting() && err == nil {
+			limit = &d
+		}
 		return toSnakeCase(condition), limit
 	}
 	p := disruption.ActingProposal(c)

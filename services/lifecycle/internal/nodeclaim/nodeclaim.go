@@ -62,7 +62,12 @@ func Next(v View) []effect.Effect {
 	if claim := v.withRequiredMetadata(); claim != nil {
 		return []effect.Effect{effect.Update{Object: claim}}
 	}
+	if claim := v.withoutEndedReboot(); claim != nil {
+		return []effect.Effect{effect.Update{Object: claim}}
+	}
 	switch {
+	case v.Claim.IsRebooting():
+		return v.withStatus(v.continueReboot())
 	case v.Claim.Status.ProviderID == "":
 		return v.withStatus(v.checkLaunch())
 	case !v.isTrue(karpenter.ConditionTypeRegistered):

@@ -22,7 +22,7 @@ const (
 	excludeValue = "karpenter"
 )
 
-// Termination is the input for a claim that is being deleted.
+// Termination is the input for a claim that is being deleted, and for the drain before a reboot.
 type Termination struct {
 	// MayEvict and MayDelete report whether the pod's eviction or deletion may be tried again.
 	MayEvict, MayDelete func(pod *corev1.Pod) bool

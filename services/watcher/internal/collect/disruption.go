@@ -52,7 +52,7 @@ func describeHealth(r *repair.Matcher, on *listedNode) *planning.Unhealthy {
 		on.claim != nil && on.claim.Annotations[karpenter.DoNotRepairAnnotationKey] == "true"
 	out := &planning.Unhealthy{Conditions: conditions, DoNotRepair: doNotRepair}
 	if on.claim != nil {
-		out.LastReboot = on.claim.LastReboot().UTC()
+		out.LastReboot, out.Reboots = on.claim.LastReboot().UTC(), planning.ReadReboots(on.claim)
 	}
 	return out
 }

@@ -181,7 +181,10 @@ func TestSnapshotHasUnhealthyConditions(t *testing.T) {
 		"refused by the claim": {node("n", bad), claim("c", registered, func(c *karpenter.NodeClaim) { refuse(c) }), sick(noon, true)},
 		"without a claim":      {node("n", bad), claim("c"), sick(noon, false)},
 		"rebooted":             {node("n", bad), claim("c", registered, rebooting("False")), &planning.Unhealthy{Conditions: sick(noon, false).Conditions, LastReboot: noon.Add(time.Hour)}},
-		"rebooting":            {node("n", bad), claim("c", registered, rebooting("True")), sick(noon, false)},
+		"rebooted before": {node("n", bad), claim("c", registered, func(c *karpenter.NodeClaim) {
+			c.Annotations = map[string]string{planning.RebootsAnnotation: "2026-11-20T01:00:00Z,soon"}
+		}), &planning.Unhealthy{Conditions: sick(noon, false).Conditions, Reboots: []time.Time{time.Date(2026, 11, 20, 1, 0, 0, 0, time.UTC)}}},
+		"rebooting": {node("n", bad), claim("c", registered, rebooting("True")), sick(noon, false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, state, look := disruptionSnapshot(c.node, c.claim)

@@ -54,6 +54,8 @@ var Rows = []Row{
 			{Title: "Interruption handling latency", Help: "From the arrival of an event in the queue until it is processed. A spot instance has two minutes to drain: this time is lost."},
 			{Title: "Nodes terminated", Help: "NodeClaims whose deletion began, by reason, and NodeClaims and nodes that are terminated."},
 			{Title: "Termination time", Help: "From the deletion of a node or NodeClaim until it is terminated."},
+			{Title: "Node reboots", Help: "Reboots of unhealthy nodes that ended, by result. Failed ones are replaced."},
+			{Title: "Reboot time", Help: "From the request of a reboot until its end, and from EC2's acceptance until the node is ready."},
 			{Title: "Drains past the deadline", Help: "Nodes that AWS terminated before they were drained. Normally zero."},
 			{Title: "Terminations requested", Help: "Instances whose termination was requested from EC2."},
 		},
