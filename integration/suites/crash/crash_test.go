@@ -25,7 +25,7 @@ func TestCrashPoints(t *testing.T) {
 	default:
 		t.Fatalf("JOIST_CRASH_POINTS=%q is unknown: set it to all, or unset it for the first and the last write of each kind", wanted)
 	}
-	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift, sim.TerminateFirst} {
+	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift, sim.TerminateFirst, sim.Reboot} {
 		t.Run(scenario.Name, func(t *testing.T) { runPoints(t, scenario, choosePoints) })
 	}
 }

@@ -261,6 +261,9 @@ func (c *checker) checkHandled(actor string, m queue.Message, began time.Time, e
 
 // checkCall checks a call that took place.
 func (c *checker) checkCall(call embedded.Call, err error) {
+	if call.Port == "cloud" && call.Verb == "reboot" && err == nil {
+		c.checkReboot(call.About)
+	}
 	if call.Port == "cloud" && call.Verb == "terminate" && err == nil {
 		c.checkTermination(call.Actor, strings.Fields(call.About))
 	}

@@ -33,6 +33,9 @@ func (l *progressChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 		}
 		passed = i + 1
 	}
+	if before := l.passedSteps[claim.UID]; claim.IsRebooting() || passed == before-1 && !claim.LastReboot().IsZero() {
+		passed = before // A rebooted node is initialized again.
+	}
 	if passed > 0 && claim.Status.ProviderID == "" {
 		c.reportViolation("conditions become true in order", "%s is Launched and has no provider id", claim.Name)
 	}

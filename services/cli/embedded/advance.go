@@ -41,7 +41,7 @@ func (env *EmbeddedCluster) Advance(ctx context.Context, now time.Time) error {
 	return env.publishTicks(ctx)
 }
 
-// bootInstances starts the kubelets of booted instances, and removes the kubelets of terminated ones.
+// bootInstances starts the kubelets of booted and rebooted instances, and removes the kubelets of terminated ones.
 func (env *EmbeddedCluster) bootInstances() {
 	for _, b := range env.Cloud.Booted() {
 		if env.Broken[b.ImageID] {
@@ -51,6 +51,9 @@ func (env *EmbeddedCluster) bootInstances() {
 			InstanceID: b.ID, ProviderID: karpenter.ProviderID{Zone: b.Zone, InstanceID: b.ID}.String(),
 			Type: b.Type, Zone: b.Zone, Region: env.Region, PrivateDNS: b.PrivateDNS, UserData: b.UserData,
 		})
+	}
+	for _, id := range env.Cloud.Reboots() {
+		env.Workload.Reboot(env.now, id)
 	}
 	for _, r := range env.Cloud.Records() {
 		if !r.Gone.IsZero() {

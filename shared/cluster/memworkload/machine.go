@@ -46,6 +46,9 @@ type machine struct {
 	booted time.Time
 	joined bool
 	gone   time.Time
+	// rebooted is when a reboot in progress began; zero without one. reboots counts them.
+	rebooted time.Time
+	reboots  int
 }
 
 // Boot starts an instance. It joins the cluster of its user data.
@@ -60,6 +63,16 @@ func (k *Kubernetes) Boot(now time.Time, boot Boot) {
 func (k *Kubernetes) Gone(now time.Time, instanceID string) {
 	if m, ok := k.machines[instanceID]; ok && m.gone.IsZero() {
 		m.gone = now
+		k.wake(now)
+	}
+}
+
+// Reboot reboots an instance. Its node is not ready until it has booted again, with another boot ID. All other
+// conditions of the node are cleared.
+func (k *Kubernetes) Reboot(now time.Time, instanceID string) {
+	if m, ok := k.machines[instanceID]; ok && m.gone.IsZero() {
+		m.rebooted = now
+		m.reboots++
 		k.wake(now)
 	}
 }

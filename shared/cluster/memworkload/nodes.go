@@ -2,6 +2,7 @@ package memworkload
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -77,6 +78,13 @@ func (k *Kubernetes) updateReadyCondition(node *corev1.Node, m *machine) {
 		if k.isDue(m.gone.Add(k.options.SilentAfter)) {
 			setReadyCondition(node, corev1.ConditionUnknown, "NodeStatusUnknown", k.apiTime())
 		}
+	case !m.rebooted.IsZero() && !k.isDue(m.rebooted.Add(k.options.JoinAfter)):
+		setReadyCondition(node, corev1.ConditionUnknown, "NodeStatusUnknown", k.apiTime())
+	case !m.rebooted.IsZero():
+		m.rebooted = time.Time{}
+		node.Status.NodeInfo.BootID = fmt.Sprintf("%s-%d", m.boot.InstanceID, m.reboots)
+		node.Status.Conditions = nil
+		setReadyCondition(node, corev1.ConditionTrue, "KubeletReady", k.apiTime())
 	case readyStatus(node) == corev1.ConditionFalse && k.isDue(node.CreationTimestamp.Add(k.options.ReadyAfter)):
 		setReadyCondition(node, corev1.ConditionTrue, "KubeletReady", k.apiTime())
 	}
