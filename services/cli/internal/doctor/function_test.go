@@ -128,3 +128,18 @@ func TestSharedFunctionPermissions(t *testing.T) {
 		t.Errorf("a function without an entry: %s, %t", arns["planner"], sure["planner"])
 	}
 }
+
+// With the gate RebootForRepair of lifecycle, the launcher needs the permission to reboot instances.
+func TestRebootPermission(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "RebootForRepair=false": false, "NodeClassCEL=true": false, "DRAEFA=false, RebootForRepair = true": true, "RebootForRepair=maybe": false,
+	} {
+		f := doctor.Facts{Deployments: []doctor.Deployment{
+			{Component: "watcher", Environ: map[string]string{"AWS_FEATURE_GATES": "RebootForRepair=true"}}, {Component: "lifecycle", Environ: map[string]string{"AWS_FEATURE_GATES": text}},
+		}}
+		card := doctor.PermissionSet{Plan: sharedFacts(t, assumedTrust).Plan, Reboots: f.RebootsNodes()}
+		if got := slices.ContainsFunc(card.ServicePermissions("launcher"), func(p doctor.Permission) bool { return slices.Contains(p.Actions, "ec2:RebootInstances") }); got != want {
+			t.Errorf("with the gates %q: %t", text, got)
+		}
+	}
+}

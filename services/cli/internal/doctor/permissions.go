@@ -2,9 +2,12 @@ package doctor
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -36,6 +39,21 @@ type PermissionSet struct {
 	Functions map[string]*Function
 	// NoEKS reports that the catalog never calls EKS.
 	NoEKS bool
+	// Reboots reports that node repair reboots nodes.
+	Reboots bool
+}
+
+// RebootsNodes reports whether lifecycle has the gate RebootForRepair. Values that are not literal are unknown.
+func (f Facts) RebootsNodes() bool {
+	for _, d := range f.Deployments {
+		for gate := range strings.SplitSeq(d.Environ[settings.AWSGates], ",") {
+			name, value, _ := strings.Cut(gate, "=")
+			if on, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil && on && d.Component == "lifecycle" && strings.TrimSpace(name) == "RebootForRepair" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // BaseContext returns the condition keys of every request of a service. IAM's simulator knows
@@ -179,7 +197,11 @@ func (c PermissionSet) launchPermissions() []Permission {
 		}
 		return out
 	}
-	return []Permission{
+	var reboots []Permission
+	if c.Reboots {
+		reboots = []Permission{{Actions: []string{"ec2:RebootInstances"}, Resources: ec2("instance"), Context: launched}}
+	}
+	return append(reboots, []Permission{
 		{Actions: []string{"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"}, Resources: []string{"*"}},
 		{Actions: []string{"ec2:CreateFleet"}, Resources: ec2("fleet", "instance", "launch-template"), Context: launched},
 		{Actions: []string{"ec2:RunInstances"}, Resources: ec2("instance", "volume", "network-interface", "launch-template", "subnet", "security-group"), Context: launched},
@@ -188,7 +210,7 @@ func (c PermissionSet) launchPermissions() []Permission {
 		{Actions: []string{"ec2:TerminateInstances"}, Resources: ec2("instance"), Context: launched},
 		{Actions: []string{"ec2:CreateTags"}, Resources: ec2("instance"), Context: named},
 		{Actions: []string{"iam:PassRole"}, Resources: []string{c.NodeRole}},
-	}
+	}...)
 }
 
 // profilePermissions returns the launcher's permissions for instance profiles.

@@ -34,7 +34,7 @@ func (g *collector) simulateRoles(ctx context.Context, sofar doctor.Facts) {
 	card := doctor.PermissionSet{
 		Plan: g.Plan, Location: sofar.Location, Bucket: g.bucketName(sofar), Prefix: g.Prefix,
 		NodeRole: sofar.Location.RoleARN(g.NodeRole), Profiles: sofar.HasRoleClasses, Functions: sofar.Functions,
-		NoEKS: sofar.SelfManaged != nil,
+		NoEKS: sofar.SelfManaged != nil, Reboots: sofar.RebootsNodes(),
 	}
 	client := iam.NewFromConfig(g.config)
 	g.calls.Go(func() { g.runRoleChecks(ctx, client, listRoleChecks(sofar, card), card) })
