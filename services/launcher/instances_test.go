@@ -52,7 +52,7 @@ func TestRebootInstance(t *testing.T) {
 		}, fault.Throttled, "", 0},
 		"no answer":  {func(f *fixture, _ string) { f.LoseAnswer(memcloud.RebootInstances) }, fault.Unknown, "", 1},
 		"denied":     {func(f *fixture, _ string) { f.Deny(memcloud.RebootInstances) }, "", "ec2:RebootInstances", 0},
-		"stopped":    {func(f *fixture, id string) { f.Stop(id) }, "", "IncorrectState", 0},
+		"stopped":    {func(f *fixture, id string) { f.Stop(id) }, fault.Rejected, "", 0},
 		"terminated": {func(f *fixture, id string) { f.Fail(id) }, "", "the instance is gone", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ type Launcher interface {
 	// termination protection, any of the others may not be terminated: a caller with a batch then retries them one by
 	// one.
 	Terminate(ctx context.Context, ids []string) error
-	// Reboot reboots a running instance; fault.Missing for an unknown id, fault.Invalid in another state. A repeated
+	// Reboot reboots a running instance; fault.Missing for an unknown id, fault.Rejected in another state. A repeated
 	// call reboots it again.
 	Reboot(ctx context.Context, id string) error
 	// Tag sets tags on instances.

@@ -156,7 +156,7 @@ func rebootsRunning(t *testing.T, s Subject) {
 	}
 	must(t, s.Terminate(context.Background(), launched))
 	s.wait(5 * time.Minute)
-	if err := s.Reboot(context.Background(), launched[0]); !fault.Is(err, fault.Invalid) {
+	if err := s.Reboot(context.Background(), launched[0]); !fault.Is(err, fault.Rejected) {
 		t.Errorf("a terminated instance: %v", err)
 	}
 }

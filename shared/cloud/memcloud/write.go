@@ -69,7 +69,7 @@ func (c *Cloud) Reboot(ctx context.Context, id string) error {
 			return err
 		}
 		if c.instances[id].State != cloud.Running {
-			return refuse(fault.Invalid, "IncorrectState", "The instance '%s' is not in a state from which it can be rebooted.", id)
+			return refuse(fault.Rejected, "IncorrectState", "The instance '%s' is not in a state from which it can be rebooted.", id)
 		}
 		c.rebooted = append(c.rebooted, id)
 		c.note(RebootInstances, "", "", id)
