@@ -78,6 +78,11 @@ func (f seedFeatures) applyTo(o *embedded.Options) error {
 	if f.spread {
 		o.DefaultConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway}}
 	}
+	return f.setRepair(o)
+}
+
+// setRepair sets the policies of node repair.
+func (f seedFeatures) setRepair(o *embedded.Options) error {
 	if !f.repairs {
 		return nil
 	}

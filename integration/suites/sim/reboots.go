@@ -5,27 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
-
-// rebootReason is the reason of an unhealthy condition that a reboot clears.
-const rebootReason = "Rebootable"
-
-// newRebootMatcher returns the policies of node repair, of which one reboots the node.
-func newRebootMatcher() *repair.Matcher {
-	policy := repair.Policy{Condition: unhealthyCondition, Status: corev1.ConditionFalse, Toleration: repairToleration, GracePeriod: new(repairGrace), Action: repair.Replace}
-	reboot := policy
-	reboot.Reason, reboot.Action = rebootReason, repair.Reboot
-	m, err := repair.NewMatcher(repair.PolicySet{Policies: []repair.Policy{policy, reboot}, Unhealthy: intstr.FromString("100%")})
-	if err != nil {
-		panic(err) // The policies are constant.
-	}
-	return m
-}
 
 func (s *sim) playReboot(ctx context.Context) error {
 	if err := s.requireWithin(ctx, "every pod runs", s.finalSizes, s.allPodsRun); err != nil {
@@ -39,7 +22,7 @@ func (s *sim) playReboot(ctx context.Context) error {
 	s.world.Kube.ChangeObject(cluster.Nodes, cluster.Key{Name: claims[0].Status.NodeName}, func(o cluster.Object) {
 		node := o.(*corev1.Node)
 		node.Status.NodeInfo.BootID = "first"
-		setCondition(node, corev1.NodeCondition{Type: unhealthyCondition, Status: corev1.ConditionFalse, Reason: rebootReason, LastTransitionTime: metav1.NewTime(s.world.Now())})
+		setCondition(node, corev1.NodeCondition{Type: unhealthyCondition, Status: corev1.ConditionFalse, Reason: clearableReason, LastTransitionTime: metav1.NewTime(s.world.Now())})
 	})
 	rebooted := func() bool {
 		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.world.Kube, cluster.NodeClaims, cluster.KeyOf(claims[0]))

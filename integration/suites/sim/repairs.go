@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"hash/crc32"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +20,18 @@ const (
 	// most repairGrace.
 	unhealthyCondition            = corev1.NodeConditionType("StorageReady")
 	repairToleration, repairGrace = time.Minute, time.Minute
+	// brokenReason and clearableReason are the reasons of the condition. A reboot clears the second.
+	brokenReason, clearableReason = "DiskFailed", "DiskHangs"
 	// unhealthyReason is the reason of a repair.
 	unhealthyReason = "Unhealthy"
 )
 
-// newRepairMatcher returns the policies of node repair.
+// newRepairMatcher returns the policies of node repair, one of which reboots nodes.
 func newRepairMatcher(terminateFirst bool) (*repair.Matcher, error) {
-	matcher, err := repair.NewMatcher(repair.PolicySet{Unhealthy: intstr.FromString("50%"), TerminateFirst: terminateFirst, Policies: []repair.Policy{
-		{Condition: unhealthyCondition, Status: corev1.ConditionFalse, Toleration: repairToleration, GracePeriod: new(repairGrace), Action: repair.Replace},
-	}})
+	replaces := repair.Policy{Condition: unhealthyCondition, Status: corev1.ConditionFalse, Toleration: repairToleration, GracePeriod: new(repairGrace), Action: repair.Replace}
+	reboots := replaces
+	reboots.Reason, reboots.Action = clearableReason, repair.Reboot
+	matcher, err := repair.NewMatcher(repair.PolicySet{Unhealthy: intstr.FromString("50%"), TerminateFirst: terminateFirst, Policies: []repair.Policy{replaces, reboots}})
 	if err != nil {
 		return nil, fmt.Errorf("the policies of node repair: %w", err)
 	}
@@ -41,6 +45,10 @@ func (c *chaos) sickenNode() {
 		return
 	}
 	key := cluster.KeyOf(nodes[c.random.IntN(len(nodes))])
+	reason := brokenReason
+	if crc32.ChecksumIEEE([]byte(key.Name))%2 == 0 {
+		reason = clearableReason
+	}
 	now, kept := metav1.NewTime(c.world.Now()), c.random.IntN(6) == 0
 	c.world.Kube.ChangeObject(cluster.Nodes, key, func(o cluster.Object) {
 		node := o.(*corev1.Node)
@@ -50,7 +58,7 @@ func (c *chaos) sickenNode() {
 		if kept {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, karpenter.DoNotRepairAnnotationKey, "true")
 		}
-		setCondition(node, corev1.NodeCondition{Type: unhealthyCondition, Status: corev1.ConditionFalse, Reason: "DiskFailed", LastTransitionTime: now})
+		setCondition(node, corev1.NodeCondition{Type: unhealthyCondition, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: now})
 	})
 	if c.random.IntN(4) > 0 {
 		return

@@ -15,7 +15,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -45,9 +44,9 @@ type CrashScenario struct {
 	millicores map[string]int64
 	// reserved is the number of instances in a capacity reservation, which is then all that the NodePool may use.
 	reserved int
-	// repair has the policies of node repair; nil turns it off.
-	repair *repair.Matcher
-	play   func(*sim, context.Context) error
+	// repairs turns node repair on.
+	repairs bool
+	play    func(*sim, context.Context) error
 }
 
 // Interruption is a scenario in which pods and nodes start, EC2 interrupts one node, and all pods are removed.
@@ -65,7 +64,7 @@ var TerminateFirst = CrashScenario{
 }
 
 // Reboot is a scenario in which an unhealthy node is rebooted. Crash points begin when it is unhealthy.
-var Reboot = CrashScenario{Name: "rebooted", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, repair: newRebootMatcher(), play: (*sim).playReboot}
+var Reboot = CrashScenario{Name: "rebooted", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, repairs: true, play: (*sim).playReboot}
 
 // PlayScenario runs a scenario and crashes one service at one point. The zero point crashes none.
 func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
@@ -74,14 +73,17 @@ func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: tale.sizes}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
-	world, err := embedded.New(embedded.Options{
+	options := embedded.Options{
 		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Tap: s.interceptCall, CacheDelay: 50 * time.Millisecond, Workload: &workload,
-		Gates:  planning.Gates{ReservedCapacity: tale.reserved > 0, TerminateFirstDrift: tale.reserved > 0},
-		Repair: tale.repair,
+		Gates: planning.Gates{ReservedCapacity: tale.reserved > 0, TerminateFirstDrift: tale.reserved > 0},
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
-	})
+	}
+	if err := (seedFeatures{repairs: tale.repairs}).setRepair(&options); err != nil {
+		return CrashResult{}, err
+	}
+	world, err := embedded.New(options)
 	if err != nil {
 		return CrashResult{}, err
 	}
