@@ -332,7 +332,7 @@ var bugs = []bug{{
 	file: "services/disruption/repair.go",
 	from: `		if repair.Exceeds(*limit, unhealthy[value], count) {
 `,
-	to: `		if false {
+	to: `		if repair.Exceeds(*limit, 0, count) {
 `,
 }, {
 	name: "repair-ignores-budgets", promise: "TestRepair", in: "./services/disruption",

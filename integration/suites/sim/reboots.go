@@ -38,6 +38,7 @@ func (s *sim) playReboot(ctx context.Context) error {
 // checkReboot checks that a node whose instance is rebooted accepts no pods. A request that is executed after the
 // reboot has ended would stop pods.
 func (c *checker) checkReboot(instance string) {
+	c.occurrences["instance rebooted"]++
 	for _, claim := range c.readClaims() {
 		if id, err := claim.Instance(); err != nil || id.InstanceID != instance {
 			continue
