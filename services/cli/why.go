@@ -16,9 +16,11 @@ import (
 type Why struct {
 	Node string `json:"node"`
 	// IsRemoved reports whether a command would remove the node, by Method, together with Others.
-	IsRemoved bool     `json:"removed"`
-	Method    string   `json:"method,omitempty"`
-	Others    []string `json:"others,omitempty"`
+	IsRemoved bool `json:"removed"`
+	// IsRebooted reports whether node repair would reboot the node instead.
+	IsRebooted bool     `json:"rebooted,omitempty"`
+	Method     string   `json:"method,omitempty"`
+	Others     []string `json:"others,omitempty"`
 	// Rule is the name of the rule that keeps the node.
 	Rule string `json:"rule,omitempty"`
 	// Detail is the reason in words.
@@ -68,12 +70,20 @@ func runWhy(cmd *cobra.Command, env Env, from nodesFlags, node, format string) e
 	if format == "json" {
 		return printJSON(cmd.OutOrStdout(), answer)
 	}
-	decision := "node " + answer.Node + " is kept (" + answer.Rule + ")"
-	if answer.IsRemoved {
-		decision = fmt.Sprintf("node %s would be removed by %s, with %d others", answer.Node, answer.Method, len(answer.Others))
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), decision+": "+answer.Detail)
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), answer.decision()+": "+answer.Detail)
 	return err
+}
+
+// decision returns the decision in words.
+func (w Why) decision() string {
+	switch {
+	case w.IsRebooted:
+		return fmt.Sprintf("node %s would be rebooted by %s", w.Node, w.Method)
+	case w.IsRemoved:
+		return fmt.Sprintf("node %s would be removed by %s, with %d others", w.Node, w.Method, len(w.Others))
+	default:
+		return "node " + w.Node + " is kept (" + w.Rule + ")"
+	}
 }
 
 // explainNode returns the decision about a node.
@@ -84,7 +94,7 @@ func explainNode(snapshot planning.Snapshot, found disruption.Findings, name str
 	}
 	for _, c := range found.Commands {
 		if slices.Contains(c.Nodes, at) {
-			out := Why{Node: name, IsRemoved: true, Method: string(c.Method), Detail: c.Why}
+			out := Why{Node: name, IsRemoved: !c.Reboot, IsRebooted: c.Reboot, Method: string(c.Method), Detail: c.Why}
 			for _, i := range c.Nodes {
 				if i != at {
 					out.Others = append(out.Others, snapshot.Nodes[i].Name)
