@@ -24,19 +24,29 @@ import (
 // Allocator is the type that the specs test.
 type Allocator = joistAllocator
 
-// The other types of the specs are Karpenter's.
-type (
-	AllocatedDeviceState            = dynamicresources.AllocatedDeviceState
-	AllocationResult                = dynamicresources.AllocationResult
-	DeviceAllocationResult          = dynamicresources.DeviceAllocationResult
-	DeviceID                        = dynamicresources.DeviceID
-	InstanceTypeID                  = dynamicresources.InstanceTypeID
-	NodeClaim                       = dynamicresources.NodeClaim
-	NodeClaimID                     = dynamicresources.NodeClaimID
-	NodePoolID                      = dynamicresources.NodePoolID
-	RequestName                     = dynamicresources.RequestName
+type ( // Karpenter's own types, which the specs use.
+	// AllocatedDeviceState has the devices that are allocated in the cluster.
+	AllocatedDeviceState = dynamicresources.AllocatedDeviceState
+	// AllocationResult is what Allocate found.
+	AllocationResult = dynamicresources.AllocationResult
+	// DeviceAllocationResult is a device of a claim.
+	DeviceAllocationResult = dynamicresources.DeviceAllocationResult
+	// DeviceID identifies a device.
+	DeviceID = dynamicresources.DeviceID
+	// InstanceTypeID names an instance type.
+	InstanceTypeID = dynamicresources.InstanceTypeID
+	// NodeClaim is a node to find devices for.
+	NodeClaim = dynamicresources.NodeClaim
+	// NodeClaimID names a node.
+	NodeClaimID = dynamicresources.NodeClaimID
+	// NodePoolID names a NodePool.
+	NodePoolID = dynamicresources.NodePoolID
+	// RequestName names a request and its alternative.
+	RequestName = dynamicresources.RequestName
+	// ResourceClaimAllocationMetadata is the allocation of a claim.
 	ResourceClaimAllocationMetadata = dynamicresources.ResourceClaimAllocationMetadata
-	ResourceSlice                   = dynamicresources.ResourceSlice
+	// ResourceSlice is a published slice or one of an instance type.
+	ResourceSlice = dynamicresources.ResourceSlice
 )
 
 // AttributeBindings are bindings by NodePool and instance type.
