@@ -42,7 +42,7 @@ type ConsolidateResult struct {
 // that its launch would try. Waits are skipped; the NodePools' budgets and policies apply.
 //
 // Every pass must make the cluster cheaper, or keep its cost with fewer nodes, or reduce the number
-// of drifted nodes at any cost. Otherwise passes would repeat forever, and Consolidate returns an
+// of drifted or unhealthy nodes at any cost. Otherwise passes would repeat forever, and Consolidate returns an
 // error of kind fault.Bug.
 func Consolidate(f *Fleet, o ConsolidateOptions) (ConsolidateResult, error) {
 	p := consolidation{fleet: f, options: o}
@@ -80,7 +80,7 @@ func (p *consolidation) runPasses() error {
 		}
 		was, nodes := p.result.CostAfter, len(snapshot.Nodes)
 		p.executeFindings(&snapshot, found, effort)
-		if now, left := p.result.CostAfter, p.fleet.Size(); !replacesDrifted(found) && (now > was+costTolerance || now > was-costTolerance && left >= nodes) {
+		if now, left := p.result.CostAfter, p.fleet.Size(); !replacesAtAnyCost(found) && (now > was+costTolerance || now > was-costTolerance && left >= nodes) {
 			return fault.F("consolidating "+p.fleet.Title(), fault.Bug,
 				"pass %d left %d nodes at $%.6f per hour, after %d at $%.6f: the passes do not converge", pass, left, now, nodes, was).
 				WithHint("report this bug in Joist with the scenario or snapshot")
@@ -93,10 +93,12 @@ func (p *consolidation) runPasses() error {
 // costTolerance is the difference of costs that is due to rounding, in US dollars per hour.
 const costTolerance = 1e-9
 
-// replacesDrifted reports whether commands replace drifted nodes, at any cost. Such passes cannot
-// repeat forever, because the new nodes do not drift.
-func replacesDrifted(found disruption.Findings) bool {
-	return slices.ContainsFunc(found.Commands, func(c disruption.Command) bool { return c.Reason == karpenter.DisruptionReasonDrifted })
+// replacesAtAnyCost reports whether commands replace drifted or unhealthy nodes. Such passes cannot
+// repeat forever, because the new nodes are healthy and do not drift.
+func replacesAtAnyCost(found disruption.Findings) bool {
+	return slices.ContainsFunc(found.Commands, func(c disruption.Command) bool {
+		return c.Reason == karpenter.DisruptionReasonDrifted || c.Reason == karpenter.DisruptionReasonUnhealthy
+	})
 }
 
 // decideOnce calls Decide and measures the effort.

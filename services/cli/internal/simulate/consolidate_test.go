@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
@@ -106,6 +110,29 @@ func TestEndlessConsolidationIsABug(t *testing.T) {
 	})
 	if fault.KindOf(err) != fault.Bug || !strings.Contains(err.Error(), "do not converge") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestConsolidateRepairs replaces an unhealthy node, also for the same price.
+func TestConsolidateRepairs(t *testing.T) {
+	s := threeNodes(t)
+	source := simulate.SourceFromScenario(&s)
+	snapshot := &source.Snapshot
+	snapshot.Nodes = snapshot.Nodes[:1]
+	snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"large"}}}
+	snapshot.Repair = &repair.PolicySet{Policies: repair.Provider(false), Unhealthy: intstr.FromInt32(1)}
+	snapshot.Nodes[0].Unhealthy = &planning.Unhealthy{Conditions: []repair.UnhealthyCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Since: snapshot.TakenAt.Add(-time.Hour)}}}
+	out, err := simulate.Consolidate(source.Fleet(), simulate.ConsolidateOptions{
+		Decide: func(s planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
+			return disruption.Evaluate(s, stock, disruption.Options{})
+		},
+		Now: time.Now, Progress: func(int, *scenario.Consolidation) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Rounds) != 1 || out.Rounds[0].Method != "repair" || out.CostAfter != out.CostBefore || out.NodesAfter != 1 || !out.Complete {
+		t.Errorf("%+v", out)
 	}
 }
 
