@@ -42,6 +42,8 @@ func (v View) continueReboot() []effect.Effect {
 		return v.replaceFailedReboot(limit, why)
 	case progress.Refusal != "" && !isIssued:
 		return v.replaceFailedReboot(limit, "reboot rejected by the cloud provider: "+progress.Refusal)
+	case !progress.Issued.IsZero() && !isIssued: // Also without a node, so that the recovery has a limit.
+		return []effect.Effect{effect.UpdateStatus{Object: v.withIssuedReboot()}}
 	case v.Node == nil:
 		return nil
 	case isIssued:
@@ -90,8 +92,6 @@ func (v View) issueReboot(p rebootProgress, limit *time.Duration) []effect.Effec
 		writeProgress(claim, rebootProgress{Since: v.Now.Truncate(time.Second)})
 		claim.Annotations[karpenter.RebootPreBootIDAnnotationKey] = v.Node.Status.NodeInfo.BootID
 		return []effect.Effect{effect.Update{Object: claim}}
-	case !p.Issued.IsZero():
-		return []effect.Effect{effect.UpdateStatus{Object: v.withIssuedReboot()}}
 	case v.Node.Status.NodeInfo.BootID != boot, p.Since.IsZero():
 		claim := v.Claim.DeepCopy()
 		if p.Since.IsZero() { // Karpenter recorded the boot ID.

@@ -94,6 +94,7 @@ func TestReboot(t *testing.T) {
 		{"the boot ID has changed although the answer was lost", view(issuing(time.Minute), booted), record},
 		{"accepted", view(issuing(time.Minute), progress(`{"since":"2026-11-20T11:59:00Z","issued":"2026-11-20T12:00:00Z"}`)), write},
 		{"accepted at the last moment", view(issuing(6*time.Minute), progress(`{"since":"2026-11-20T11:54:00Z","issued":"2026-11-20T11:59:00Z"}`)), write},
+		{"accepted, and the node is gone", view(issuing(time.Minute), progress(`{"since":"2026-11-20T11:59:00Z","issued":"2026-11-20T12:00:00Z"}`), nodeless), write},
 		{"Karpenter recorded the boot ID", view(issuing(time.Hour), progress("")), record},
 		{"the node is gone before the drain", view(requested(5*time.Minute), nodeless), nil},
 		{"the node is gone before the drain for too long", view(requested(5*time.Minute+time.Second), nodeless), fails(notIssued)},
