@@ -172,7 +172,7 @@ func (p *evaluation) addCommand(a *attempt) {
 	}
 	a.Nodes, a.Why, a.Proposal = indexesOf(a.nodes), describeCommand(a), p.proposalID(a)
 	expected := a.Result
-	expected.Nodes = append(slices.Clip(expected.Nodes), a.refill...)
+	expected.Nodes = append(slices.Clip(expected.Nodes), a.Refill...)
 	p.loadSimulation().Commit(expected, a.Nodes...)
 	p.findings.Commands = append(p.findings.Commands, a.Command)
 	p.countApproved(a)

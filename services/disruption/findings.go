@@ -61,6 +61,9 @@ type Command struct {
 	// TerminateFirst is why the nodes are removed before their replacements are launched; empty for
 	// other commands. Pods without a nomination then wait for a batch.
 	TerminateFirst planning.TerminateFirstReason
+	// Refill are the nodes that a batch is expected to launch after the nodes of TerminateFirst are gone.
+	// The command does not launch them.
+	Refill []planning.PlannedNode
 	// Reboot is true if the node is rebooted in place instead of removed.
 	Reboot bool
 	// PodsMoved is how many pods move.

@@ -10,7 +10,6 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/thresholds"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
-	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules that keep a node because of other nodes, budgets or methods. The internal packages have the
@@ -105,8 +104,6 @@ type attempt struct {
 	objection candidate.Objection
 	// retryWithout are the nodes without which the command might be allowed.
 	retryWithout []*candidate.Candidate
-	// refill are the nodes that are expected after the nodes are gone. The command does not launch them.
-	refill []planning.PlannedNode
 }
 
 func (a *attempt) isGood() bool { return a.objection.IsNone() }

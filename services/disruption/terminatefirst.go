@@ -35,7 +35,7 @@ func (p *evaluation) replaceDynamic(a *attempt) {
 		return
 	}
 	a.terminateFirst(planning.TerminateFirstNoReservedCapacity)
-	a.Result, a.refill, a.SavedPerHour = planning.Result{Nominations: after.Nominations}, after.Nodes, price-after.PricePerHour
+	a.Result, a.Refill, a.SavedPerHour = planning.Result{Nominations: after.Nominations}, after.Nodes, price-after.PricePerHour
 }
 
 // replaceStatic plans a new node of a static NodePool, as it would be launched now. No pods are planned

@@ -241,8 +241,8 @@ func TestTerminateFirstNominates(t *testing.T) {
 	if diff := cmp.Diff([]string{"Drift -a onto b no-reserved-capacity"}, describeReasons(s, found)); diff != "" {
 		t.Fatal(diff)
 	}
-	if c := found.Commands[0]; len(c.Result.Nominations) != 1 || c.PodsMoved != 2 || c.SavedPerHour != 0 {
-		t.Errorf("%d nominations, %d pods, saves %v", len(c.Result.Nominations), c.PodsMoved, c.SavedPerHour)
+	if c := found.Commands[0]; len(c.Result.Nominations) != 1 || len(c.Refill) != 1 || c.PodsMoved != 2 || c.SavedPerHour != 0 {
+		t.Errorf("%d nominations, %d refilled nodes, %d pods, saves %v", len(c.Result.Nominations), len(c.Refill), c.PodsMoved, c.SavedPerHour)
 	}
 }
 

@@ -117,7 +117,9 @@ func (p *consolidation) executeFindings(snapshot *planning.Snapshot, found disru
 	candidates := countManaged(snapshot)
 	steps := make([]Step, 0, len(found.Commands))
 	for _, c := range found.Commands {
-		steps = append(steps, Step{Nodes: c.Nodes, Result: c.Result})
+		result := c.Result
+		result.Nodes = slices.Concat(result.Nodes, c.Refill)
+		steps = append(steps, Step{Nodes: c.Nodes, Result: result})
 	}
 	for i, round := range p.fleet.Execute(steps) {
 		c := &found.Commands[i]

@@ -136,6 +136,26 @@ func TestConsolidateRepairs(t *testing.T) {
 	}
 }
 
+// TestConsolidateTerminatesFirst launches the nodes that a command expects after its nodes are gone, so that no pod
+// is lost.
+func TestConsolidateTerminatesFirst(t *testing.T) {
+	passes := 0
+	out, err := consolidateWith(t, func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
+		if passes++; passes > 1 {
+			return disruption.Findings{}
+		}
+		c := removeCommand(snapshot, stock, 0, 1, 2)
+		c.TerminateFirst, c.Refill, c.Result.Nodes = planning.TerminateFirstNoReservedCapacity, c.Result.Nodes, nil
+		return disruption.Findings{Commands: []disruption.Command{c}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Pods != 3 || out.NodesAfter == 0 || out.CostAfter == 0 {
+		t.Errorf("%d pods on %d nodes for $%.2f remain", out.Pods, out.NodesAfter, out.CostAfter)
+	}
+}
+
 func TestConsolidateFailsOnProblems(t *testing.T) {
 	_, err := consolidateWith(t, func(planning.Snapshot, instancetypes.InstanceTypes) disruption.Findings {
 		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}
