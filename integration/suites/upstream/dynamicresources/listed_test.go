@@ -8,10 +8,14 @@ import (
 	"testing"
 )
 
-var title = regexp.MustCompile(`\bIt\("([^"]*)"`)
+var (
+	title = regexp.MustCompile(`\bIt\("([^"]*)"`)
+	// initializationTitle is a title in a file that has specs without devices, too.
+	initializationTitle = regexp.MustCompile(`\bIt\("([^"]* \([a-e]2?\))"`)
+)
 
-// testdata/specs.txt names a test of Joist for each spec of Karpenter's provisioning and consolidation
-// with devices.
+// testdata/specs.txt names a test of Joist for each spec of Karpenter's provisioning, consolidation and
+// initialization with devices.
 func TestListedSpecs(t *testing.T) {
 	text, err := os.ReadFile("testdata/specs.txt")
 	if err != nil {
@@ -31,7 +35,9 @@ func TestListedSpecs(t *testing.T) {
 		}
 	}
 	controllers := filepath.Join(findFolder(t), "..", "..", "controllers")
-	for _, file := range []string{"provisioning/dra_test.go", "disruption/consolidation_dra_test.go"} {
+	for file, title := range map[string]*regexp.Regexp{
+		"provisioning/dra_test.go": title, "disruption/consolidation_dra_test.go": title, "nodeclaim/lifecycle/suite_test.go": initializationTitle,
+	} {
 		source, err := os.ReadFile(filepath.Join(controllers, file))
 		if err != nil {
 			t.Fatal(err)
