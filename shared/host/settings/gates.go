@@ -49,14 +49,15 @@ func (s *Settings) awsGates() map[string]*bool {
 func (s *Settings) parseGates(variable, text string, known map[string]*bool) error {
 	for gate := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		name = strings.TrimSpace(name)
 		switch on, err := strconv.ParseBool(strings.TrimSpace(value)); {
 		case name == "" && value == "":
 		case err != nil:
 			return fmt.Errorf("is not a list of feature gates: use %s=true or %s=false", name, name)
-		case known[strings.TrimSpace(name)] == nil:
+		case known[name] == nil:
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: unknown gate %s has no effect", variable, name))
 		default:
-			*known[strings.TrimSpace(name)] = on
+			*known[name] = on
 		}
 	}
 	return nil
@@ -75,6 +76,9 @@ func (s *Settings) checkGates() error {
 			s.Warnings = append(s.Warnings, of.setting+" has no effect without the feature gate NodeRepair")
 		}
 	}
+	if s.NodeRepair && s.LegacyNodeRepair && s.AWSFeatureGates.RebootForRepair {
+		s.Warnings = append(s.Warnings, AWSGates+": RebootForRepair has no effect with "+LegacyRepair+", which only replaces nodes")
+	}
 	if gates := s.Scheduling.Gates; !s.Scheduling.PlanDRARequests && (gates.DRANVIDIAGPU || gates.DRAEFA) {
 		s.Warnings = append(s.Warnings, AWSGates+": DRANVIDIAGPU and DRAEFA have no effect without "+IgnoreDRA+"=false")
 	}
@@ -86,8 +90,11 @@ const leastRefreshInterval = time.Minute
 
 func parseRefreshInterval(s *Settings, text string) error {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < leastRefreshInterval {
+	switch {
+	case err != nil:
 		return errors.New("is not a duration of at least 1m")
+	case d < leastRefreshInterval:
+		return errors.New("is too short: security-group-refresh-interval must be at least 1m") // Karpenter's text.
 	}
 	s.SecurityGroupRefreshInterval = d
 	return nil

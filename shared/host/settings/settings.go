@@ -113,6 +113,7 @@ func Read(lookup func(name string) (string, bool), required ...string) (Settings
 			}
 		}
 	}
+	s.warnOfNoEffect(lookup)
 	s.setRepairPolicies()
 	if s.BatchIdle > s.BatchMax {
 		problems = append(problems, fmt.Errorf("%s is %s, longer than %s, which is %s", BatchIdle, s.BatchIdle, BatchMax, s.BatchMax))

@@ -91,7 +91,17 @@ func TestRead(t *testing.T) {
 			s.Repair.Policies = repair.LegacyProvider()
 			s.Warnings = []string{"LEGACY_NODE_REPAIR has no effect without the feature gate NodeRepair"}
 		}},
-		{"unknown gates are named and have no effect", map[string]string{"FEATURE_GATES": "Drift=true,NodeRepair=true", "AWS_FEATURE_GATES": "Hello=true, DRAEFA = true,World=false"}, func(s *settings.Settings) {
+		{"reboots with legacy node repair", map[string]string{"FEATURE_GATES": "NodeRepair=true", "LEGACY_NODE_REPAIR": "true", "AWS_FEATURE_GATES": "RebootForRepair=true"}, func(s *settings.Settings) {
+			s.NodeRepair, s.LegacyNodeRepair, s.AWSFeatureGates.RebootForRepair = true, true, true
+			s.Repair.Policies = repair.LegacyProvider()
+			s.Warnings = []string{"AWS_FEATURE_GATES: RebootForRepair has no effect with LEGACY_NODE_REPAIR, which only replaces nodes"}
+		}},
+		{"Karpenter's variables without effect", map[string]string{"AMI_REFRESH_INTERVAL": "5m", "KUBE_CLIENT_QPS": "", "LOG_OUTPUT_PATHS": "stdout"}, func(s *settings.Settings) {
+			s.Warnings = []string{
+				"AMI_REFRESH_INTERVAL has no effect: images are read each minute, and when the node class changes", "LOG_OUTPUT_PATHS has no effect: logs go to standard output",
+			}
+		}},
+		{"unknown gates are named and have no effect", map[string]string{"FEATURE_GATES": "Drift=true,NodeRepair=true", "AWS_FEATURE_GATES": "Hello =true, DRAEFA = true,World=false"}, func(s *settings.Settings) {
 			s.NodeRepair, s.Scheduling.Gates.DRAEFA = true, true
 			s.Warnings = []string{
 				"FEATURE_GATES: unknown gate Drift has no effect", "AWS_FEATURE_GATES: unknown gate Hello has no effect", "AWS_FEATURE_GATES: unknown gate World has no effect",
@@ -171,6 +181,12 @@ func TestReadRejects(t *testing.T) {
 	t.Run("legacy node repair that terminates first", func(t *testing.T) {
 		_, err := settings.Read(environment(map[string]string{"LEGACY_NODE_REPAIR": "true", "FEATURE_GATES": "TerminateFirstRepair=true,NodeRepair=true"}))
 		if err == nil || !strings.Contains(err.Error(), "LEGACY_NODE_REPAIR=true excludes the feature gate TerminateFirstRepair") {
+			t.Error(err)
+		}
+	})
+	t.Run("security groups are cached too briefly", func(t *testing.T) {
+		_, err := settings.Read(environment(map[string]string{"SECURITY_GROUP_REFRESH_INTERVAL": "59s"}))
+		if err == nil || !strings.Contains(err.Error(), "security-group-refresh-interval must be at least 1m") {
 			t.Error(err)
 		}
 	})
