@@ -171,7 +171,8 @@ func (b NodeClassEnsure) Validate() error {
 // dedicated is the only tenancy that is named.
 const dedicated = "dedicated"
 
-// Reasons why ValidationSucceeded is false. The launcher reports those of the dry runs, the catalog the others.
+// Reasons why ValidationSucceeded is false. The launcher reports those of the dry runs, lifecycle those of shared GPUs,
+// and the catalog the others.
 const (
 	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	CreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
@@ -186,6 +187,8 @@ const (
 	KubeletExpressionEvaluationFailed   = "KubeletExpressionEvaluationFailed"
 	KubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	UnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"
+	NVIDIAConsumableCapacityInvalid     = "NVIDIAConsumableCapacityInvalid"
+	DRADisabled                         = "DRADisabled"
 )
 
 // NodeClassEnsured is the result of NodeClassEnsure.

@@ -374,7 +374,7 @@ func TestWarnings(t *testing.T) {
 			w.require(in(karpenter.LabelInstanceFamily, "t4g"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelInstanceTypeStable, "t4g.small", "t4g.medium", "t4g.large"))
 		}},
 		{"user data of 90 % of the limit", launchspec.WarnUserData, "16384", func(w *world) {
-			w.class().Spec.UserData = new("#!/bin/sh\n#" + strings.Repeat("x", 14300))
+			w.class().Spec.AMIFamily, w.class().Spec.UserData = new(karpenter.AMIFamilyCustom), new(strings.Repeat("x", 14745))
 		}},
 		{"instance store on Windows", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
 			w.class().Spec.AMIFamily, w.class().Spec.InstanceStorePolicy = new(karpenter.AMIFamilyWindows2022), new(karpenter.InstanceStorePolicyRAID0)

@@ -39,7 +39,7 @@ func (g *recipe) warnings(intent Intent) []planning.Warning {
 		warn(WarnFlexibility, "no spot offering is available, and only %d on-demand types match: allow at least %d", types, flexible)
 	}
 	for _, t := range intent.Templates {
-		if size := len(t.UserData); size > bootstrap.Near {
+		if size := len(t.UserData); size >= bootstrap.Near {
 			warn(WarnUserData, "the user data has %d of at most %d bytes: move parts of the class's userData into the image", size, bootstrap.Limit)
 			break
 		}

@@ -7,6 +7,7 @@ import (
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	awsevents "github.com/aws/karpenter-provider-aws/pkg/cloudprovider/events"
+	"github.com/aws/karpenter-provider-aws/pkg/controllers/nodeclass"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -45,6 +47,11 @@ func TestSameConstants(t *testing.T) {
 		{karpenter.RebootTerminationGracePeriodAnnotationKey, karpv1.RebootTerminationGracePeriodAnnotationKey},
 		{karpenter.RebootingTaintKey, karpv1.RebootingTaintKey},
 		{karpenter.ConditionTypeRebooting, karpv1.ConditionTypeRebooting},
+		{karpenter.ConditionTypeRebooting, karpv1.RebootReasonRebooting},
+		{karpenter.RebootRequestedReason, karpv1.RebootReasonRequested},
+		{karpenter.RebootIssuedReason, karpv1.RebootReasonIssued},
+		{karpenter.RebootSucceededReason, karpv1.RebootReasonSucceeded},
+		{karpenter.RebootFailedReason, karpv1.RebootReasonFailed},
 		{karpenter.NVIDIAConsumableCapacityAnnotationKey, awsv1.AnnotationNVIDIAConsumableCapacity},
 		{string(karpenter.DisruptionReasonUnhealthy), string(karpv1.DisruptionReasonUnhealthy)},
 		{karpenter.EC2NodeClassHashAnnotationKey, awsv1.AnnotationEC2NodeClassHash},
@@ -102,8 +109,34 @@ func TestEventReasonsMatchKarpenter(t *testing.T) {
 		{karpenter.ReasonDoNotDisruptUntil, podutils.DoNotDisruptUntilEvent(pod, time.Time{}).Reason},
 		{karpenter.ReasonDoNotDisruptElapsed, podutils.DoNotDisruptGracePeriodElapsedEvent(pod).Reason},
 		{karpenter.ReasonNodeRepairBlocked, events.NodeRepairBlocked},
+		{karpenter.ReasonRebootObserved, events.RebootObserved},
+		{karpenter.ReasonRebootFailed, events.RebootFailed},
 		{karpenter.ReasonZonalShiftActive, awsevents.NodePoolZonalShiftDetected(&karpv1.NodePool{}, "", "").Reason},
 		{karpenter.ReasonZonalShiftCleared, awsevents.NodePoolZonalShiftCleared(&karpv1.NodePool{}, "", "").Reason},
+	} {
+		if c.ours != c.theirs {
+			t.Errorf("Joist %q, upstream %q", c.ours, c.theirs)
+		}
+	}
+}
+
+// The reasons why an EC2NodeClass is not valid are equal.
+func TestClassReasonsMatchKarpenter(t *testing.T) {
+	for _, c := range []struct{ ours, theirs string }{
+		{event.CreateFleetAuthCheckFailed, nodeclass.ConditionReasonCreateFleetAuthFailed},
+		{event.CreateLaunchTemplateAuthCheckFailed, nodeclass.ConditionReasonCreateLaunchTemplateAuthFailed},
+		{event.RunInstancesAuthCheckFailed, nodeclass.ConditionReasonRunInstancesAuthFailed},
+		{event.InstanceProfileNotFound, nodeclass.ConditionReasonInstanceProfileNotFound},
+		{event.DependenciesNotReady, nodeclass.ConditionReasonDependenciesNotReady},
+		{event.TagValidationFailed, nodeclass.ConditionReasonTagValidationFailed},
+		{event.UserDataSizeLimitExceeded, nodeclass.ConditionReasonUserDataTooLarge},
+		{event.InvalidKubeletConfiguration, nodeclass.ConditionReasonInvalidKubeletConfiguration},
+		{event.KubeletExpressionInvalid, nodeclass.ConditionReasonKubeletExpressionInvalid},
+		{event.KubeletExpressionEvaluationFailed, nodeclass.ConditionReasonKubeletExpressionEvalFailed},
+		{event.KubeletExpressionsDisabled, nodeclass.ConditionReasonKubeletExpressionsDisabled},
+		{event.UnsupportedKubeletConfiguration, nodeclass.ConditionReasonUnsupportedKubeletConfiguration},
+		{event.NVIDIAConsumableCapacityInvalid, nodeclass.ConditionReasonConsumableCapacityInvalid},
+		{event.DRADisabled, nodeclass.ConditionReasonDRADisabled},
 	} {
 		if c.ours != c.theirs {
 			t.Errorf("Joist %q, upstream %q", c.ours, c.theirs)
@@ -135,6 +168,9 @@ func TestSameTaints(t *testing.T) {
 	}
 	if diff := cmp.Diff(karpv1.UnregisteredNoExecuteTaint, karpenter.UnregisteredTaint()); diff != "" {
 		t.Errorf("unregistered taint (-upstream +ours):\n%s", diff)
+	}
+	if diff := cmp.Diff(karpv1.RebootingNoScheduleTaint, karpenter.RebootingTaint()); diff != "" {
+		t.Errorf("rebooting taint (-upstream +ours):\n%s", diff)
 	}
 }
 

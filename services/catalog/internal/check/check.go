@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// userDataMax is EC2's limit of user data in bytes, before base64. Above userDataWarn,
+	// userDataMax is EC2's limit of user data in bytes, before base64. From userDataWarn on,
 	// nine tenths of it, the class gets a warning.
 	userDataMax  = 16384
 	userDataWarn = userDataMax * 9 / 10
@@ -106,9 +106,9 @@ func checkUserData(class karpenter.EC2NodeClass, cluster cloud.ClusterInfo) *eve
 	}
 	switch {
 	case size > userDataMax:
-		return newProblem(event.UserDataSizeLimitExceeded, fmt.Sprintf("user data has at least %d bytes after merging, and EC2 allows %d: "+
+		return newProblem(event.UserDataSizeLimitExceeded, fmt.Sprintf("Rendered user data exceeds the EC2 user data size limit (at least %d of %d bytes): "+
 			"shorten spec.userData, or fetch the long parts from S3", size, userDataMax))
-	case size > userDataWarn:
+	case size >= userDataWarn:
 		problem := newProblem(event.UserDataSizeLimitExceeded, fmt.Sprintf("user data has at least %d of the %d bytes that EC2 allows", size, userDataMax))
 		problem.Warning = true
 		return problem

@@ -48,11 +48,11 @@ func TestFindProblem(t *testing.T) {
 			c.Spec.AMIFamily, info.ServiceCIDR = new(karpenter.AMIFamilyBottlerocket), ""
 		}, "", false, ""},
 		{"full", data(karpenter.AMIFamilyCustom, userDataMax), "UserDataSizeLimitExceeded", true, "at least 16384 of"},
-		{"overfull", data(karpenter.AMIFamilyCustom, userDataMax+1), "UserDataSizeLimitExceeded", false, "16385"},
+		{"overfull", data(karpenter.AMIFamilyCustom, userDataMax+1), "UserDataSizeLimitExceeded", false, "Rendered user data exceeds the EC2 user data size limit (at least 16385 of 16384 bytes)"},
 		{"full after merging", data(karpenter.AMIFamilyAL2023, userDataMax-merged), "UserDataSizeLimitExceeded", true, "16384"},
 		{"overfull after merging", data(karpenter.AMIFamilyAL2023, userDataMax-merged+1), "UserDataSizeLimitExceeded", false, "16385"},
-		{"nine tenths", data(karpenter.AMIFamilyCustom, userDataWarn), "", false, ""},
-		{"above nine tenths", data(karpenter.AMIFamilyCustom, userDataWarn+1), "UserDataSizeLimitExceeded", true, ""},
+		{"less than nine tenths", data(karpenter.AMIFamilyCustom, userDataWarn-1), "", false, ""},
+		{"nine tenths", data(karpenter.AMIFamilyCustom, userDataWarn), "UserDataSizeLimitExceeded", true, "at least 14745 of"},
 		{"Bottlerocket is not checked", data(karpenter.AMIFamilyBottlerocket, 2*userDataMax), "", false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

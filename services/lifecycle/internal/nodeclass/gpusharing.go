@@ -8,13 +8,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Reasons why ValidationSucceeded is False because of the annotation for sharing GPUs (Karpenter:
-// pkg/controllers/nodeclass/validation.go).
-const (
-	consumableCapacityInvalid = "NVIDIAConsumableCapacityInvalid"
-	draDisabled               = "DRADisabled"
-)
-
 // checkGPUSharing returns the problem of the annotation for sharing GPUs, or nil. The annotation must
 // match the settings of the NVIDIA driver, which Joist cannot read, so nodes of the class are launched
 // only if it is understood.
@@ -23,9 +16,9 @@ func (e *statusEditor) checkGPUSharing() *event.Problem {
 	sharing, err := catalog.ParseGPUSharing(e.class.Annotations[key])
 	switch {
 	case err != nil:
-		return &event.Problem{Condition: conditionValidated, Reason: consumableCapacityInvalid, Message: fmt.Sprintf("annotation %s, %s", key, err)}
+		return &event.Problem{Condition: conditionValidated, Reason: event.NVIDIAConsumableCapacityInvalid, Message: fmt.Sprintf("annotation %s, %s", key, err)}
 	case sharing.IsEnabled() && !e.SharedGPUs:
-		return &event.Problem{Condition: conditionValidated, Reason: draDisabled,
+		return &event.Problem{Condition: conditionValidated, Reason: event.DRADisabled,
 			Message: fmt.Sprintf("annotation %s enables GPU sharing, but the DRANVIDIAGPU feature gate is disabled", key)}
 	}
 	return nil

@@ -63,7 +63,7 @@ func (e *statusEditor) applyDryRuns(b event.NodeClassEnsured) {
 func (e *statusEditor) isOverruled() bool {
 	have, known := e.currentCondition(conditionValidated)
 	return known && have.Status == metav1.ConditionFalse && slices.Contains([]string{
-		event.TagValidationFailed, event.UserDataSizeLimitExceeded, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", consumableCapacityInvalid, draDisabled,
+		event.TagValidationFailed, event.UserDataSizeLimitExceeded, event.ClusterCIDRResolutionFailed, "RoleAndInstanceProfile", event.NVIDIAConsumableCapacityInvalid, event.DRADisabled,
 		event.InvalidKubeletConfiguration, event.KubeletExpressionInvalid, event.KubeletExpressionEvaluationFailed,
 		event.KubeletExpressionsDisabled, event.UnsupportedKubeletConfiguration,
 	}, have.Reason)
