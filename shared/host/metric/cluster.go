@@ -6,7 +6,7 @@ var (
 	labelZone         = Label{Name: "zone", Help: "the availability zone", Max: 6}
 	labelDynamic      = Label{Name: "dynamic_resources", Help: "true if the pod has ResourceClaims", Max: 2}
 	labelPodCapacity  = Label{Name: "capacity_type", Help: "spot, on-demand or reserved; empty while it is not known", Max: 4, Bare: true}
-	labelCreateReason = Label{Name: "reason", Help: "provisioned, or the reason for a replacement: drifted, underutilized or empty", Max: 6}
+	labelCreateReason = Label{Name: "reason", Help: "provisioned, or the reason for a replacement: drifted, underutilized, empty or unhealthy", Max: 6}
 	labelRelaxed      = Label{Name: "min_values_relaxed", Help: "true if a minValues was relaxed", Max: 2}
 	labelEndReason    = Label{Name: "reason", Help: "the reason, as Karpenter names it where it has one", Max: 16}
 	labelEndPolicy    = Label{Name: "consolidation_policy", Help: "the NodePool's consolidationPolicy in snake case: when_empty, when_empty_or_underutilized or balanced; empty if the reason is not consolidation", Max: 4, Bare: true, Implied: true}

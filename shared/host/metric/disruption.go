@@ -2,7 +2,7 @@ package metric
 
 var (
 	labelDecision    = Label{Name: "decision", Help: "replace, delete, reboot, or terminate-first if the node is removed before its replacement is launched", Max: 4}
-	labelReason      = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
+	labelReason      = Label{Name: "reason", Help: "empty, drifted, underutilized or unhealthy", Max: 4}
 	labelFirstReason = Label{Name: "terminate_first_reason", Help: "no-reserved-capacity or static-at-limit", Max: 2}
 	labelCostResult  = Label{Name: "result", Help: "updated, skipped_unchanged, skipped_notfound, skipped_conflict or error", Max: 5}
 	labelMethod      = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
