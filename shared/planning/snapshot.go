@@ -289,8 +289,11 @@ type Node struct {
 	// NominatedUntil is until when pods are expected on the node.
 	NominatedUntil time.Time `json:"nominated,omitzero"`
 	LastPodEvent   time.Time `json:"lastPodEvent,omitzero"`
-	Created        time.Time `json:"created,omitzero"`
-	DoNotDisrupt   bool      `json:"doNotDisrupt,omitempty"`
+	// Created is when the node was created, or the NodeClaim before the node has joined.
+	Created time.Time `json:"created,omitzero"`
+	// LaunchedAt is when the instance of a NodeClaim whose node has not joined was recorded.
+	LaunchedAt   time.Time `json:"launchedAt,omitzero"`
+	DoNotDisrupt bool      `json:"doNotDisrupt,omitempty"`
 	// ExpiresAt is when expireAfter removes the NodeClaim; zero for never. The remaining lifetime is
 	// part of the disruption cost.
 	ExpiresAt time.Time `json:"expires,omitzero"`
@@ -365,10 +368,20 @@ func (n *Node) CanBeInZone(zone string) bool {
 	})
 }
 
+// IsIncludedIn reports whether a count of EC2 at that time includes the node's instance. A NodeClaim may
+// be launched long after it was created, for example when a later plan admits it.
+func (n *Node) IsIncludedIn(counted time.Time) bool {
+	since := n.Created
+	if n.LaunchedAt.After(since) {
+		since = n.LaunchedAt
+	}
+	return n.Launched && since.Before(counted.Add(-LaunchLag))
+}
+
 // CountNewAddresses returns how many addresses the node may use that a count at that time does not
 // include, because the node is too new: one for itself, and one for each pod.
 func (n *Node) CountNewAddresses(counted time.Time) int64 {
-	if n.Claim == "" || n.Launched && n.Created.Before(counted.Add(-LaunchLag)) {
+	if n.Claim == "" || n.IsIncludedIn(counted) {
 		return 0
 	}
 	pods := n.Used[corev1.ResourcePods]

@@ -131,10 +131,10 @@ func creditTypes(types []Type, id string, instances int) []Type {
 // not include. A NodeClaim that is not launched may use any of its planned reservations, so it counts
 // in each.
 func listUncountedReservations(node *planning.Node, counted time.Time) []string {
+	if node.IsIncludedIn(counted) {
+		return nil
+	}
 	if id := node.Labels[karpenter.LabelCapacityReservationID]; id != "" {
-		if node.Created.Before(counted.Add(-planning.LaunchLag)) {
-			return nil
-		}
 		return []string{id}
 	}
 	if node.Launched {

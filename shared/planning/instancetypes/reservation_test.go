@@ -139,6 +139,13 @@ func TestReservationsLeft(t *testing.T) {
 			c.Counted = s.TakenAt.Add(-time.Hour)
 			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: s.TakenAt.Add(-6 * time.Minute)}}
 		}, 1, true, 4},
+		{"an old claim for it that is not launched", nodes(planning.Node{Labels: mine, Created: since(-3600)}), 1, true, 4},
+		{"an old claim for it that was launched after the count", func(s *snapshot, c *catalogue, _ *reservation) {
+			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(-time.Hour), LaunchedAt: c.AsOf.Add(time.Second)}}
+		}, 1, true, 4},
+		{"an old claim for it that was launched long before the count", func(s *snapshot, c *catalogue, _ *reservation) {
+			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(-time.Hour), LaunchedAt: c.AsOf.Add(-time.Minute - 1)}}
+		}, 1, true, 5},
 		{"an open claim that may use it", nodes(planning.Node{Requirements: planned, Created: since(-3600)}), 1, true, 4},
 		{"a node created before a count that is newer than the prices", func(s *snapshot, c *catalogue, _ *reservation) {
 			s.Nodes = []planning.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(time.Minute)}}

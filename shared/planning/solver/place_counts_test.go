@@ -35,6 +35,12 @@ func youngNode(zone string, seconds int, pods string) planning.Node {
 	}
 }
 
+// launchedLate returns the node as a NodeClaim that was launched just after the count.
+func launchedLate(n planning.Node) planning.Node {
+	n.LaunchedAt = planningtest.Now.Add(time.Second)
+	return n
+}
+
 // openClaim returns a NodeClaim that may launch in some zones and was planned for the pods.
 func openClaim(pods string, zones ...string) planning.Node {
 	n := planning.Node{
@@ -63,6 +69,7 @@ func TestFreeIPs(t *testing.T) {
 		{"a node created after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}},
 		{"a node created just before the count", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}},
 		{"a node created long before the count", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}},
+		{"an old claim launched after the count", counts, "", []planning.Node{launchedLate(youngNode("a", -3600, "4"))}, map[string]int64{"a": 45, "b": 10}},
 		{"a claim restricted to a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}},
 		{"a claim for any zone", counts, "", []planning.Node{openClaim("4")}, map[string]int64{"a": 45, "b": 5}},
 		{"more than any type has", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}},

@@ -398,6 +398,12 @@ func TestNodeCapacityByStage(t *testing.T) {
 	if !bound.Launched || cpu(bound) != 7 || bound.Requirements != nil || bound.Instance != "i-1" {
 		t.Errorf("a launched claim has %+v", bound)
 	}
+	late := one(claim("c", launched, func(c *karpenter.NodeClaim) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue}, noon)
+	}))
+	if !bound.LaunchedAt.IsZero() || !late.LaunchedAt.Equal(noon) {
+		t.Errorf("launched at %s without the condition, and at %s with it", bound.LaunchedAt, late.LaunchedAt)
+	}
 	silent := one(claim("c", registered), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }))
 	if silent.Name != "n" || silent.Claim != "c" || cpu(silent) != 7 {
 		t.Errorf("a node without reported capacity has %+v", silent)

@@ -115,6 +115,9 @@ func describeClaim(claim *karpenter.NodeClaim) planning.Node {
 	// A claim gets its provider ID before its labels, and its zone is unknown until then. Treat it
 	// as planned for that time.
 	out.Launched = out.Launched && claim.Labels[corev1.LabelInstanceTypeStable] != ""
+	if launched, ok := claim.Status.Conditions.Get(karpenter.ConditionTypeLaunched); ok && out.Launched {
+		out.LaunchedAt = launched.LastTransitionTime.UTC()
+	}
 	if !out.Launched {
 		// Use the planned requests, so that exactly the planned pods fit again.
 		out.Allocatable = claim.Spec.Resources.Requests
