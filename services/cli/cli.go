@@ -4,24 +4,26 @@
 // code as a terminal. Commands print data to stdout and everything else to stderr. They have a
 // readable output format and a JSON format, which is a documented contract.
 //
-// The exit codes: 0 when there is nothing to do, 2 when there are changes to make, 1 for an error.
-// An error message states what failed, why, and what to try.
+// exitCodesText describes the exit codes, which are the same for all commands. An error message
+// states what failed, why, and what to try.
+//
+// All commands print through output, which escapes what a terminal would interpret. Use formatFlag
+// for -o, report.PrintColumns for tables, which fit the terminal, and startProgress for anything
+// that may take longer than a second. A command that changes something, or that must undo something
+// at its end, calls awaitOnInterrupt and returns an interruptedError.
 package cli
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
@@ -36,7 +38,21 @@ const (
 	ExitNothing = 0
 	ExitError   = 1
 	ExitChanges = 2
+	// ExitInterrupted and ExitClosedPipe are the codes that a shell shows for SIGINT and SIGPIPE.
+	ExitInterrupted = 130
+	ExitClosedPipe  = 141
 )
+
+// exitCodesText is the output of `joist help exit-codes`.
+const exitCodesText = "All commands have the same exit codes:\n" +
+	"  0    done: there is nothing to do, or no problem was found, or a command that only shows something has shown it\n" +
+	"  1    an error: stderr states what failed, why, and what to try\n" +
+	"  2    done: there are changes to make, findings, unschedulable pods, or messages in a DLQ. The command's help says which\n" +
+	"  130  interrupted by Ctrl-C or SIGTERM: stderr states what was done and what was not. A second interrupt ends the\n" +
+	"       command at once\n" +
+	"  141  the reader of the output has ended, as in joist queues | head -1\n\n" +
+	"A script that expects changes tests for 2, as with kubectl diff:\n" +
+	"  joist plan -f nodepool.yaml -f pods.yaml || [ $? -eq 2 ]"
 
 // Env is everything outside the process that a command uses.
 type Env struct {
@@ -47,6 +63,9 @@ type Env struct {
 	Args           []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Terminal reports whether w is a terminal, and its width in columns, 0 if it is unknown.
+	// Without it nothing is.
+	Terminal func(w io.Writer) (columns int, isTerminal bool)
 	// Environ holds the environment as NAME=value.
 	Environ []string
 	Now     func() time.Time
@@ -70,14 +89,22 @@ var errChanges = errors.New("changes found")
 
 // Run runs one command and returns its exit code.
 func Run(ctx context.Context, env Env) int {
-	out, errOut := &output{w: env.Stdout}, &output{w: env.Stderr}
+	out, errOut := env.newOutput(env.Stdout), env.newOutput(env.Stderr)
 	root := newRoot(env)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	cmd, err := runUntilInterrupt(ctx, root, env.Args)
+	if interrupted, ok := errors.AsType[*interruptedError](err); ok {
+		out.closed.Store(true)
+		printError(errOut, root.DisplayName(), interrupted) // Without the operation that was interrupted.
+		return ExitInterrupted
+	}
 	if lost := out.writeError(); lost != nil {
+		if isClosedPipe(lost) {
+			return ExitClosedPipe
+		}
 		err = lost
 	}
 	switch {
@@ -86,7 +113,7 @@ func Run(ctx context.Context, env Env) int {
 	case errors.Is(err, errChanges):
 		return ExitChanges
 	}
-	_, _ = io.WriteString(errOut, formatError(root.DisplayName(), plainExclusionError(err))) // A failed write to stderr cannot be reported.
+	printError(errOut, root.DisplayName(), plainArgumentError(cmd, plainExclusionError(err)))
 	return ExitError
 }
 
@@ -97,7 +124,7 @@ func newRoot(env Env) *cobra.Command {
 		Short: "Inspect, simulate and repair Joist, the node autoscaler for EKS",
 		Long: "Joist launches EC2 instances for pending Kubernetes pods and removes them when they are no longer needed.\n" +
 			"This command inspects a cluster, simulates its plans and replays failed messages.\n\n" +
-			"Exit codes: 0 nothing to do, 2 changes or findings, 1 an error.",
+			"Exit codes: 0 nothing to do, 2 changes or findings, 1 an error; joist help exit-codes has all of them.",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -110,9 +137,10 @@ func newRoot(env Env) *cobra.Command {
 	// Cobra's own flag uses a template, with which the linker keeps every exported method.
 	root.Flags().BoolVar(&printVersion, "version", false, "print the version")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(plainFlagError(err), cmd.CommandPath()+" --help")
+		return plainFlagError(cmd, err)
 	})
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesText})
 	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {
 		nameAsPlugin(root, "kubectl joist")
 	}
@@ -138,63 +166,20 @@ func renameCommand(text, program string) string {
 	return commandLine.ReplaceAllString(text, "${1}"+program+" ")
 }
 
-// plainFlagError replaces the parser's error about a flag's value with one that names the expected form.
-func plainFlagError(err error) error {
-	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
-		return err
-	}
-	wanted := map[string]string{
-		"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration such as 90s or 5m",
-	}[invalid.GetFlag().Value.Type()]
-	if wanted == "" {
-		return err
-	}
-	return fmt.Errorf("invalid value %q of --%s: it must be %s", invalid.GetValue(), invalid.GetFlag().Name, wanted)
-}
-
-// exclusiveFlags matches cobra's error about flags that exclude each other.
-var exclusiveFlags = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(\S+) (\S+)] were all set$`)
-
-// plainExclusionError replaces cobra's error about flags that exclude each other with one that names them.
-func plainExclusionError(err error) error {
-	flags := exclusiveFlags.FindStringSubmatch(err.Error())
-	if flags == nil {
-		return err
-	}
-	return usageError(fmt.Errorf("--%s and --%s exclude each other", flags[1], flags[2]), "remove one of them")
-}
-
 // usageError returns an error about the command's arguments, with a correct form of them as its hint.
 func usageError(err error, try string) error {
 	return fault.E(err.Error(), fault.Invalid, nil).WithHint("%s", try)
 }
 
-// formatError formats an error of a program for stderr: what failed, why, and what to try.
-func formatError(program string, err error) string {
-	hint := fault.FindHint(err)
+// printError prints an error of a program: what failed, why, and what to try.
+func printError(w io.Writer, program string, err error) {
+	head, text, hint := paint(w, red, program+":"), " "+awsfault.ErrorText(err), fault.FindHint(err)
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
-		return problems.Error() + "\nTry: correct these lines and run the command again\n"
+		head, text, hint = "", problems.Error(), "correct these lines and run the command again"
 	}
-	what := awsfault.ErrorText(err)
-	if strings.HasPrefix(what, "unknown command") && hint == "" {
-		hint = "joist --help"
-	}
-	out := program + ": " + what + "\n"
+	text += "\n"
 	if hint != "" {
-		out += "Try: " + renameCommand(hint, program) + "\n"
+		text += "Try: " + renameCommand(hint, program) + "\n"
 	}
-	return out
-}
-
-// formatFlag adds -o with the formats that a command knows, the first by default.
-func formatFlag(cmd *cobra.Command, format *string, known ...string) {
-	cmd.Flags().StringVarP(format, "output", "o", known[0], "output format: "+strings.Join(known, " or "))
-	run := cmd.RunE
-	cmd.RunE = func(c *cobra.Command, args []string) error {
-		if slices.Contains(known, *format) {
-			return run(c, args)
-		}
-		return usageError(fmt.Errorf("unknown output format %q (use %s)", *format, strings.Join(known, " or ")), c.CommandPath()+" -o "+known[0])
-	}
+	_ = printPainted(w, head, text) // A failed write to stderr cannot be reported.
 }

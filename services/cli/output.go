@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -22,22 +24,119 @@ import (
 // It keeps the first error, for callers that ignore the errors of single writes.
 type output struct {
 	w io.Writer
+	// columns is the width of the terminal; 0 for a file or a pipe.
+	columns int
+	// colors reports whether colours are shown, and rewrites whether a line can be replaced.
+	colors, rewrites bool
+	// closed ends all output. A write that is blocked does not delay it.
+	closed atomic.Bool
 
 	mu  sync.Mutex
 	err error
+	// status is the line at the cursor that the next text replaces.
+	status string
 }
+
+// newOutput returns an output with the properties of its terminal. The environment variables
+// NO_COLOR, CLICOLOR_FORCE, TERM and COLUMNS have their usual meanings.
+func (e Env) newOutput(w io.Writer) *output {
+	o := &output{w: w}
+	isTerminal := false
+	if e.Terminal != nil {
+		o.columns, isTerminal = e.Terminal(w)
+	}
+	if n, err := strconv.Atoi(e.lookupEnv("COLUMNS")); err == nil && n > 0 && isTerminal {
+		o.columns = n
+	}
+	if o.rewrites = isTerminal && e.lookupEnv("TERM") != "dumb"; !isTerminal {
+		o.columns = 0
+	}
+	force := e.lookupEnv("CLICOLOR_FORCE")
+	o.colors = (o.rewrites || force != "" && force != "0") && e.lookupEnv("NO_COLOR") == ""
+	return o
+}
+
+// Columns returns the width of the terminal, or 0 if there is none: the text is not fitted.
+func (o *output) Columns() int { return o.columns }
 
 // Write writes text with escapes. It returns the length of text, or the writer's error.
 func (o *output) Write(text []byte) (int, error) {
+	return o.writeText(len(text), escapeControls(string(text)))
+}
+
+// writeText writes text as it is, in the place of the status line. It returns n, or the writer's error.
+func (o *output) writeText(n int, text string) (int, error) {
+	if o.closed.Load() {
+		return 0, io.ErrClosedPipe
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.status != "" {
+		text, o.status = clearLine+text, ""
+	}
 	if o.err == nil {
-		_, o.err = io.WriteString(o.w, escapeControls(string(text)))
+		_, o.err = io.WriteString(o.w, text)
 	}
 	if o.err != nil {
 		return 0, o.err
 	}
-	return len(text), nil
+	return n, nil
+}
+
+// clearLine moves a terminal's cursor to the begin of the line and erases the line.
+const clearLine = "\r\x1b[K"
+
+// setStatus replaces the status line, which is shortened to the width of the terminal.
+func (o *output) setStatus(line string) {
+	if line = escapeControls(line); o.columns > 1 {
+		line = firstLine(line, o.columns-1)
+	}
+	if line == "" && o.hasNoStatus() {
+		return
+	}
+	_, _ = o.writeText(0, line) // The error is kept.
+	o.mu.Lock()
+	o.status = line
+	o.mu.Unlock()
+}
+
+func (o *output) hasNoStatus() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.status == ""
+}
+
+// A color is a colour of a terminal, as the parameters of its SGR sequence.
+type color string
+
+// The colours, always in addition to a word with the same meaning.
+const (
+	red    color = "31"
+	yellow color = "33"
+	bold   color = "1"
+)
+
+// paint returns text with escapes, in a colour if w shows colours. Only printPainted may print it.
+func paint(w io.Writer, c color, text string) painted {
+	text = escapeControls(text)
+	if o, ok := w.(*output); ok && o.colors {
+		text = "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+	}
+	return painted(text)
+}
+
+// painted is text that a terminal may interpret.
+type painted string
+
+// printPainted prints painted text followed by plain text.
+func printPainted(w io.Writer, head painted, rest string) error {
+	o, ok := w.(*output)
+	if !ok {
+		_, err := io.WriteString(w, string(head)+escapeControls(rest))
+		return err
+	}
+	_, err := o.writeText(0, string(head)+escapeControls(rest))
+	return err
 }
 
 // writeError returns the first error of a write, or nil.

@@ -132,8 +132,7 @@ func printQueues(cmd *cobra.Command, list queueList, format string) error {
 	for _, note := range list.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), report.FormatColumns([]string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DLQ", "OLDEST REASON"}, rows, 3, 4, 5, 6))
-	return err
+	return report.PrintColumns(cmd.OutOrStdout(), []string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DLQ", "OLDEST REASON"}, rows, 3, 4, 5, 6)
 }
 
 // formatAge formats a duration in its largest suitable unit, as kubectl does.

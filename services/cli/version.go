@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -44,10 +43,3 @@ func (e Env) writeVersion(w io.Writer) error {
 }
 
 func (e Env) platform() string { return cmp.Or(e.Platform, runtime.GOOS+"/"+runtime.GOARCH) }
-
-func printJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}

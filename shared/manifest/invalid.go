@@ -24,7 +24,7 @@ func (in *validation) checkWord(path, word string, words []string, hints map[str
 		return
 	}
 	hint := hints[word]
-	if best := nearestName(word, words); hint == "" && best != "" {
+	if best := NearestName(word, words); hint == "" && best != "" {
 		hint = fmt.Sprintf(", did you mean %q?", best)
 	}
 	if hint == "" {
@@ -98,7 +98,7 @@ func (in *validation) checkRequirement(path string, r karpenter.NodeSelectorRequ
 	if r.Key == "" {
 		in.report(path+".key", "missing: write the key of a label")
 	} else if err := karpenter.ValidateTemplateLabel(r.Key); err != nil {
-		if best := nearestName(r.Key, karpenter.WellKnownLabels()); best != "" && best != r.Key {
+		if best := NearestName(r.Key, karpenter.WellKnownLabels()); best != "" && best != r.Key {
 			in.report(path+".key", "unknown label %s, did you mean %q?", quoteText(truncateText(r.Key)), best)
 		} else {
 			in.report(path+".key", "%v", err)

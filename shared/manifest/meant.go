@@ -56,7 +56,7 @@ func (r *reader) suggestField(name, path string, t reflect.Type, above []entry) 
 	if parent := r.emptyParent(name, t, above); parent != "" {
 		return fmt.Sprintf(": it belongs into %q above, which is empty: indent it", parent)
 	}
-	if best := nearestName(name, s.names); best != "" {
+	if best := NearestName(name, s.names); best != "" {
 		return fmt.Sprintf(", did you mean %q?", best)
 	}
 	if r.root != nil {

@@ -5,23 +5,26 @@ import (
 	"strings"
 )
 
-// editDistance returns the number of insertions, deletions and replacements from a to b.
+// editDistance returns the number of insertions, deletions, replacements and exchanges of two neighbours from a to b.
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			change := row[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				change = min(change, before[j-1]+1)
+			}
+			next[j+1] = min(next[j]+1, row[j+1]+1, change)
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }
@@ -35,8 +38,8 @@ func isSimilar(written, name string) bool {
 	return editDistance(written, name) <= max(1, len(name)/4)
 }
 
-// nearestName returns the most similar name, or "".
-func nearestName(written string, names []string) string {
+// NearestName returns the name of which written is probably a misspelling, in any case of letters, or "".
+func NearestName(written string, names []string) string {
 	best, least := "", 0
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		d := editDistance(strings.ToLower(written), strings.ToLower(name))

@@ -35,7 +35,7 @@ func main() {
 	// Planning does not check the context: a second interrupt ends the process.
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
-		Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: measureTerminal,
 		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Run: runProgram,
 	})
 	stop()

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
@@ -152,14 +151,14 @@ func PrintBudgets(w io.Writer, b Budgets) error {
 			out.WriteString("The NodePool has no budget: all of its nodes may be disrupted at once.\n")
 			continue
 		}
-		out.WriteString(formatBudgets(p.Budgets, zone) + "\n")
+		out.WriteString(formatBudgets(terminalColumns(w), p.Budgets, zone) + "\n")
 		for _, one := range p.Blocked {
 			out.WriteString(formatBlocked(one, zone) + "\n")
 		}
 		if len(p.Blocked) > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(formatWindows(p.Windows, zone))
+		out.WriteString(formatWindows(terminalColumns(w), p.Windows, zone))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -172,10 +171,8 @@ func formatSize(nodes *int) string {
 	return formatCount(*nodes, "node")
 }
 
-func formatBudgets(list []Budget, zone *time.Location) string {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle())
-	t.AppendHeader(table.Row{"BUDGET", "NODES", "REASONS", "SCHEDULE", "DURATION", "NOW"})
+func formatBudgets(width int, list []Budget, zone *time.Location) string {
+	var rows [][]string
 	for _, b := range list {
 		schedule, now := b.Schedule, "applies"
 		if schedule == "" {
@@ -187,9 +184,9 @@ func formatBudgets(list []Budget, zone *time.Location) string {
 		if !b.Changes.IsZero() {
 			now += " until " + formatTime(b.Changes, zone)
 		}
-		t.AppendRow(table.Row{b.Index, b.Nodes, formatReasons(b.Reasons), schedule, b.Duration, now})
+		rows = append(rows, []string{strconv.Itoa(b.Index), b.Nodes, formatReasons(b.Reasons), schedule, b.Duration, now})
 	}
-	return renderTable(t)
+	return formatColumns(width, []string{"BUDGET", "NODES", "REASONS", "SCHEDULE", "DURATION", "NOW"}, rows)
 }
 
 func formatReasons(list []karpenter.DisruptionReason) string {
@@ -221,28 +218,26 @@ func formatIndexes(budgets []int) string {
 }
 
 // formatWindows lists windows in local time, and in UTC if that differs.
-func formatWindows(windows []Window, zone *time.Location) string {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle())
-	header := table.Row{"FROM", "UNTIL"}
+func formatWindows(width int, windows []Window, zone *time.Location) string {
+	var rows [][]string
+	header := []string{"FROM", "UNTIL"}
 	if zone != time.UTC {
 		header = append(header, "FROM IN UTC", "UNTIL IN UTC")
 	}
 	for _, reason := range budget.Reasons {
 		header = append(header, strings.ToUpper(string(reason)))
 	}
-	t.AppendHeader(header)
 	for _, w := range windows[:min(len(windows), windowsMax)] {
-		row := table.Row{formatTime(w.From, zone), formatTime(w.Until, zone)}
+		row := []string{formatTime(w.From, zone), formatTime(w.Until, zone)}
 		if zone != time.UTC {
 			row = append(row, formatTime(w.From, time.UTC), formatTime(w.Until, time.UTC))
 		}
 		for _, a := range w.Allowed {
 			row = append(row, a.Text)
 		}
-		t.AppendRow(row)
+		rows = append(rows, row)
 	}
-	out := renderTable(t)
+	out := formatColumns(width, header, rows)
 	if more := len(windows) - windowsMax; more > 0 {
 		out += fmt.Sprintf("and %s; -o json lists all\n", formatCount(more, "more window"))
 	}

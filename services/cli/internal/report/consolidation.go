@@ -5,9 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
@@ -16,14 +15,14 @@ import (
 func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 	var out strings.Builder
 	if len(c.Rounds) > 0 {
-		t := table.NewWriter()
-		t.AppendHeader(table.Row{"#", "METHOD", "CANDIDATES", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER", "CPU S"})
+		var rows [][]string
 		for i, r := range c.Rounds {
-			t.AppendRow(table.Row{i + 1, r.Method, r.Candidates, len(r.Removed), countTypes(r.Replacements), r.PodsMoved, formatDollars(r.CostAfter), fmt.Sprintf("%.3f", r.UserS)})
+			rows = append(rows, []string{
+				strconv.Itoa(i + 1), r.Method, strconv.Itoa(r.Candidates), strconv.Itoa(len(r.Removed)), countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter), fmt.Sprintf("%.3f", r.UserS),
+			})
 		}
-		t.SetStyle(plainStyle())
-		t.SetColumnConfigs([]table.ColumnConfig{alignRight(1), alignRight(3), alignRight(4), alignRight(6), alignRight(7), alignRight(8)})
-		out.WriteString(renderTable(t) + "\n")
+		header := []string{"#", "METHOD", "CANDIDATES", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER", "CPU S"}
+		out.WriteString(formatColumns(terminalColumns(w), header, rows, 1, 3, 4, 6, 7, 8) + "\n")
 	}
 	fmt.Fprintf(&out, "%s: %s with %s at %s per hour became %s at %s per hour; %s\n", c.Scenario, formatCount(c.Nodes, "node"), formatCount(c.Pods, "pod"),
 		formatDollars(c.CostBefore), formatCount(c.NodesAfter, "node"), formatDollars(c.CostAfter), formatMoves(c))
@@ -33,15 +32,14 @@ func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 }
 
 // formatRounds formats the commands in their order, with the names of the removed nodes.
-func formatRounds(list []scenario.Round) string {
-	t := table.NewWriter()
-	t.AppendHeader(table.Row{"#", "METHOD", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER"})
+func formatRounds(width int, list []scenario.Round) string {
+	var rows [][]string
 	for i, r := range list {
-		t.AppendRow(table.Row{i + 1, r.Method, formatNames(r.Removed), countTypes(r.Replacements), r.PodsMoved, formatDollars(r.CostAfter)})
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), r.Method, formatNames(r.Removed), countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter),
+		})
 	}
-	t.SetStyle(plainStyle())
-	t.SetColumnConfigs([]table.ColumnConfig{alignRight(1), alignRight(5), alignRight(6)})
-	return renderTable(t)
+	return formatColumns(width, []string{"#", "METHOD", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER"}, rows, 1, 5, 6)
 }
 
 func formatMoves(c *scenario.Consolidation) string {

@@ -19,7 +19,7 @@ const namesMax = 5
 func PrintPlan(w io.Writer, p Plan) error {
 	var out strings.Builder
 	if len(p.Nodes) > 0 {
-		out.WriteString(formatNodes(p.Nodes, "OFFERINGS") + "\n")
+		out.WriteString(formatNodes(terminalColumns(w), p.Nodes, "OFFERINGS") + "\n")
 	}
 	out.WriteString(formatSummary(p))
 	out.WriteString(formatDevices(p))
@@ -74,23 +74,19 @@ func formatDevices(p Plan) string {
 	return out.String()
 }
 
-// formatNodes formats a table of nodes with one row for equal nodes. choices is the title of
-// the number of offerings.
-func formatNodes(list []Node, choices string) string {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle())
-	t.AppendHeader(table.Row{"NODES", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "$/HOUR EACH", "PODS EACH", "CPU EACH", "MEMORY EACH", choices})
+// formatNodes formats a table of nodes for a terminal's width, with one row for equal nodes.
+// choices is the title of the number of offerings.
+func formatNodes(width int, list []Node, choices string) string {
+	var rows [][]string
 	for _, r := range groupNodes(list) {
 		n := r.node
 		cpu, memory := n.Requests[corev1.ResourceCPU], n.Requests[corev1.ResourceMemory]
-		t.AppendRow(table.Row{
-			r.count, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, formatDollars(n.PricePerHour), len(n.Pods), cpu.String(), memory.String(), n.Offerings,
+		rows = append(rows, []string{
+			strconv.Itoa(r.count), n.NodePool, n.InstanceType, n.Zone, n.CapacityType, formatDollars(n.PricePerHour), strconv.Itoa(len(n.Pods)), cpu.String(), memory.String(), strconv.Itoa(n.Offerings),
 		})
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{
-		alignRight(1), alignRight(6), alignRight(7), alignRight(8), alignRight(9), alignRight(10),
-	})
-	return renderTable(t)
+	header := []string{"NODES", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "$/HOUR EACH", "PODS EACH", "CPU EACH", "MEMORY EACH", choices}
+	return formatColumns(width, header, rows, 1, 6, 7, 8, 9, 10)
 }
 
 // renderTable renders a table without trailing blanks.

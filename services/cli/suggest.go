@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/joist-autoscaler/joist/shared/manifest"
+)
+
+// nearestChoice returns the choice that was probably meant: the most similar one, or the only one
+// that begins with what was written, or "".
+func nearestChoice(written string, choices []string) string {
+	if nearest := manifest.NearestName(written, choices); nearest != "" {
+		return nearest
+	}
+	longer := slices.DeleteFunc(slices.Clone(choices), func(one string) bool { return written == "" || !strings.HasPrefix(one, written) })
+	if len(longer) == 1 {
+		return longer[0]
+	}
+	return ""
+}
+
+// plainFlagError replaces the parser's error about a flag with one that names the flag that was
+// probably meant, or the expected form of the value.
+func plainFlagError(cmd *cobra.Command, err error) error {
+	help := cmd.CommandPath() + " --help"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlagError(cmd, unknown, help)
+	}
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return usageError(err, help)
+	}
+	wanted := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration such as 90s or 5m",
+	}[invalid.GetFlag().Value.Type()]
+	if wanted == "" {
+		return usageError(err, help)
+	}
+	return usageError(fmt.Errorf("invalid value %q of --%s: it must be %s", invalid.GetValue(), invalid.GetFlag().Name, wanted), help)
+}
+
+// unknownFlagError returns the error about an unknown flag.
+func unknownFlagError(cmd *cobra.Command, unknown *pflag.NotExistError, help string) error {
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		return usageError(fmt.Errorf("unknown flag -%s", name), help)
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	})
+	try := help
+	if nearest := nearestChoice(name, known); nearest != "" {
+		try = "--" + nearest + "; " + help + " lists the flags"
+	}
+	return usageError(fmt.Errorf("unknown flag --%s", name), try)
+}
+
+// unknownCommand matches cobra's error about an argument of a command that takes none.
+var unknownCommand = regexp.MustCompile(`^unknown command ("(?:[^"\\]|\\.)*") for `)
+
+// plainArgumentError replaces cobra's error about an argument that a command does not take.
+func plainArgumentError(cmd *cobra.Command, err error) error {
+	match := unknownCommand.FindStringSubmatch(err.Error())
+	if match == nil || cmd == nil {
+		return err
+	}
+	word, _ := strconv.Unquote(match[1]) // Cobra quotes it with %q.
+	help := cmd.CommandPath() + " --help"
+	if !cmd.HasAvailableSubCommands() {
+		return usageError(fmt.Errorf("unexpected argument %q of %s", word, cmd.CommandPath()), help)
+	}
+	var known []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() || child.IsAdditionalHelpTopicCommand() {
+			known = append(known, child.Name())
+		}
+	}
+	try := help
+	if nearest := nearestChoice(word, known); nearest != "" {
+		try = cmd.CommandPath() + " " + nearest + "; " + help + " lists the commands"
+	}
+	return usageError(fmt.Errorf("unknown command %q", word), try)
+}
+
+// exclusiveFlags matches cobra's error about flags that exclude each other.
+var exclusiveFlags = regexp.MustCompile(`^if any flags in the group .* none of the others can be; \[(\S+) (\S+)] were all set$`)
+
+// plainExclusionError replaces cobra's error about flags that exclude each other with one that names them.
+func plainExclusionError(err error) error {
+	flags := exclusiveFlags.FindStringSubmatch(err.Error())
+	if flags == nil {
+		return err
+	}
+	return usageError(fmt.Errorf("--%s and --%s exclude each other", flags[1], flags[2]), "remove one of them")
+}
