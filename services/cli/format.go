@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -141,12 +142,16 @@ func formatYAML(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// chooseStyles gives nodes that were read from JSON the styles of YAML. Texts with characters that
-// output escapes stay in double quotes: only there does an escape keep its meaning.
+// oldScalar matches the texts that YAML 1.1, but not YAML 1.2, reads as a boolean or a number.
+var oldScalar = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
+
+// chooseStyles gives nodes that were read from JSON the styles of YAML. Texts that an older parser
+// reads as something else stay in double quotes, and texts with characters that output escapes:
+// only there does an escape keep its meaning.
 func chooseStyles(node *yaml.Node) {
 	switch {
 	case node.Kind != yaml.ScalarNode && len(node.Content) == 0: // [] and {} stay.
-	case strings.ContainsFunc(node.Value, isControl):
+	case node.Tag == "!!str" && (oldScalar.MatchString(node.Value) || strings.ContainsFunc(node.Value, isControl)):
 		node.Style = yaml.DoubleQuotedStyle
 	default:
 		node.Style = 0
