@@ -48,7 +48,7 @@ func budgetsCommand(env Env) *cobra.Command {
 	f.IntVar(&flags.nodes, "nodes", budget.NodesUnknown, "number of nodes of each NodePool (default: from the scenario, else unknown)")
 	f.Lookup("nodes").DefValue = "0" // The help shows 0 instead of the value of NodesUnknown.
 	f.IntVar(&flags.days, "days", 7, "number of days to preview")
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "json", "name")
 	return cmd
 }
 
@@ -77,6 +77,13 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fault.E("previewing budgets", fault.Invalid, err).WithHint("correct the budgets; until then no node of the NodePool can be disrupted")
+	}
+	if flags.format == "name" {
+		var names []string
+		for i := range out.NodePools {
+			names = append(names, out.NodePools[i].Name)
+		}
+		return printNames(cmd.OutOrStdout(), "nodepool", names)
 	}
 	if flags.format == "json" {
 		return printJSON(cmd.OutOrStdout(), out)

@@ -22,10 +22,13 @@ func simulateChange(cmd *cobra.Command, env Env, asked simulate.Source, flags si
 	if err != nil {
 		return err
 	}
-	answer, err := what.Simulate(asked, consolidateOptions(cmd, env, 0, false))
+	shown := startProgress(cmd, "simulating the change")
+	defer shown.Stop()
+	answer, err := what.Simulate(asked, consolidateOptions(env, shown, 0, false))
 	if err != nil {
 		return fmt.Errorf("simulating the change of %s: %w", asked.Title, err)
 	}
+	shown.Stop()
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), answer)
 	} else {

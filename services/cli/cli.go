@@ -98,7 +98,8 @@ func Run(ctx context.Context, env Env) int {
 	cmd, err := runUntilInterrupt(ctx, root, env.Args)
 	if interrupted, ok := errors.AsType[*interruptedError](err); ok {
 		out.closed.Store(true)
-		printError(errOut, root.DisplayName(), interrupted) // Without the operation that was interrupted.
+		// Without the operation that was interrupted.
+		printError(errOut, root.DisplayName(), fault.E(interrupted.Error(), fault.Retry, nil).WithHint("%s", interrupted.Try))
 		return ExitInterrupted
 	}
 	if lost := out.writeError(); lost != nil {

@@ -41,7 +41,7 @@ func consolidateCommand(env Env) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&flags.spotToSpot, "spot-to-spot", false, "allow replacing spot nodes with cheaper spot nodes")
 	f.IntVar(&flags.passes, "passes", 0, "stop after this many passes (default: when nothing changes)")
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json", "name")
 	return cmd
 }
 
@@ -50,28 +50,38 @@ func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
 	if err != nil {
 		return err
 	}
-	played, err := simulate.Consolidate(openFleet(cmd, asked), consolidateOptions(cmd, env, flags.passes, flags.spotToSpot))
+	shown := startProgress(cmd, "simulating consolidation")
+	defer shown.Stop()
+	played, err := simulate.Consolidate(openFleet(cmd, asked), consolidateOptions(env, shown, flags.passes, flags.spotToSpot))
+	shown.Stop()
 	if err != nil {
 		return fmt.Errorf("consolidating %s: %w", asked.Title, err)
 	}
 	out := played.Consolidation
 	out.Planner = "joist " + cmp.Or(env.Build.Version, "development")
-	if flags.format == "json" {
+	switch flags.format {
+	case "json":
 		return printJSON(cmd.OutOrStdout(), out)
+	case "name":
+		var removed []string
+		for i := range out.Rounds {
+			removed = append(removed, out.Rounds[i].Removed...)
+		}
+		return printNames(cmd.OutOrStdout(), "node", removed)
 	}
 	return report.PrintConsolidation(cmd.OutOrStdout(), &out)
 }
 
-// consolidateOptions returns options with disruption's own decision, which print each pass to
-// stderr.
-func consolidateOptions(cmd *cobra.Command, env Env, passes int, spotToSpot bool) simulate.ConsolidateOptions {
+// consolidateOptions returns options with disruption's own decision, which show each pass as
+// progress.
+func consolidateOptions(env Env, shown *progress, passes int, spotToSpot bool) simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		PassesMax: passes, Now: env.Now,
 		Decide: func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
 			return disruption.Evaluate(snapshot, stock, disruption.Options{SpotToSpot: spotToSpot})
 		},
 		Progress: func(pass int, soFar *scenario.Consolidation) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "pass %d: %d commands so far, $%.4f an hour, %d pods moved\n", pass, len(soFar.Rounds), soFar.CostAfter, soFar.PodsMoved)
+			shown.Update("pass %d: %d commands so far, $%.4f an hour, %d pods moved", pass, len(soFar.Rounds), soFar.CostAfter, soFar.PodsMoved)
 		},
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,7 @@ type deadFlags struct {
 }
 
 func (d *deadFlags) addFlags(cmd *cobra.Command) {
+	awaitOnInterrupt(cmd) // It makes the messages that it has received visible again.
 	d.cluster.addFlags(cmd)
 	d.clusterState.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead-letter queue (DLQ) is read, such as planner, or audit for the audit log; may be repeated (default: all)")
@@ -103,7 +106,7 @@ func deadListCommand(env Env) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return listDeadMessages(cmd, env, flags) }
 	flags.addFlags(cmd)
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json", "name")
 	return cmd
 }
 
@@ -141,6 +144,9 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 	}
 	list.Cluster = plan.Cluster
 	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, ReadCluster: env.clusterStateReader(cmd.Context(), flags.clusterState)}
+	shown := startProgress(cmd, "reading the DLQ messages of cluster %s", plan.Cluster)
+	defer shown.Stop()
+	var total atomic.Int64
 	type answer struct {
 		deadMessages []deadletter.DeadMessage
 		all          bool
@@ -151,7 +157,11 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 	for i, q := range chosen {
 		reading.Go(func() {
 			a := &answers[i]
-			a.deadMessages, a.all, a.err = readQueue(cmd, env, places, reader, q, flags.limit)
+			last := 0
+			a.deadMessages, a.all, a.err = readQueue(cmd, env, places, reader, q, flags.limit, func(read int) {
+				shown.Update("reading the DLQ messages of cluster %s: %d read", plan.Cluster, total.Add(int64(read-last)))
+				last = read
+			})
 		})
 	}
 	reading.Wait()
@@ -168,13 +178,13 @@ func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, e
 }
 
 // readQueue reads the messages of one DLQ, oldest first. It reports whether
-// these are all messages of the queue.
-func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.DeadMessage, bool, error) {
+// these are all messages of the queue. It calls progress with the number of messages so far.
+func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader deadletter.Reader, q topology.Queue, limit int, progress func(read int)) ([]deadletter.DeadMessage, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
 	if err != nil {
 		return nil, false, err
 	}
-	messages, all, err := deadletter.PeekMessages(cmd.Context(), dead.Client, limit, reportReading(cmd, env, q.Service))
+	messages, all, err := deadletter.PeekMessages(cmd.Context(), dead.Client, limit, progress)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading DLQ messages: %w", err)
 	}
@@ -187,26 +197,21 @@ func readQueue(cmd *cobra.Command, env Env, places queues.QueueFinder, reader de
 	return deadMessages, all, nil
 }
 
-// reportReading returns a function that prints to stderr how many messages of a DLQ
-// have been read, at most once a second.
-func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
-	last := env.Now()
-	return func(read int) {
-		if now := env.Now(); now.Sub(last) >= time.Second {
-			last = now
-			fmt.Fprintf(cmd.ErrOrStderr(), "read %d DLQ messages of %s\n", read, service)
-		}
-	}
-}
-
 func listDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) error {
 	list, err := readDeadMessages(cmd, env, flags)
 	if err != nil {
 		return err
 	}
-	if flags.format == "json" {
+	switch flags.format {
+	case "json":
 		err = printJSON(cmd.OutOrStdout(), list)
-	} else {
+	case "name":
+		var ids []string
+		for i := range list.Messages {
+			ids = append(ids, list.Messages[i].ID)
+		}
+		err = printNames(cmd.OutOrStdout(), "deadletter", ids)
+	default:
 		err = printDeadMessages(cmd, list, env.Now())
 	}
 	if err == nil && len(list.Messages) > 0 {
@@ -223,12 +228,16 @@ func printDeadMessages(cmd *cobra.Command, list deadList, now time.Time) error {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no DLQ messages in cluster %s\n", list.Cluster)
 		return err
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), formatMessageTable(list.Messages, now))
-	return err
+	return printMessageTable(cmd.OutOrStdout(), list.Messages, now)
 }
 
-// formatMessageTable formats messages as a table.
-func formatMessageTable(deadMessages []deadletter.DeadMessage, now time.Time) string {
+// printMessageTable prints messages as a table.
+func printMessageTable(out io.Writer, deadMessages []deadletter.DeadMessage, now time.Time) error {
+	header := []string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}
+	var numbers []int
+	if report.IsWide(out) {
+		header, numbers = append(header, "RECEIVES", "BYTES", "SUBJECT", "FROM"), []int{9, 10}
+	}
 	var rows [][]string
 	for i := range deadMessages {
 		l := &deadMessages[i]
@@ -241,10 +250,11 @@ func formatMessageTable(deadMessages []deadletter.DeadMessage, now time.Time) st
 			expires = formatAge(now.Sub(*l.Expires)) + " ago"
 		}
 		rows = append(rows, []string{
-			l.ID, l.Service, firstNonEmpty(l.Type, "?"), formatAge(now.Sub(l.DeadSince)), expires, firstNonEmpty(l.Kind, string(l.Origin)), string(l.Predicted.Disposition), firstLine(l.Reason, reasonWidth),
-		})
+			l.ID, l.Service, firstNonEmpty(l.Type, "?"), formatAge(now.Sub(l.DeadSince)), expires, firstNonEmpty(l.Kind, string(l.Origin)), string(l.Predicted.Disposition), shortenReason(out, l.Reason),
+			strconv.Itoa(l.Receives), strconv.Itoa(l.Bytes), l.Subject, l.From,
+		}[:len(header)])
 	}
-	return report.FormatColumns([]string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}, rows)
+	return report.PrintColumns(out, header, rows, numbers...)
 }
 
 // messageOutput is the output of `joist dead show -o json`. Body is the message's JSON, or a string
@@ -260,13 +270,14 @@ func showDeadMessage(cmd *cobra.Command, env Env, flags deadFlags, args []string
 	if len(args) != 1 {
 		return usageError(errors.New("exactly one message ID is required"), "joist dead show ID, with an ID from joist dead list")
 	}
+	id := strings.TrimPrefix(args[0], "deadletter/") // As joist dead list -o name prints it.
 	list, err := readDeadMessages(cmd, env, flags)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list.Messages, func(l deadletter.DeadMessage) bool { return l.ID == args[0] || l.EventID == args[0] })
+	at := slices.IndexFunc(list.Messages, func(l deadletter.DeadMessage) bool { return l.ID == id || l.EventID == id })
 	if at < 0 {
-		return fault.F("finding DLQ message "+args[0], fault.Missing, "no message with this ID among the %d that were read", len(list.Messages)).
+		return fault.F("finding DLQ message "+id, fault.Missing, "no message with this ID among the %d that were read", len(list.Messages)).
 			WithHint("check the ID with joist dead list; run the command again if another consumer has the message in flight, or raise --limit")
 	}
 	l := list.Messages[at]

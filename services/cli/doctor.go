@@ -70,7 +70,12 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 			unopened = append(unopened, doctor.Skipped{Subject: facts.WholeCluster, Reason: oneLine(awsfault.ErrorText(err)), Fix: firstNonEmpty(fault.FindHint(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
+	shown := startProgress(cmd, "checking cluster %s", sources.Plan.Cluster)
 	known, unseen := facts.Gather(cmd.Context(), sources)
+	shown.Stop()
+	if err := cmd.Context().Err(); err != nil {
+		return errReadInterrupted
+	}
 	known.Environ = env.lookupEnvs(flags.variables)
 	out := examination{apiVersion, "DoctorReport", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
 	incomplete := out.incompleteError()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// stdinMax is the maximum size of stdin, in bytes.
-const stdinMax = 64 << 20
+// sourceMax is the maximum size of a file of manifests and of stdin, in bytes.
+const sourceMax = 64 << 20
 
 // readManifests reads the manifests of all files. Its error lists the problems of all files.
 func readManifests(stdin io.Reader, names []string, vars map[string]string) ([]manifest.Document, error) {
@@ -63,7 +62,7 @@ func listFiles(name string) ([]string, error) {
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		return nil, fmt.Errorf("listing the manifests: %w", err)
+		return nil, fault.E("listing the manifests", fault.Denied, err).WithHint("check the permissions of the directory")
 	}
 	var out []string
 	for _, entry := range entries {
@@ -78,16 +77,24 @@ func listFiles(name string) ([]string, error) {
 	return out, nil
 }
 
+// readSource reads a file, or stdin for -. It reads no more than sourceMax bytes of anything, also of
+// a device that never ends.
 func readSource(stdin io.Reader, name string) ([]byte, error) {
-	var data []byte
-	var err error
-	if name == "-" {
-		data, err = io.ReadAll(io.LimitReader(stdin, stdinMax))
-	} else {
-		data, err = os.ReadFile(name)
+	in, shown := stdin, "stdin"
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fault.E("reading the manifests", fault.Missing, err).WithHint("check the path and its permissions")
+		}
+		defer func() { _ = file.Close() }() // It was only read.
+		in, shown = file, name
 	}
-	if err != nil {
-		return nil, fault.E("reading the manifests", fault.Missing, err)
+	data, err := io.ReadAll(io.LimitReader(in, sourceMax+1))
+	switch {
+	case err != nil:
+		return nil, fault.E("reading "+shown, fault.Missing, err).WithHint("check the path and its permissions")
+	case len(data) > sourceMax:
+		return nil, fault.F("reading "+shown, fault.Invalid, "it has more than %d MiB", sourceMax>>20).WithHint("split the manifests into several files")
 	}
 	return data, nil
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // formatFlag adds -o with the formats that a command knows, the first by default. A command that
-// knows json also knows yaml: it runs as with json, and its output is converted. The formats of
-// all commands:
+// knows json also knows yaml: it runs as with json, and its output is converted. With wide it runs
+// as with table, and report.IsWide reports it. The formats of all commands:
 //
 //	table, text  for people; a table fits the terminal
-//	wide         the table with more columns, as wide as its texts
+//	wide         the table with more columns and whole texts, which does not fit the terminal
 //	json, yaml   the documented contract
 //	name         one kind/name a line (printNames)
 func formatFlag(cmd *cobra.Command, format *string, known ...string) {
@@ -34,6 +34,12 @@ func formatFlag(cmd *cobra.Command, format *string, known ...string) {
 		switch {
 		case !slices.Contains(known, *format):
 			return usageError(fmt.Errorf("unknown output format %q (use %s)", *format, joinChoices(known)), c.CommandPath()+" -o "+firstNonEmpty(nearestChoice(*format, known), known[0]))
+		case *format == "wide":
+			*format = "table"
+			if o, ok := c.OutOrStdout().(*output); ok {
+				o.isWide = true
+			}
+			return run(c, args)
 		case *format != "yaml":
 			return run(c, args)
 		}

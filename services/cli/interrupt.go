@@ -27,14 +27,14 @@ func awaitOnInterrupt(cmd *cobra.Command) {
 }
 
 // interruptedError is the result of an interrupted command. Did says what the command has done,
-// and what it has not, in a sentence without a full stop.
-type interruptedError struct{ Did string }
+// and what it has not, in a sentence without a full stop. Try is how to resume it, or empty.
+type interruptedError struct{ Did, Try string }
 
 // Error returns what was done.
 func (e *interruptedError) Error() string { return "interrupted: " + e.Did }
 
 // errReadInterrupted is the result of an interrupted command that changes nothing.
-var errReadInterrupted = &interruptedError{"nothing was changed, and the output is incomplete"}
+var errReadInterrupted = &interruptedError{Did: "nothing was changed, and the output is incomplete"}
 
 // runUntilInterrupt executes a command line and returns the command. If ctx ends, a command
 // that changes nothing may continue for interruptGrace, and is then left behind.

@@ -19,7 +19,7 @@ import (
 // TestInterrupt: an interrupt ends a command that changes nothing, whether or not it checks its
 // context; a command that must not be cut off ends by itself.
 func TestInterrupt(t *testing.T) {
-	reports := &interruptedError{"2 of 5 messages were sent"}
+	reports := &interruptedError{Did: "2 of 5 messages were sent"}
 	for _, tt := range []struct {
 		name    string
 		awaited bool

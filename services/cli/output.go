@@ -26,6 +26,8 @@ type output struct {
 	w io.Writer
 	// columns is the width of the terminal; 0 for a file or a pipe.
 	columns int
+	// isWide reports whether -o wide was given.
+	isWide bool
 	// colors reports whether colours are shown, and rewrites whether a line can be replaced.
 	colors, rewrites bool
 	// closed ends all output. A write that is blocked does not delay it.
@@ -56,8 +58,16 @@ func (e Env) newOutput(w io.Writer) *output {
 	return o
 }
 
-// Columns returns the width of the terminal, or 0 if there is none: the text is not fitted.
-func (o *output) Columns() int { return o.columns }
+// Columns returns the width that a table must fit, or 0 if there is none: in a file or a pipe, or with -o wide.
+func (o *output) Columns() int {
+	if o.isWide {
+		return 0
+	}
+	return o.columns
+}
+
+// IsWide reports whether tables have all columns and whole texts.
+func (o *output) IsWide() bool { return o.isWide }
 
 // Write writes text with escapes. It returns the length of text, or the writer's error.
 func (o *output) Write(text []byte) (int, error) {

@@ -62,7 +62,7 @@ func planCommand(env Env) *cobra.Command {
 	f.BoolVar(&flags.expand, "expand", false, "replace ${NAME} in the files from the environment")
 	f.StringArrayVar(&flags.vars, "var", nil, "replace ${NAME} in the files, as NAME=value; may be repeated")
 	f.StringVar(&flags.priceLimit, "price-limit", "", "maximum cost of all launched nodes in US dollars per hour, like JOIST_PRICE_LIMIT of the services (default: no limit)")
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json")
 	return cmd
 }
 
@@ -105,12 +105,15 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	for _, warning := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
 	}
+	running := startProgress(cmd, "planning the nodes for %d objects", len(documents))
+	defer running.Stop()
 	answer, err := simulate.Plan(simulate.PlanRequest{
 		Objects: manifest.Objects(documents), Region: region, Cluster: flags.cluster, Now: env.Now(), PriceLimit: limit,
 	})
 	if err != nil {
 		return fmt.Errorf("planning: %w", err)
 	}
+	running.Stop()
 	for _, warning := range answer.Built.Plan.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning.String())
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // after a minute, and ages change each minute.
 const watchInterval = 5 * time.Second
 
-// reasonWidth is the maximum width of a reason in a table.
+// reasonWidth is the maximum width of a reason in a table on a terminal.
 const reasonWidth = 70
 
 // queueList is the output of `joist queues -o json`.
@@ -55,9 +56,10 @@ func queuesCommand(env Env) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return showQueues(cmd, env, flags) }
+	awaitOnInterrupt(cmd) // It makes the DLQ messages that it has received visible again.
 	flags.cluster.addFlags(cmd)
 	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "refresh every "+watchInterval.String())
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json", "name")
 	return cmd
 }
 
@@ -75,7 +77,12 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 		return queues.ReadAges(ctx, metrics, env.Now(), names)
 	}}
 	for {
+		shown := startProgress(cmd, "reading the queues of cluster %s", plan.Cluster)
 		list := listQueues(cmd.Context(), env, looker, plan)
+		shown.Stop()
+		if cmd.Context().Err() != nil {
+			return errReadInterrupted
+		}
 		if err := printQueues(cmd, list, flags.format); err != nil {
 			return err
 		}
@@ -84,7 +91,7 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 		}
 		select {
 		case <-cmd.Context().Done():
-			return nil
+			return &interruptedError{Did: "the watch of cluster " + plan.Cluster + " has ended, and nothing was changed"}
 		case <-time.After(watchInterval):
 		}
 	}
@@ -110,29 +117,54 @@ func (l queueList) needsAttention() error {
 }
 
 func printQueues(cmd *cobra.Command, list queueList, format string) error {
-	if format == "json" {
-		return printJSON(cmd.OutOrStdout(), list)
+	out := cmd.OutOrStdout()
+	switch format {
+	case "json":
+		return printJSON(out, list)
+	case "name":
+		var names []string
+		for _, r := range list.Queues {
+			names = append(names, firstNonEmpty(r.Queue, r.DeadLetterQueue))
+		}
+		return printNames(out, "queue", names)
+	}
+	header := []string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DLQ", "OLDEST REASON"}
+	numbers := []int{3, 4, 5, 6}
+	if report.IsWide(out) {
+		header, numbers = append(header, "DELAYED", "DLQ NAME"), append(numbers, 8)
 	}
 	var rows [][]string
 	for _, r := range list.Queues {
-		if r.Problem != "" {
-			rows = append(rows, []string{r.Service, r.Queue, "?", "?", "?", "?", "could not read: " + r.Problem})
-			continue
-		}
-		oldest := "-"
-		if r.OldestSeconds != nil {
-			oldest = formatAge(time.Duration(*r.OldestSeconds) * time.Second)
-		}
-		name, waiting, inFlight := r.Queue, strconv.Itoa(r.Waiting+r.Delayed), strconv.Itoa(r.InFlight)
-		if r.Queue == "" {
-			name, waiting, inFlight = "-", "-", "-"
-		}
-		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.DeadLetters), firstLine(r.OldestReason, reasonWidth)})
+		rows = append(rows, formatQueue(out, r, len(header)))
 	}
 	for _, note := range list.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
-	return report.PrintColumns(cmd.OutOrStdout(), []string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DLQ", "OLDEST REASON"}, rows, 3, 4, 5, 6)
+	return report.PrintColumns(out, header, rows, numbers...)
+}
+
+// formatQueue formats the first cells of a queue's row.
+func formatQueue(out io.Writer, r queues.Row, cells int) []string {
+	if r.Problem != "" {
+		return []string{r.Service, r.Queue, "?", "?", "?", "?", "could not read: " + r.Problem, "?", r.DeadLetterQueue}[:cells]
+	}
+	oldest := "-"
+	if r.OldestSeconds != nil {
+		oldest = formatAge(time.Duration(*r.OldestSeconds) * time.Second)
+	}
+	name, waiting, inFlight, delayed := r.Queue, strconv.Itoa(r.Waiting+r.Delayed), strconv.Itoa(r.InFlight), strconv.Itoa(r.Delayed)
+	if r.Queue == "" {
+		name, waiting, inFlight, delayed = "-", "-", "-", "-"
+	}
+	return []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.DeadLetters), shortenReason(out, r.OldestReason), delayed, r.DeadLetterQueue}[:cells]
+}
+
+// shortenReason shortens a reason in a table that must fit a terminal.
+func shortenReason(out io.Writer, reason string) string {
+	if fitted, ok := out.(*output); ok && fitted.Columns() > 0 {
+		return firstLine(reason, reasonWidth)
+	}
+	return oneLine(reason)
 }
 
 // formatAge formats a duration in its largest suitable unit, as kubectl does.

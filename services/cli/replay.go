@@ -51,7 +51,7 @@ func replayCommand(env Env) *cobra.Command {
 			"or sqs:StartMessageMoveTask, sqs:CancelMessageMoveTask and sqs:ListMessageMoveTasks; for an archive, and for\n" +
 			"the audit log, events:DescribeArchive, events:DescribeRule, events:StartReplay, events:DescribeReplay and events:CancelReplay.\n\n" +
 			"Exit codes: 0 nothing to replay, or all messages are replayed; 2 messages to replay, or the replay stopped early;\n" +
-			"1 an error.",
+			"1 an error; 130 an interrupt: stderr states how many messages are replayed.",
 		Example: "  joist replay --cluster prod --queue planner\n" +
 			"  joist replay --cluster prod --queue launcher --match type=launch.* --match reason=denied --canary 10 --rate 50 --yes\n" +
 			"  joist replay --cluster prod --archive --rule inbox --from 2026-11-20T10:00:00Z --to 2026-11-20T11:00:00Z",
@@ -63,8 +63,9 @@ func replayCommand(env Env) *cobra.Command {
 		}
 		return replayQueue(cmd, env, flags)
 	}
+	awaitOnInterrupt(cmd) // It ends between two messages.
 	flags.addFlags(cmd)
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json")
 	return cmd
 }
 

@@ -111,10 +111,23 @@ func (o archiveReport) printReport(cmd *cobra.Command, format string) error {
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), o.formatText())
 	}
-	if err == nil && (o.DryRun || o.Replay.WasInterrupted()) {
+	switch {
+	case err != nil:
+	case !o.DryRun && o.Replay.WasInterrupted() && cmd.Context().Err() != nil:
+		err = o.interruptError()
+	case o.DryRun || o.Replay.WasInterrupted():
 		err = errChanges
 	}
 	return err
+}
+
+// interruptError returns the error of a replay that was cancelled by an interrupt.
+func (o archiveReport) interruptError() error {
+	if o.Replay.Until == nil {
+		return &interruptedError{Did: "replay " + o.Replay.Name + " was cancelled before it began", Try: "run the command again"}
+	}
+	until := o.Replay.Until.Format(time.RFC3339)
+	return &interruptedError{Did: "replay " + o.Replay.Name + " was cancelled; the events before " + until + " are replayed", Try: "run the command again with --from " + until}
 }
 
 // formatText formats the report as text.

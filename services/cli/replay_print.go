@@ -42,6 +42,8 @@ type replayReport struct {
 	// Archive is the part of the bus archive with the chosen messages of the audit log.
 	Archive *replay.ArchivePart `json:"archive,omitempty"`
 
+	// isInterrupted reports whether the caller stopped the replay.
+	isInterrupted bool
 	// since is the time of the first event of that archive.
 	since time.Time
 }
@@ -95,6 +97,11 @@ func (o *replayReport) printReport(cmd *cobra.Command, env Env, format string, f
 		return failed
 	case err != nil:
 		return err
+	case o.isInterrupted:
+		return &interruptedError{
+			Did: fmt.Sprintf("%d of %d DLQ messages of %s were %s again and deleted from %s; the others are still there", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From),
+			Try: "run the command again to resume",
+		}
 	case o.Stopped != "" || o.DryRun && len(o.Chosen) > 0:
 		return errChanges
 	}
@@ -104,7 +111,9 @@ func (o *replayReport) printReport(cmd *cobra.Command, env Env, format string, f
 func (o *replayReport) printText(cmd *cobra.Command, now time.Time) error {
 	var b strings.Builder
 	if o.DryRun {
-		o.formatDryRun(&b, now)
+		if err := o.printDryRun(cmd.OutOrStdout(), &b, now); err != nil {
+			return err
+		}
 	} else {
 		fmt.Fprintf(&b, "%d of %d DLQ messages of %s were %s again and deleted from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From)
 	}
@@ -118,14 +127,17 @@ func (o *replayReport) printText(cmd *cobra.Command, now time.Time) error {
 	return err
 }
 
-// formatDryRun formats the result of a dry run.
-func (o *replayReport) formatDryRun(b *strings.Builder, now time.Time) {
+// printDryRun prints the messages that would be replayed, and formats the rest of the result.
+func (o *replayReport) printDryRun(out io.Writer, b *strings.Builder, now time.Time) error {
 	if len(o.Chosen)+len(o.Kept) == 0 {
 		fmt.Fprintf(b, "%s has no DLQ messages of %s.\n", o.From, o.Service)
-		return
+		return nil
 	}
 	if len(o.Chosen) > 0 {
-		b.WriteString(formatMessageTable(o.Chosen, now) + "\n")
+		b.WriteString("\n")
+		if err := printMessageTable(out, o.Chosen, now); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(b, "%d DLQ messages would be %s to %s again %s.\n", len(o.Chosen), o.describeOutcome(), o.To, o.describeMethod())
 	for _, row := range []struct {
@@ -150,6 +162,7 @@ func (o *replayReport) formatDryRun(b *strings.Builder, now time.Time) {
 	if len(o.Chosen) > 0 {
 		b.WriteString("Nothing was sent: add --yes to send the messages.\n")
 	}
+	return nil
 }
 
 // describeOutcome returns the participle for replayed messages.
@@ -191,10 +204,15 @@ func (o *replayReport) describeSkipped() string {
 }
 
 // reportProgress returns a function that prints the progress of a replay to stderr, at most
-// once a second.
+// once a second: a replay changes something, so also a short one has a line. A terminal shows the
+// last one only.
 func reportProgress(cmd *cobra.Command, env Env, of int) func(done int) {
 	var last time.Time
 	return func(done int) {
+		if o, ok := cmd.ErrOrStderr().(*output); ok && o.rewrites && done < of {
+			o.setStatus(fmt.Sprintf("replayed %d of %d", done, of))
+			return
+		}
 		if now := env.Now(); done == of || now.Sub(last) >= time.Second {
 			last = now
 			fmt.Fprintf(cmd.ErrOrStderr(), "replayed %d of %d\n", done, of)

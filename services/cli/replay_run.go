@@ -40,7 +40,11 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	deadMessages, all, err := readQueue(cmd, env, r.finder, r.reader, r.queue, flags.limit)
+	shown := startProgress(cmd, "reading the DLQ messages of %s", r.queue.Service)
+	deadMessages, all, err := readQueue(cmd, env, r.finder, r.reader, r.queue, flags.limit, func(read int) {
+		shown.Update("reading the DLQ messages of %s: %d read", r.queue.Service, read)
+	})
+	shown.Stop()
 	if err != nil {
 		return err
 	}
@@ -54,6 +58,7 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	r.report = reportProgress(cmd, env, len(r.choice.Chosen))
 	did, err := run(cmd, deadMessages)
 	out.recordOutcome(did)
+	out.isInterrupted = did.Interrupted && cmd.Context().Err() != nil
 	return out.printReport(cmd, env, flags.format, err)
 }
 

@@ -19,7 +19,6 @@ import (
 // planScenario plans a scenario and measures the effort. Its exit code is 0 for every plan, because
 // a scenario has no cluster to change.
 func planScenario(cmd *cobra.Command, env Env, name, format string) error {
-	progress := cmd.ErrOrStderr()
 	started := env.Now()
 	s, err := readScenario(cmd, name)
 	if err != nil {
@@ -28,15 +27,17 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	pods := s.Pods()
 	setup := env.Now().Sub(started)
 	for _, note := range s.Notes {
-		fmt.Fprintln(progress, "note: "+note)
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
-	fmt.Fprintf(progress, "planning %d pods with %d instance types (read in %.1f s)\n", len(pods), s.Types(), setup.Seconds())
+	shown := startProgress(cmd, "planning %d pods with %d instance types", len(pods), s.Types())
+	defer shown.Stop()
 	var result planning.Result
 	effort := simulate.MeasureEffort(env.Now, func() {
 		batch, stock := s.Problem(pods)
 		result = solver.SolveWithTypes(batch, stock)
 	})
 	effort.SetupWallS = setup.Seconds()
+	shown.Stop()
 	outcome := s.Outcome(pods, result)
 	outcome.Planner = "joist " + cmp.Or(env.Build.Version, "development")
 	outcome.Summary.Effort = effort

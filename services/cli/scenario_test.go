@@ -20,7 +20,7 @@ const tiny = "testdata/scenario/tiny.json"
 
 func TestScenarioAsJSON(t *testing.T) {
 	stdout, stderr, code := runJoist(t, "", nil, "plan", "--scenario", tiny, "-o", "json")
-	if code != cli.ExitNothing || !strings.Contains(stderr, "planning 4 pods with 1 instance types") {
+	if code != cli.ExitNothing || stderr != "" {
 		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	var got scenario.Outcome
@@ -79,7 +79,7 @@ func TestScenarioWithTypesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, stdin := range map[string]string{elsewhere: "", "-": string(whole)} {
-		if _, stderr, code := runJoist(t, stdin, nil, "plan", "--scenario", name, "-o", "json"); code != cli.ExitNothing || !strings.Contains(stderr, "with 1 instance types") {
+		if stdout, stderr, code := runJoist(t, stdin, nil, "plan", "--scenario", name, "-o", "json"); code != cli.ExitNothing || !strings.Contains(stdout, `"instanceTypes": 1,`) {
 			t.Errorf("--scenario %s: exit code %d, stderr:\n%s", name, code, stderr)
 		}
 	}
@@ -115,7 +115,7 @@ func TestScenarioErrors(t *testing.T) {
 		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: check the path\n"},
 		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: invalid JSON: invalid character ']' looking for beginning of object key string\n"},
 		{"a note", `{"instanceTypes": [], "nodePools": [], "color": 1}`, []string{"--scenario", "-"},
-			"note: stdin: unknown field \"color\" is ignored\nplanning 0 pods with 0 instance types (read in 0.0 s)\n"},
+			"note: stdin: unknown field \"color\" is ignored\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, stderr, _ := runJoist(t, tt.stdin, nil, append([]string{"plan"}, tt.args...)...)

@@ -48,7 +48,7 @@ func simulateCommand(env Env) *cobra.Command {
 	f.StringVar(&flags.spotStorm, "spot-storm", "", "percentage of the spot nodes to remove, such as 30%; their spot offerings become unavailable")
 	f.StringArrayVar(&flags.change, "pool-change", nil, "file or directory with the changed NodePools and EC2NodeClasses; may be repeated")
 	f.StringArrayVar(&flags.deleted, "pool-delete", nil, "name of a NodePool to delete; may be repeated and combined with --pool-change")
-	formatFlag(cmd, &flags.format, "table", "json")
+	formatFlag(cmd, &flags.format, "table", "wide", "json")
 	return cmd
 }
 
@@ -73,7 +73,10 @@ func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if flags.changesPools() {
 		return simulateChange(cmd, env, asked, flags)
 	}
-	answer, err := question(openFleet(cmd, asked))
+	fleet := openFleet(cmd, asked)
+	shown := startProgress(cmd, "simulating the loss of nodes")
+	answer, err := question(fleet)
+	shown.Stop()
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 		fmt.Fprintf(&out, "%s would drift (%s): %s\n", formatCount(len(reason.pods), "node"), reason.why, formatNames(reason.pods))
 	}
 	if len(a.Rounds) > 0 {
-		out.WriteString("\n" + formatRounds(terminalColumns(w), a.Rounds))
+		out.WriteString("\n" + formatRounds(w, a.Rounds))
 	}
 	fmt.Fprintf(&out, "\n%s: %s at %s per hour change to %s at %s (%+.4f), with %s moved by %s\n", a.Scenario,
 		formatCount(a.Nodes, "node"), formatDollars(a.CostBefore), formatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore,

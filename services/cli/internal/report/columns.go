@@ -40,6 +40,13 @@ func terminalColumns(w io.Writer) int {
 	return 0
 }
 
+// IsWide reports whether tables in w have all columns and whole texts, which is a w with the
+// method IsWide() bool that returns true.
+func IsWide(w io.Writer) bool {
+	wide, ok := w.(interface{ IsWide() bool })
+	return ok && wide.IsWide()
+}
+
 // formatColumns formats a table for a terminal with a width, 0 for no limit.
 func formatColumns(width int, header []string, rows [][]string, numbers ...int) string {
 	t := table.NewWriter()

@@ -17,8 +17,12 @@ func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 	if len(c.Rounds) > 0 {
 		var rows [][]string
 		for i, r := range c.Rounds {
+			removed := strconv.Itoa(len(r.Removed))
+			if IsWide(w) {
+				removed = strings.Join(r.Removed, ", ")
+			}
 			rows = append(rows, []string{
-				strconv.Itoa(i + 1), r.Method, strconv.Itoa(r.Candidates), strconv.Itoa(len(r.Removed)), countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter), fmt.Sprintf("%.3f", r.UserS),
+				strconv.Itoa(i + 1), r.Method, strconv.Itoa(r.Candidates), removed, countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter), fmt.Sprintf("%.3f", r.UserS),
 			})
 		}
 		header := []string{"#", "METHOD", "CANDIDATES", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER", "CPU S"}
@@ -32,14 +36,22 @@ func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 }
 
 // formatRounds formats the commands in their order, with the names of the removed nodes.
-func formatRounds(width int, list []scenario.Round) string {
+func formatRounds(w io.Writer, list []scenario.Round) string {
 	var rows [][]string
 	for i, r := range list {
 		rows = append(rows, []string{
-			strconv.Itoa(i + 1), r.Method, formatNames(r.Removed), countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter),
+			strconv.Itoa(i + 1), r.Method, formatAllNames(w, r.Removed), countTypes(r.Replacements), strconv.Itoa(r.PodsMoved), formatDollars(r.CostAfter),
 		})
 	}
-	return formatColumns(width, []string{"#", "METHOD", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER"}, rows, 1, 5, 6)
+	return formatColumns(terminalColumns(w), []string{"#", "METHOD", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER"}, rows, 1, 5, 6)
+}
+
+// formatAllNames formats names, all of them in a wide table.
+func formatAllNames(w io.Writer, names []string) string {
+	if IsWide(w) {
+		return strings.Join(names, ", ")
+	}
+	return formatNames(names)
 }
 
 func formatMoves(c *scenario.Consolidation) string {

@@ -14,7 +14,7 @@ import (
 func PrintScenario(w io.Writer, o scenario.Outcome) error {
 	var out strings.Builder
 	if len(o.NewNodes) > 0 {
-		out.WriteString(formatNodes(terminalColumns(w), plannedNodes(o.NewNodes), "TYPES") + "\n")
+		out.WriteString(formatNodes(w, plannedNodes(o.NewNodes), "TYPES") + "\n")
 	}
 	out.WriteString(formatOutcome(o) + formatEffort(o.Summary))
 	for _, reason := range groupByReason(o.Unscheduled) {

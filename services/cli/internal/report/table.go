@@ -19,7 +19,7 @@ const namesMax = 5
 func PrintPlan(w io.Writer, p Plan) error {
 	var out strings.Builder
 	if len(p.Nodes) > 0 {
-		out.WriteString(formatNodes(terminalColumns(w), p.Nodes, "OFFERINGS") + "\n")
+		out.WriteString(formatNodes(w, p.Nodes, "OFFERINGS") + "\n")
 	}
 	out.WriteString(formatSummary(p))
 	out.WriteString(formatDevices(p))
@@ -74,9 +74,10 @@ func formatDevices(p Plan) string {
 	return out.String()
 }
 
-// formatNodes formats a table of nodes for a terminal's width, with one row for equal nodes.
-// choices is the title of the number of offerings.
-func formatNodes(width int, list []Node, choices string) string {
+// formatNodes formats a table of nodes for w, with one row for equal nodes. choices is the title
+// of the number of offerings. A wide table also has the EC2NodeClasses, if they are known.
+func formatNodes(w io.Writer, list []Node, choices string) string {
+	hasClasses := IsWide(w) && slices.ContainsFunc(list, func(n Node) bool { return n.NodeClass != "" })
 	var rows [][]string
 	for _, r := range groupNodes(list) {
 		n := r.node
@@ -84,9 +85,15 @@ func formatNodes(width int, list []Node, choices string) string {
 		rows = append(rows, []string{
 			strconv.Itoa(r.count), n.NodePool, n.InstanceType, n.Zone, n.CapacityType, formatDollars(n.PricePerHour), strconv.Itoa(len(n.Pods)), cpu.String(), memory.String(), strconv.Itoa(n.Offerings),
 		})
+		if last := len(rows) - 1; hasClasses {
+			rows[last] = append(rows[last], n.NodeClass)
+		}
 	}
 	header := []string{"NODES", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "$/HOUR EACH", "PODS EACH", "CPU EACH", "MEMORY EACH", choices}
-	return formatColumns(width, header, rows, 1, 6, 7, 8, 9, 10)
+	if hasClasses {
+		header = append(header, "NODECLASS")
+	}
+	return formatColumns(terminalColumns(w), header, rows, 1, 6, 7, 8, 9, 10)
 }
 
 // renderTable renders a table without trailing blanks.

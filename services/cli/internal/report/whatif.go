@@ -12,7 +12,7 @@ import (
 func PrintRemoval(w io.Writer, a *simulate.RemovalResult) error {
 	var out strings.Builder
 	if len(a.Replacements) > 0 {
-		out.WriteString(formatNodes(terminalColumns(w), plannedNodes(a.Replacements), "TYPES") + "\n")
+		out.WriteString(formatNodes(w, plannedNodes(a.Replacements), "TYPES") + "\n")
 	}
 	existing := 0
 	for _, pods := range a.Moved {
