@@ -69,6 +69,9 @@ type Env struct {
 	// Environ holds the environment as NAME=value.
 	Environ []string
 	Now     func() time.Time
+	// After replaces time.After for the progress on stderr, so that outputs do not depend on the
+	// speed of a machine.
+	After func(d time.Duration) <-chan time.Time
 	// Build describes the build of the command.
 	Build build.Info
 	// Platform is the platform in the output of version; empty means that of this process.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -30,6 +31,8 @@ type output struct {
 	isWide bool
 	// colors reports whether colours are shown, and rewrites whether a line can be replaced.
 	colors, rewrites bool
+	// after is Env.After.
+	after func(d time.Duration) <-chan time.Time
 	// closed ends all output. A write that is blocked does not delay it.
 	closed atomic.Bool
 
@@ -42,7 +45,7 @@ type output struct {
 // newOutput returns an output with the properties of its terminal. The environment variables
 // NO_COLOR, CLICOLOR_FORCE, TERM and COLUMNS have their usual meanings.
 func (e Env) newOutput(w io.Writer) *output {
-	o := &output{w: w}
+	o := &output{w: w, after: e.After}
 	isTerminal := false
 	if e.Terminal != nil {
 		o.columns, isTerminal = e.Terminal(w)

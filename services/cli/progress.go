@@ -61,14 +61,17 @@ func (p *progress) Stop() {
 }
 
 func (p *progress) run() {
-	timer := time.NewTimer(progressDelay)
-	defer timer.Stop()
+	after := time.After
+	if p.out != nil && p.out.after != nil {
+		after = p.out.after
+	}
+	next := after(progressDelay)
 	isTerminal := p.out != nil && p.out.rewrites
 	for elapsed := progressDelay; ; {
 		select {
 		case <-p.stop:
 			return
-		case <-timer.C:
+		case <-next:
 		}
 		p.show(elapsed, isTerminal)
 		wait := progressInterval
@@ -76,7 +79,7 @@ func (p *progress) run() {
 			wait = progressRefresh
 		}
 		elapsed += wait
-		timer.Reset(wait)
+		next = after(wait)
 	}
 }
 

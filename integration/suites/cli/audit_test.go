@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 
+	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -151,7 +152,7 @@ func TestAuditInterrupted(t *testing.T) {
 	w.unlogged(t, 30)
 	// The clock does not advance, so the replay does not end.
 	stdout, stderr, code := w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
-	if code != 2 || !strings.Contains(stdout, "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
+	if code != cli.ExitInterrupted || !strings.Contains(stdout, "interrupted") || !strings.Contains(stderr, "joist: interrupted: 0 of 2 DLQ messages of audit were written again") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 }

@@ -273,7 +273,7 @@ func TestInterruptedReplayContinues(t *testing.T) {
 				out := read(t, stdout)
 				here, there := w.countByBody(t)
 				delete(there, "{}")
-				if code != 2 || out.Method != test.method || out.Stopped != "interrupted" || len(here) == 0 || len(there) == 0 {
+				if code != cli.ExitInterrupted || out.Method != test.method || out.Stopped != "interrupted" || len(here) == 0 || len(there) == 0 {
 					t.Fatalf("code %d, %d in the work queue and %d in the DLQ: %+v", code, len(here), len(there), out)
 				}
 				once(t, all, here, there)
@@ -449,7 +449,7 @@ func TestInterruptCancelsArchiveReplay(t *testing.T) {
 	w.clock.Advance(time.Hour) // the clock then stops, so the replay does not end
 	time.AfterFunc(200*time.Millisecond, stop)
 	code := cli.Run(ctx, w.env(&out, &errs, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes"))
-	if code != 2 || !strings.Contains(out.String(), "was cancelled") {
+	if code != cli.ExitInterrupted || !strings.Contains(out.String(), "was cancelled") || !strings.Contains(errs.String(), "joist: interrupted: replay ") {
 		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
 	}
 }

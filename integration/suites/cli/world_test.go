@@ -127,7 +127,7 @@ func (w *world) env(out, errs *bytes.Buffer, args ...string) cli.Env {
 	}
 	return cli.Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Environ: []string{"JOIST_CLUSTER_NAME=prod"}, Now: w.clock.Now,
-		AWS: w.as(who),
+		AWS: w.as(who), After: func(time.Duration) <-chan time.Time { return nil },
 	}
 }
 
