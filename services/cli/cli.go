@@ -83,6 +83,9 @@ type Env struct {
 	// Kube opens the cluster of a kubeconfig and one of its contexts, both of which may be
 	// empty, and returns a function that reads a path of the API server.
 	Kube func(kubeconfig, context string) (func(ctx context.Context, path string) ([]byte, error), error)
+	// Contexts returns the names of the contexts in a kubeconfig, whose path may be empty, for the completion
+	// of values. It returns none if there is no kubeconfig.
+	Contexts func(kubeconfig string) []string
 	// Run runs a local program and returns its output.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
@@ -145,6 +148,7 @@ func newRoot(env Env) *cobra.Command {
 	})
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesText})
+	env.addCompletions(root)
 	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {
 		nameAsPlugin(root, "kubectl joist")
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +36,11 @@ func (e Env) openCluster(flags kubeFlags) (kube.Reader, error) {
 	if e.Kube == nil {
 		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build has no Kubernetes client")
 	}
-	return e.Kube(firstNonEmpty(flags.kubeconfig, e.lookupEnv(settings.Kubeconfig)), flags.context)
+	path := e.lookupEnv(settings.Kubeconfig)
+	if strings.ContainsRune(path, filepath.ListSeparator) {
+		path = "" // Without a path client-go merges the files of the variable, as kubectl does.
+	}
+	return e.Kube(firstNonEmpty(flags.kubeconfig, path), flags.context)
 }
 
 // clusterStateFlags are the flags that select the cluster state which predictions are checked

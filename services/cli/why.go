@@ -50,6 +50,7 @@ func whyCommand(env Env) *cobra.Command {
 		}
 		return runWhy(cmd, env, from, names[0], format)
 	}
+	cmd.ValidArgsFunction = env.completeRemote(env.nodeArguments)
 	from.addFlags(cmd)
 	formatFlag(cmd, &format, "table", "json")
 	return cmd

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"os/exec"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +64,17 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 		}
 		return nil, fault.E(op, fault.Retry, err).WithHint("check with kubectl get nodes")
 	}, nil
+}
+
+// listContexts returns the names of the contexts in a kubeconfig.
+func listContexts(kubeconfig string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Contexts))
 }
 
 // runProgram runs a program and returns its output.

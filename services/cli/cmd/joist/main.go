@@ -36,7 +36,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: measureTerminal,
-		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Run: runProgram,
+		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Contexts: listContexts, Run: runProgram,
 	})
 	stop()
 	os.Exit(code)
