@@ -4,24 +4,23 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// gap and narrowGap are the numbers of blanks between two columns, if the table fits the terminal
-// and if its columns are shortened.
-const gap, narrowGap = 3, 2
+// gaps are the numbers of blanks between two columns: if the table fits the terminal, if its columns
+// are shortened, and if it does not fit otherwise.
+var gaps = [...]int{3, 2, 1}
 
-// proseMin and nameMin are the smallest widths to which columns with sentences and with names are
-// shortened.
-const proseMin, nameMin = 24, 8
+// proseMin is the smallest width to which columns with sentences are shortened before others are.
+const proseMin = 24
 
 // PrintColumns prints a table like kubectl. numbers are the columns to align right, counted from
 // 1. Line breaks in a cell become blanks, so that no text of a message can add a row. On a terminal,
 // which is a w with the method Columns() int, the cells of long columns are wrapped so that the
-// table fits its width; elsewhere every row is one line.
+// table fits its width, and a table that cannot fit has a paragraph for each row; elsewhere every
+// row is one line.
 func PrintColumns(w io.Writer, header []string, rows [][]string, numbers ...int) error {
 	_, err := io.WriteString(w, formatColumns(terminalColumns(w), header, rows, numbers...))
 	return err
@@ -55,10 +54,11 @@ func formatColumns(width int, header []string, rows [][]string, numbers ...int) 
 	for _, row := range append([][]string{header}, rows...) {
 		cells = append(cells, joinLines(row))
 	}
-	limits := fitColumns(width, cells, numbers)
-	if limits != nil {
-		style.Box.PaddingRight = strings.Repeat(" ", narrowGap)
+	limits, gap, fits := fitColumns(width, cells, numbers)
+	if !fits {
+		return formatParagraphs(cells)
 	}
+	style.Box.PaddingRight = strings.Repeat(" ", gap)
 	t.SetStyle(style)
 	t.AppendHeader(tableRow(cells[0]))
 	for _, row := range cells[1:] {
@@ -71,21 +71,40 @@ func formatColumns(width int, header []string, rows [][]string, numbers ...int) 
 			configs[i] = alignRight(i + 1)
 		}
 		if limits != nil {
-			configs[i].WidthMax, configs[i].WidthMaxEnforcer = limits[i], text.WrapSoft
+			configs[i].WidthMax, configs[i].WidthMaxEnforcer = limits[i], wrapCell
 		}
 	}
 	t.SetColumnConfigs(configs)
 	return renderTable(t)
 }
 
+// formatParagraphs formats each row as lines with the header and the cell of each column.
+func formatParagraphs(cells [][]string) string {
+	var out strings.Builder
+	widest := 0
+	for _, title := range cells[0] {
+		widest = max(widest, text.StringWidth(title))
+	}
+	for i, row := range cells[1:] {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		for column, cell := range row {
+			out.WriteString(strings.TrimRight(text.Pad(cells[0][column], widest+gaps[1], ' ')+cell, " ") + "\n")
+		}
+	}
+	return out.String()
+}
+
 // fitColumns returns the widths of the columns with which a table fits a terminal, or nil if it
 // needs no limits. It takes columns from the widest ones: first of headers and sentences, then of
-// names. Numbers are never shortened, so that a table may exceed a very narrow terminal.
-func fitColumns(width int, cells [][]string, numbers []int) []int {
-	count := len(cells[0])
-	widths, prose, names, total := make([]int, count), make([]int, count), make([]int, count), 0
+// words and names. It also returns the number of blanks between columns, and reports whether the
+// table fits.
+func fitColumns(width int, cells [][]string, numbers []int) (fitted []int, gap int, fits bool) {
+	count, total := len(cells[0]), 0
+	widths, prose, least := make([]int, count), make([]int, count), make([]int, count)
 	for column := range count {
-		body, longest, isProse := 0, longestWord(cells[0][column]), false
+		body, isProse := 0, false
 		for i, row := range cells {
 			cell := text.StringWidth(row[column])
 			widths[column] = max(widths[column], cell)
@@ -93,24 +112,28 @@ func fitColumns(width int, cells [][]string, numbers []int) []int {
 				body, isProse = max(body, cell), isProse || strings.Contains(row[column], " ")
 			}
 		}
-		prose[column] = max(body, longest)
-		if isProse {
-			prose[column] = max(min(body, proseMin), longest)
-		}
-		names[column] = prose[column]
-		if !slices.Contains(numbers, column+1) {
-			names[column] = max(min(body, nameMin), longest)
-		}
 		total += widths[column]
+		title := longestPart(cells[:1], column, false)
+		prose[column], least[column] = max(body, title), max(body, title)
+		switch {
+		case isProse:
+			prose[column] = max(min(body, proseMin), title)
+			least[column] = max(min(longestPart(cells[1:], column, false), proseMin), title)
+		case !slices.Contains(numbers, column+1):
+			least[column] = max(longestPart(cells[1:], column, true), title)
+		}
 	}
-	if width == 0 || total+gap*(count-1) <= width {
-		return nil
+	if width == 0 || total+gaps[0]*(count-1) <= width {
+		return nil, gaps[0], true
 	}
-	available := width - narrowGap*(count-1)
-	for _, least := range [][]int{prose, names} {
-		total = shrinkColumns(widths, least, total, available)
+	for _, gap := range gaps[1:] {
+		available, fitted := width-gap*(count-1), slices.Clone(widths)
+		rest := shrinkColumns(fitted, prose, total, available)
+		if rest = shrinkColumns(fitted, least, rest, available); rest <= available {
+			return fitted, gap, true
+		}
 	}
-	return widths
+	return nil, gaps[0], false
 }
 
 // shrinkColumns takes from the widest columns, but not below their least widths, until the total
@@ -132,12 +155,56 @@ func shrinkColumns(widths, least []int, total, available int) int {
 	return total
 }
 
-// longestWord returns the width of a text's longest word.
-func longestWord(words string) (longest int) {
-	for _, word := range strings.FieldsFunc(words, unicode.IsSpace) {
-		longest = max(longest, text.StringWidth(word))
+// longestPart returns the width of the longest part of a column at which wrapCell does not break:
+// a word, or with names a part of a name.
+func longestPart(cells [][]string, column int, names bool) (longest int) {
+	for _, row := range cells {
+		for _, word := range strings.Fields(row[column]) {
+			for names && word != "" {
+				end := nameEnd(word, len(word))
+				longest, word = max(longest, text.StringWidth(word[:end])), word[end:]
+			}
+			longest = max(longest, text.StringWidth(word))
+		}
 	}
 	return longest
+}
+
+// nameEnd returns the length of the first part of a name: up to a hyphen, dot, slash, colon or comma,
+// or all of it.
+func nameEnd(name string, all int) int {
+	if at := strings.IndexAny(name, "-./:,"); at >= 0 {
+		return at + 1
+	}
+	return all
+}
+
+// wrapCell wraps a cell to a width: at blanks, else after a part of a name, else anywhere.
+func wrapCell(cell string, width int) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(cell) {
+		switch {
+		case line != "" && text.StringWidth(line)+1+text.StringWidth(word) <= width:
+			line += " " + word
+			continue
+		case line != "":
+			lines = append(lines, line)
+		}
+		line = ""
+		for text.StringWidth(word) > width {
+			end := 0
+			for rest := word; rest != "" && text.StringWidth(word[:end+nameEnd(rest, len(rest))]) <= width; rest = word[end:] {
+				end += nameEnd(rest, len(rest))
+			}
+			if end == 0 {
+				end = len(text.Trim(word, width))
+			}
+			lines, word = append(lines, word[:end]), word[end:]
+		}
+		line = word
+	}
+	return strings.Join(append(lines, line), "\n")
 }
 
 // joinLines replaces each run of white space in the cells by one blank.
