@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,7 +125,7 @@ func readPools(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, m
 		return nil, nil, usageError(errors.New("no file given"), "joist budgets -f nodepool.yaml")
 	}
 	if len(pools) == 0 {
-		return nil, nil, fault.F("previewing budgets", fault.Missing, "the input has no NodePool").WithHint("give a file with a NodePool")
+		return nil, nil, usageError(fmt.Errorf("no NodePool in %s", firstNonEmpty(flags.scenario, strings.Join(flags.files, ", "))), "joist budgets -f nodepool.yaml")
 	}
 	return pools, counts, nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,14 +56,14 @@ func listFiles(name string) ([]string, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fault.E("finding the manifests", fault.Missing, err).WithHint("check the path; - reads from stdin")
+		return nil, fileError(name, err).WithHint("check the path; - reads from stdin")
 	}
 	if !info.IsDir() {
 		return []string{name}, nil
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		return nil, fault.E("listing the manifests", fault.Denied, err).WithHint("check the permissions of the directory")
+		return nil, fileError(name, err).WithHint("check the permissions of the directory")
 	}
 	var out []string
 	for _, entry := range entries {
@@ -71,10 +72,18 @@ func listFiles(name string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.F("listing the manifests", fault.Missing, "directory %s has no .yaml, .yml or .json file", name).
-			WithHint("give a file with -f; subdirectories are not searched")
+		return nil, fault.F("reading directory "+name, fault.Missing, "it has no .yaml, .yml or .json file").
+			WithHint("give a file or another directory; subdirectories are not searched")
 	}
 	return out, nil
+}
+
+// fileError returns the error of a file or directory, with its name once.
+func fileError(name string, err error) *fault.Error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	return fault.E("reading "+name, fault.Missing, err)
 }
 
 // readSource reads a file, or stdin for -. It reads no more than sourceMax bytes of anything, also of
@@ -84,7 +93,7 @@ func readSource(stdin io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fault.E("reading the manifests", fault.Missing, err).WithHint("check the path and its permissions")
+			return nil, fileError(name, err).WithHint("check the path and its permissions")
 		}
 		defer func() { _ = file.Close() }() // It was only read.
 		in, shown = file, name
@@ -92,7 +101,7 @@ func readSource(stdin io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(in, sourceMax+1))
 	switch {
 	case err != nil:
-		return nil, fault.E("reading "+shown, fault.Missing, err).WithHint("check the path and its permissions")
+		return nil, fileError(shown, err).WithHint("check the path and its permissions")
 	case len(data) > sourceMax:
 		return nil, fault.F("reading "+shown, fault.Invalid, "it has more than %d MiB", sourceMax>>20).WithHint("split the manifests into several files")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -132,16 +133,23 @@ const documentHint = "give an object below %s/ in the bucket, as stored or decom
 func openDocument(what, kind, name string, doc any) error {
 	info, err := os.Stat(name)
 	if err == nil && info.Size() > blob.MaxDocument {
-		err = fmt.Errorf("%s has %d bytes, too many for a %s", name, info.Size(), what)
+		return fault.F("reading the "+what, fault.Invalid, "%s has %d MiB, more than %d", name, info.Size()>>20, blob.MaxDocument>>20).WithHint(documentHint, kind)
 	}
 	var data []byte
 	if err == nil {
 		data, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return fault.E("reading the "+what, fault.Missing, err).WithHint("check the path")
+		return fileError(name, err).WithHint("check the path")
 	}
-	if err := blob.DecodeFile(name, data, doc); err != nil {
+	if len(data) == 0 {
+		return fault.F("reading the "+what, fault.Invalid, "%s is empty", name).WithHint(documentHint, kind)
+	}
+	err = blob.DecodeFile(name, data, doc)
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s is no %s: it has a JSON %s where another type is expected (field %q)", name, what, mismatch.Value, firstNonEmpty(mismatch.Field, "."))
+	}
+	if err != nil {
 		return fault.E("reading the "+what, fault.Invalid, err).WithHint(documentHint, kind)
 	}
 	return nil

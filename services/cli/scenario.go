@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
@@ -50,6 +52,14 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 // readScenario reads a scenario from a file, or from stdin with paths relative to the current
 // directory.
 func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
+	found, err := openScenario(cmd, name)
+	if problem, ok := errors.AsType[*fault.Error](err); ok && fault.FindHint(err) == "" {
+		return found, problem.WithHint("give a scenario in JSON; -f reads manifests, and --snapshot a snapshot of a cluster")
+	}
+	return found, err
+}
+
+func openScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	if name != "-" {
 		return scenario.Read(folder(filepath.Dir(name)), filepath.Base(name))
 	}

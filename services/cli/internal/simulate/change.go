@@ -57,7 +57,7 @@ func ReadChange(documents []manifest.Document, gone []string) (Change, error) {
 		}
 	}
 	if len(out.Pools)+len(out.Classes)+len(out.Deleted) == 0 {
-		return out, fault.F(changingPools, fault.Invalid, "the input changes nothing").WithHint("give a file with changed NodePools or EC2NodeClasses")
+		return out, fault.F(changingPools, fault.Invalid, "the files have no NodePool and no EC2NodeClass").WithHint("give a file with changed NodePools or EC2NodeClasses")
 	}
 	return out, nil
 }

@@ -240,7 +240,7 @@ func TestReadChangeErrors(t *testing.T) {
 		want string
 		hint string
 	}{
-		{"nothing", nil, nil, "the input changes nothing", "NodePools"},
+		{"nothing", nil, nil, "the files have no NodePool and no EC2NodeClass", "changed NodePools"},
 		{"a pod", nil, []string{`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "c"}]}}`}, "f.yaml:1:1: Pod is neither", "remove it from the file"},
 		{"a pool twice", nil, []string{poolJSON("web", ""), poolJSON("web", "")}, "duplicate NodePool web", "remove one"},
 		{"a class twice", nil, []string{classJSON, classJSON}, "duplicate EC2NodeClass default", "remove one"},

@@ -1,0 +1,138 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// badFiles are files that no verb can read, by name.
+var badFiles = map[string]string{
+	"half.yaml":      "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: general\nspec:\n  template:\n    spec:\n      requirements: [{key: kubernetes.io/arch, opera",
+	"binary.yaml":    "\x7fELF\x02\x01\x01\x00\x00\xff\xfe\x00\x80\x1b[2J",
+	"empty.yaml":     "",
+	"half.json":      `{"apiVersion": "cli.joist.sh/v1", "nodePools": [`,
+	"list.json":      `[]`,
+	"truncated.zst":  "\x28\xb5\x2f\xfd\x04",
+	"text/notes.txt": "no manifest",
+}
+
+// fileFlags are the verbs' flags that read files, with the rest of their command line.
+var fileFlags = []struct{ verb, flag, rest string }{
+	{"plan", "-f", "--region us-east-1"},
+	{"budgets", "-f", ""},
+	{"simulate --scenario " + tiny, "--pool-change", ""},
+	{"plan", "--scenario", ""},
+	{"consolidate", "--scenario", ""},
+	{"why node/node-1", "--snapshot", ""},
+	{"simulate --remove node/node-1", "--snapshot", ""},
+	{"consolidate --snapshot testdata/snapshot-empty.json", "--catalogue", ""},
+}
+
+// TestBadFiles: each verb names a file that it cannot read, and a remedy. The golden file has all
+// messages, for review.
+func TestBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range badFiles {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all strings.Builder
+	for _, f := range fileFlags {
+		for _, name := range []string{"half.yaml", "binary.yaml", "empty.yaml", "half.json", "list.json", "truncated.zst", "text", "none.yaml"} {
+			args := append(strings.Fields(f.verb), f.flag, filepath.Join(dir, name))
+			stdout, stderr, code := runJoist(t, "", nil, append(args, strings.Fields(f.rest)...)...)
+			stderr = strings.ReplaceAll(stderr, dir+string(filepath.Separator), "")
+			if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, "\nTry: ") {
+				t.Errorf("joist %s %s %s: exit code %d, stdout %q, stderr:\n%s", f.verb, f.flag, name, code, stdout, stderr)
+			}
+			fmt.Fprintf(&all, "$ joist %s %s %s\n%s\n", f.verb, f.flag, name, stderr)
+		}
+	}
+	compareGolden(t, "bad-files", all.String())
+}
+
+// TestHugeManifest: a manifest of 100 MB is rejected without being held in memory several times, in
+// a file and on stdin.
+func TestHugeManifest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 100 MB")
+	}
+	name := filepath.Join(t.TempDir(), "huge.yaml")
+	text := bytes.Repeat([]byte("# a comment in a manifest that somebody generated\n"), 2_000_000)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text = nil
+	for _, tt := range []struct{ name, file string }{{"in a file", name}, {"on stdin", "-"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = in.Close() }()
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			var errs bytes.Buffer
+			code := cli.Run(t.Context(), cli.Env{Args: []string{"plan", "-f", tt.file, "--region", "us-east-1"}, Stdin: in, Stdout: &errs, Stderr: &errs, Now: time.Now})
+			runtime.ReadMemStats(&after)
+			// io.ReadAll allocates about five times the 64 MiB that it reads, and frees most of them.
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; code != cli.ExitError || !strings.Contains(errs.String(), "it has more than 64 MiB\nTry: split") || allocated > 500 {
+				t.Errorf("exit code %d, %d MiB allocated: %s", code, allocated, errs.String())
+			}
+		})
+	}
+}
+
+// TestBadAccess: each verb that reads AWS or Kubernetes reports expired credentials or a kubeconfig
+// that it cannot read, with a remedy.
+func TestBadAccess(t *testing.T) {
+	expired := func(context.Context) (aws.Config, error) {
+		return aws.Config{}, fault.E("finding AWS credentials", fault.Invalid, errors.New("the SSO session has expired or is invalid")).WithHint("aws sso login")
+	}
+	unreadable := func(kubeconfig, _ string) (func(context.Context, string) ([]byte, error), error) {
+		return nil, fault.E("reading the kubeconfig", fault.Invalid, fmt.Errorf("open %s: permission denied", kubeconfig)).WithHint("--kubeconfig FILE")
+	}
+	for _, tt := range []struct {
+		args string
+		want []string
+	}{
+		{"queues --cluster prod", []string{"finding AWS credentials: the SSO session has expired", "Try: aws sso login"}},
+		{"dead list --cluster prod", []string{"finding AWS credentials: the SSO session has expired", "Try: aws sso login"}},
+		{"dead show 1 --cluster prod", []string{"finding AWS credentials: the SSO session has expired", "Try: aws sso login"}},
+		{"replay --cluster prod --queue planner", []string{"finding AWS credentials: the SSO session has expired", "Try: aws sso login"}},
+		{"replay --cluster prod --archive --rule inbox --from 2026-11-19T00:00:00Z --to 2026-11-19T01:00:00Z", []string{"finding AWS credentials", "Try: aws sso login"}},
+		{"doctor --cluster prod --kubeconfig secret", []string{"the SSO session has expired", "open secret: permission denied", "aws sso login", "--kubeconfig FILE"}},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := cli.Run(t.Context(), cli.Env{
+				Args: strings.Fields(tt.args), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, AWS: expired, Kube: unreadable,
+				Now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+			})
+			if code != cli.ExitError || out.Len() > 0 {
+				t.Errorf("exit code %d, stdout %q", code, out.String())
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(errs.String(), want) {
+					t.Errorf("stderr does not have %q:\n%s", want, errs.String())
+				}
+			}
+		})
+	}
+}
