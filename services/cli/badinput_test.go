@@ -73,7 +73,7 @@ func TestHugeManifest(t *testing.T) {
 		t.Skip("writes 100 MB")
 	}
 	name := filepath.Join(t.TempDir(), "huge.yaml")
-	text := bytes.Repeat([]byte("# a comment in a manifest that somebody generated\n"), 2_000_000)
+	text := bytes.Repeat([]byte("# a comment in a manifest of a generator\n"), 2_000_000)
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

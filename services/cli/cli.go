@@ -48,8 +48,8 @@ const exitCodesText = "All commands have the same exit codes:\n" +
 	"  0    done: there is nothing to do, or no problem was found, or a command that only shows something has shown it\n" +
 	"  1    an error: stderr states what failed, why, and what to try\n" +
 	"  2    done: there are changes to make, findings, unschedulable pods, or messages in a DLQ. The command's help says which\n" +
-	"  130  interrupted by Ctrl-C or SIGTERM: stderr states what was done and what was not. A second interrupt ends the\n" +
-	"       command at once\n" +
+	"  130  interrupted by Ctrl-C or SIGTERM: stderr states the finished and the unfinished part. A second interrupt\n" +
+	"       ends the command at once\n" +
 	"  141  the reader of the output has ended, as in joist queues | head -1\n\n" +
 	"A script that expects changes tests for 2, as with kubectl diff:\n" +
 	"  joist plan -f nodepool.yaml -f pods.yaml || [ $? -eq 2 ]"

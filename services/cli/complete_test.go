@@ -26,7 +26,7 @@ func complete(t *testing.T, env Env, args ...string) (matching []string, directi
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	suggestions, written := lines[:len(lines)-1], args[len(args)-1]
-	// A shell shows those that begin with the written text, except for the extensions of files.
+	// A shell shows the suggestions that begin with the written text, and files with the extensions.
 	return slices.DeleteFunc(suggestions, func(s string) bool { return !strings.HasPrefix(s, written) }), lines[len(lines)-1]
 }
 

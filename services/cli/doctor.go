@@ -85,7 +85,7 @@ func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), out)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), out.formatText())
+		err = out.printText(cmd.OutOrStdout())
 	}
 	switch {
 	case err != nil:
@@ -154,15 +154,19 @@ func (e Env) lookupEnvs(names []string) map[string]string {
 	return out
 }
 
-// formatText formats the examination as text.
-func (e examination) formatText() string {
+// printText prints the examination as text.
+func (e examination) printText(w io.Writer) error {
 	var b strings.Builder
 	problems := 0
 	for _, f := range e.Findings {
+		shade := yellow
 		if f.Severity == doctor.Problem {
 			problems++
+			shade = red
 		}
-		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.Message, f.Fix)
+		if err := printPainted(w, paint(w, shade, string(f.Severity)), fmt.Sprintf("  %s (%s)\n    %s\n    Fix: %s\n", f.Subject, f.Check, f.Message, f.Fix)); err != nil {
+			return err
+		}
 	}
 	if len(e.Skipped) > 0 {
 		b.WriteString("Not checked:\n")
@@ -179,7 +183,8 @@ func (e examination) formatText() string {
 	default:
 		fmt.Fprintf(&b, "No problems found in cluster %s%s.\n", e.Cluster, formatSkipped(len(e.Skipped)))
 	}
-	return b.String()
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // formatSkipped formats the number of checks that could not run.

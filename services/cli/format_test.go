@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestYAML: YAML has the same values as JSON, whatever a text looks like, and hidden characters
-// stay escaped.
+// TestYAML: YAML has the same values as JSON, also texts like numbers, and hidden characters stay
+// escaped.
 func TestYAML(t *testing.T) {
 	for _, tt := range []struct{ name, document, want string }{
 		{"sorted fields", `{"kind":"Plan","apiVersion":"v1","nodes":[{"b":1,"a":"x"}]}`, "apiVersion: v1\nkind: Plan\nnodes:\n- a: x\n  b: 1\n"},

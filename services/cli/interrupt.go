@@ -26,11 +26,11 @@ func awaitOnInterrupt(cmd *cobra.Command) {
 	cmd.Annotations[awaitedAnnotation] = "true"
 }
 
-// interruptedError is the result of an interrupted command. Did says what the command has done,
-// and what it has not, in a sentence without a full stop. Try is how to resume it, or empty.
+// interruptedError is the result of an interrupted command. Did states the finished and the
+// unfinished part of the command, in a sentence without a full stop. Try is how to resume it, or empty.
 type interruptedError struct{ Did, Try string }
 
-// Error returns what was done.
+// Error returns the message.
 func (e *interruptedError) Error() string { return "interrupted: " + e.Did }
 
 // errReadInterrupted is the result of an interrupted command that changes nothing.

@@ -61,7 +61,7 @@ func (e Env) newOutput(w io.Writer) *output {
 	return o
 }
 
-// Columns returns the width that a table must fit, or 0 if there is none: in a file or a pipe, or with -o wide.
+// Columns returns the width that a table must fit, or 0 for any width: in a file or a pipe, or with -o wide.
 func (o *output) Columns() int {
 	if o.isWide {
 		return 0
@@ -126,7 +126,6 @@ type color string
 const (
 	red    color = "31"
 	yellow color = "33"
-	bold   color = "1"
 )
 
 // paint returns text with escapes, in a colour if w shows colours. Only printPainted may print it.

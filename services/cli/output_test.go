@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 )
@@ -63,6 +64,36 @@ func TestFullDisk(t *testing.T) {
 			code := Run(t.Context(), Env{Args: args, Stdout: &fullDisk{free: 20}, Stderr: &complaint})
 			if code != ExitError || complaint.String() != "joist: writing the output: no space left on device\n" {
 				t.Errorf("exit code %d: %s", code, complaint.String())
+			}
+		})
+	}
+}
+
+// TestColors: colours are shown on a terminal, and wherever CLICOLOR_FORCE asks for them, but never
+// with NO_COLOR; a hostile text has none.
+func TestColors(t *testing.T) {
+	terminal := func(io.Writer) (int, bool) { return 80, true }
+	const plain, colored = "problem \\u001b[31mx\n", "\x1b[31mproblem\x1b[0m \\u001b[31mx\n"
+	for _, tt := range []struct {
+		name     string
+		terminal func(io.Writer) (int, bool)
+		environ  []string
+		want     string
+	}{
+		{"a pipe", nil, nil, plain},
+		{"a terminal", terminal, nil, colored},
+		{"NO_COLOR", terminal, []string{"NO_COLOR=1"}, plain},
+		{"an empty NO_COLOR", terminal, []string{"NO_COLOR="}, colored},
+		{"a dumb terminal", terminal, []string{"TERM=dumb"}, plain},
+		{"CLICOLOR_FORCE in a pipe", nil, []string{"CLICOLOR_FORCE=1"}, colored},
+		{"CLICOLOR_FORCE=0", nil, []string{"CLICOLOR_FORCE=0"}, plain},
+		{"NO_COLOR and CLICOLOR_FORCE", nil, []string{"CLICOLOR_FORCE=1", "NO_COLOR=1"}, plain},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var to bytes.Buffer
+			o := Env{Terminal: tt.terminal, Environ: tt.environ}.newOutput(&to)
+			if err := printPainted(o, paint(o, red, "problem"), " \x1b[31mx\n"); err != nil || to.String() != tt.want {
+				t.Errorf("wrote %q, %v; want %q", to.String(), err, tt.want)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // nearestChoice returns the choice that was probably meant: the most similar one, or the only one
-// that begins with what was written, or "".
+// that begins with the written text, or "".
 func nearestChoice(written string, choices []string) string {
 	if nearest := manifest.NearestName(written, choices); nearest != "" {
 		return nearest

@@ -38,7 +38,7 @@ func isSimilar(written, name string) bool {
 	return editDistance(written, name) <= max(1, len(name)/4)
 }
 
-// NearestName returns the name of which written is probably a misspelling, in any case of letters, or "".
+// NearestName returns the name of which written is probably a misspelling, in upper or lower case, or "".
 func NearestName(written string, names []string) string {
 	best, least := "", 0
 	for _, name := range slices.Sorted(slices.Values(names)) {
