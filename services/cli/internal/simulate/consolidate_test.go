@@ -156,6 +156,35 @@ func TestConsolidateTerminatesFirst(t *testing.T) {
 	}
 }
 
+// TestConsolidateReplacesStaticNodes replaces a drifted node of a static NodePool, whose replacement is planned without
+// pods. Its pod runs on the replacement afterwards.
+func TestConsolidateReplacesStaticNodes(t *testing.T) {
+	s := threeNodes(t)
+	s.NodePools[0].Spec.Replicas = new(int64(3))
+	out, err := simulate.Consolidate(driftedFleet(&s), simulate.ConsolidateOptions{
+		Now: time.Now, Progress: func(int, *scenario.Consolidation) {},
+		Decide: func(snapshot planning.Snapshot, stock instancetypes.InstanceTypes) disruption.Findings {
+			return disruption.Evaluate(snapshot, stock, disruption.Options{})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Rounds) == 0 || out.Pods != 3 || out.NodesAfter != 3 || out.PodsMoved != 3 {
+		t.Errorf("after %d commands, %d of 3 pods run on %d nodes, and %d have moved", len(out.Rounds), out.Pods, out.NodesAfter, out.PodsMoved)
+	}
+}
+
+// driftedFleet returns the nodes of a scenario, all of which have drifted.
+func driftedFleet(s *scenario.Scenario) *simulate.Fleet {
+	source := simulate.SourceFromScenario(s)
+	for i := range source.Snapshot.Nodes {
+		source.Snapshot.Nodes[i].Drift = &planning.Drift{Reason: "NodePoolDrifted", Since: source.Snapshot.TakenAt.Add(-time.Hour)}
+	}
+	source.Snapshot.Settings.Gates.StaticCapacity = true
+	return source.Fleet()
+}
+
 func TestConsolidateFailsOnProblems(t *testing.T) {
 	_, err := consolidateWith(t, func(planning.Snapshot, instancetypes.InstanceTypes) disruption.Findings {
 		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}

@@ -127,8 +127,55 @@ func (f *Fleet) Execute(steps []Step) []scenario.Round {
 	}
 	joined := simulation.ProjectSnapshot()
 	nameReplacements(out, joined.Nodes[len(joined.Nodes)-come:])
+	if waiting := f.listPodsWithoutPlan(steps); len(waiting) > 0 {
+		joined = f.planPods(joined, waiting, &out[len(out)-1])
+	}
 	f.skipWaits(joined)
 	return out
+}
+
+// listPodsWithoutPlan returns the pods of the removed nodes that no result mentions. The replacement
+// of a static node is planned without its pods: they are evicted, and then planned like all pods.
+func (f *Fleet) listPodsWithoutPlan(steps []Step) (out []planning.PodClass) {
+	for _, step := range steps {
+		planned := map[string]bool{}
+		for _, n := range step.Result.Nominations {
+			planned[n.Pod.UID] = true
+		}
+		for _, n := range step.Result.Nodes {
+			for _, p := range n.Pods {
+				planned[p.Pod.UID] = true
+			}
+		}
+		for _, u := range step.Result.Unplaced {
+			for _, pod := range u.Pods {
+				planned[pod.UID] = true
+			}
+		}
+		for _, i := range step.Nodes {
+			for _, class := range f.snapshot.Nodes[i].Pods {
+				class.Pods = slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool { return planned[p.UID] || p.Terminating })
+				if len(class.Pods) > 0 {
+					out = append(out, class)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// planPods plans the pods on the nodes of the snapshot and on new nodes, and adds them to the round.
+func (f *Fleet) planPods(s planning.Snapshot, waiting []planning.PodClass, round *scenario.Round) planning.Snapshot {
+	for _, class := range waiting {
+		round.PodsMoved += len(class.Pods)
+	}
+	nodes := len(s.Nodes)
+	s.PendingPods = slices.Concat(s.PendingPods, waiting)
+	s = solver.NewSimulation(s, f.stock).ProjectSnapshot()
+	for i := nodes; i < len(s.Nodes); i++ {
+		round.CostAfter += f.prices.priceOf(&s.Nodes[i])
+	}
+	return s
 }
 
 // describeStep converts a step into a round, without its cost.
