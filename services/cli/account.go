@@ -57,7 +57,7 @@ func selectQueues(plan topology.Plan, names []string) ([]topology.Queue, error) 
 			for _, one := range all {
 				known = append(known, one.Service)
 			}
-			return nil, usageError(fmt.Errorf("unknown queue %q", name), "--queue with one of "+strings.Join(known, ", "))
+			return nil, usageError(fmt.Errorf("unknown queue %q (use %s)", name, joinChoices(known)), "--queue "+firstNonEmpty(nearestChoice(name, known), known[0]))
 		}
 		out = append(out, all[at])
 	}

@@ -54,8 +54,11 @@ func budgetsCommand(env Env) *cobra.Command {
 }
 
 func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
-	if flags.days < 1 || flags.days > daysMax || flags.nodes < budget.NodesUnknown {
-		return usageError(fmt.Errorf("invalid --days %d or --nodes %d", flags.days, flags.nodes), fmt.Sprintf("--days from 1 to %d, and --nodes from 0", daysMax))
+	if flags.days < 1 || flags.days > daysMax {
+		return usageError(fmt.Errorf("invalid --days %d: it must be from 1 to %d", flags.days, daysMax), "--days 7")
+	}
+	if flags.nodes < budget.NodesUnknown {
+		return usageError(fmt.Errorf("invalid --nodes %d: it must be a number of nodes from 0", flags.nodes), "--nodes 100")
 	}
 	pools, counts, err := readPools(cmd, flags)
 	if err != nil {

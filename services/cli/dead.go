@@ -128,7 +128,7 @@ func deadShowCommand(env Env) *cobra.Command {
 func readDeadMessages(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Messages: []deadletter.DeadMessage{}, Partial: []string{}}
 	if flags.limit < 1 || flags.limit > limitMax {
-		return list, usageError(fmt.Errorf("invalid --limit %d", flags.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
+		return list, usageError(fmt.Errorf("invalid --limit %d: it must be from 1 to %d", flags.limit, limitMax), fmt.Sprintf("--limit %d", limitDefault))
 	}
 	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {

@@ -134,7 +134,7 @@ func (d *doctorFlags) factSources(cmd *cobra.Command, env Env) (facts.Sources, e
 	if d.store != "" {
 		place, isS3 := strings.CutPrefix(d.store, "s3://")
 		if s.Bucket, s.Prefix, _ = strings.Cut(strings.Trim(place, "/"), "/"); !isS3 || s.Bucket == "" {
-			return s, usageError(fmt.Errorf("invalid --store %q", d.store), "--store s3://BUCKET/PREFIX, the services' "+settings.Bucket+" and "+settings.Prefix)
+			return s, usageError(fmt.Errorf("invalid --store %q: it must be s3://BUCKET/PREFIX", d.store), "--store s3://BUCKET/PREFIX, the services' "+settings.Bucket+" and "+settings.Prefix)
 		}
 	}
 	if s.Store == nil {

@@ -142,7 +142,7 @@ func chooseRegion(env Env, flag string) (string, error) {
 	case region == "":
 		return "", usageError(errors.New("no region given"), "--region, with one of "+known)
 	case !slices.Contains(catalog.Regions(), region):
-		return "", usageError(fmt.Errorf("no prices for region %q", region), "--region, with one of "+known)
+		return "", usageError(fmt.Errorf("no prices for region %q (use %s)", region, joinChoices(catalog.Regions())), "--region "+firstNonEmpty(nearestChoice(region, catalog.Regions()), "us-east-1"))
 	}
 	return region, nil
 }
@@ -165,7 +165,7 @@ func collectVars(env Env, flags planFlags) (map[string]string, error) {
 	for _, one := range flags.vars {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok || name == "" {
-			return nil, usageError(fmt.Errorf("invalid --var %q", one), "--var CLUSTER_NAME=my-cluster")
+			return nil, usageError(fmt.Errorf("invalid --var %q: it must be NAME=value", one), "--var CLUSTER_NAME=my-cluster")
 		}
 		out[name] = value
 	}

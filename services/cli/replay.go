@@ -91,13 +91,15 @@ func (r *replayFlags) validate(cmd *cobra.Command) error {
 	case r.queue == "":
 		return usageError(errors.New("no queue given"), cmd.CommandPath()+" --queue SERVICE, with a service that joist queues lists")
 	case r.rate < 1 || r.rate > replay.RateMax:
-		return usageError(fmt.Errorf("invalid --rate %d", r.rate), fmt.Sprintf("--rate from 1 to %d", replay.RateMax))
-	case r.canary < 0 || r.canaryWait < time.Second || r.canaryWait > time.Hour:
-		return usageError(fmt.Errorf("invalid --canary %d or --canary-wait %s", r.canary, r.canaryWait), "--canary from 0, and --canary-wait from 1s to 1h")
+		return usageError(fmt.Errorf("invalid --rate %d: it must be from 1 to %d messages per second", r.rate, replay.RateMax), "--rate 50")
+	case r.canary < 0:
+		return usageError(fmt.Errorf("invalid --canary %d: it must be a number of messages, or 0 for none", r.canary), "--canary 10")
+	case r.canaryWait < time.Second || r.canaryWait > time.Hour:
+		return usageError(fmt.Errorf("invalid --canary-wait %s: it must be from 1s to 1h", r.canaryWait), "--canary-wait 30s")
 	case r.canary > 0 && r.queue == topology.Audit:
 		return usageError(errors.New("--canary excludes --queue audit: an archive replay cannot be split"), "leave --canary out")
 	case r.limit < 1 || r.limit > limitMax:
-		return usageError(fmt.Errorf("invalid --limit %d", r.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
+		return usageError(fmt.Errorf("invalid --limit %d: it must be from 1 to %d", r.limit, limitMax), fmt.Sprintf("--limit %d", limitDefault))
 	case !r.yes && !r.dryRun:
 		return usageError(errors.New("--dry-run=false requires --yes"), "--yes")
 	}

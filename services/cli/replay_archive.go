@@ -89,14 +89,14 @@ func (a *archiveFlags) parse(plan topology.Plan, now time.Time) (rule topology.R
 		return a.rule == r.Name || a.rule == short
 	})
 	if at < 0 {
-		return rule, from, to, usageError(fmt.Errorf("unknown rule %q of the bus of cluster %s", a.rule, plan.Cluster), "--rule with one of "+strings.Join(known, ", "))
+		return rule, from, to, usageError(fmt.Errorf("unknown rule %q of the bus of cluster %s (use %s)", a.rule, plan.Cluster, joinChoices(known)), "--rule "+firstNonEmpty(nearestChoice(a.rule, known), known[0]))
 	}
 	const form = "--from and --to as 2006-01-02T15:04:05Z"
 	if from, err = time.Parse(time.RFC3339, a.from); err != nil {
-		return rule, from, to, usageError(fmt.Errorf("invalid time --from %q", a.from), form)
+		return rule, from, to, usageError(fmt.Errorf("invalid --from %q: it must be a time such as 2006-01-02T15:04:05Z", a.from), form)
 	}
 	if to, err = time.Parse(time.RFC3339, a.to); err != nil {
-		return rule, from, to, usageError(fmt.Errorf("invalid time --to %q", a.to), form)
+		return rule, from, to, usageError(fmt.Errorf("invalid --to %q: it must be a time such as 2006-01-02T15:04:05Z", a.to), form)
 	}
 	if !from.Before(to) || to.After(now) {
 		return rule, from, to, usageError(errors.New("--from must be before --to, and --to must be in the past"), form)

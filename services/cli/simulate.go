@@ -60,7 +60,7 @@ func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 		}
 	}
 	if questions != 1 {
-		return usageError(errors.New("exactly one simulation is required"), "--remove, --spot-storm, or --pool-change and --pool-delete")
+		return usageError(errors.New("exactly one of --remove, --spot-storm, and --pool-change with --pool-delete is required"), "joist simulate --scenario FILE --remove node/NAME")
 	}
 	question, err := flags.parseRemoval()
 	if err != nil {
@@ -108,7 +108,7 @@ func parseNodeNames(words []string) ([]string, error) {
 	for _, word := range words {
 		name, ok := strings.CutPrefix(word, "node/")
 		if !ok || name == "" {
-			return nil, usageError(fmt.Errorf("invalid node %q", word), "node/NAME")
+			return nil, usageError(fmt.Errorf("invalid node %q: it must be node/NAME", word), "node/"+word[strings.LastIndex(word, "/")+1:])
 		}
 		names = append(names, name)
 	}

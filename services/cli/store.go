@@ -24,7 +24,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	place, isS3 := strings.CutPrefix(n.store, "s3://")
 	bucket, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
 	if !isS3 || bucket == "" {
-		return simulate.Source{}, usageError(fmt.Errorf("invalid --store %q", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX")
+		return simulate.Source{}, usageError(fmt.Errorf("invalid --store %q: it must be s3://BUCKET/PREFIX", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX")
 	}
 	if env.Store == nil {
 		return simulate.Source{}, fault.E("opening "+n.store, fault.Invalid, errors.New("this build has no S3 client")).WithHint("--snapshot FILE")

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/disruption"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -91,7 +90,14 @@ func (w Why) decision() string {
 func explainNode(snapshot planning.Snapshot, found disruption.Findings, name string) (Why, error) {
 	at := slices.IndexFunc(snapshot.Nodes, func(n planning.Node) bool { return n.Name == name })
 	if at < 0 {
-		return Why{}, fault.F("explaining the decision", fault.Missing, "node %s not found", name).WithHint("give the name of a node of the snapshot or scenario")
+		var known []string
+		for i := range snapshot.Nodes {
+			known = append(known, snapshot.Nodes[i].Name)
+		}
+		if nearest := nearestChoice(name, known); nearest != "" {
+			return Why{}, usageError(fmt.Errorf("node %s not found", name), "node/"+nearest)
+		}
+		return Why{}, usageError(fmt.Errorf("node %s not found among %d nodes", name, len(known)), "the name of a node of the snapshot or scenario")
 	}
 	for _, c := range found.Commands {
 		if slices.Contains(c.Nodes, at) {

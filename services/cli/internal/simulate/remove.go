@@ -59,7 +59,7 @@ func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 		}
 	}
 	if len(names) == 0 {
-		return RemovalResult{}, fault.F(removingNodes, fault.Missing, "%s has no spot nodes", f.Title())
+		return RemovalResult{}, fault.F(removingNodes, fault.Missing, "%s has no spot nodes", f.Title()).WithHint("--remove node/NAME removes a node of any capacity type")
 	}
 	return removeNodes(f, snapshot, withoutOfferings(stock, hit), names)
 }
