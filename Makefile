@@ -41,7 +41,7 @@ synth: ## Write the CloudFormation template of a cluster to cdk.out (needs Node;
 
 .PHONY: test
 test: ## Run every stage of tests, with a few seeds and crash points (9 minutes on two cores)
-	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e
+	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
 prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers (26 minutes on two cores)
@@ -112,6 +112,10 @@ infra: ## Check the CDK app: every right against attacks, every template against
 .PHONY: charts
 charts: ## Render the Helm charts with the values of every version, and install them on a real control plane
 	@$(STAGES) charts
+
+.PHONY: docs
+docs: ## Build the documentation site in .cache/docs/site, and check its links and navigation (needs Python)
+	@$(STAGES) docs
 
 .PHONY: e2e
 e2e: ## Run the functions and the lifecycle service on a real Kubernetes control plane on loopback
