@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -33,11 +32,7 @@ func SVG(rows []contest.Row) ([]byte, error) {
 	if err := paint(draw.New(canvas), all); err != nil {
 		return nil, fmt.Errorf("drawing the figures: %w", err)
 	}
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, fmt.Errorf("writing the drawing: %w", err)
-	}
-	return out.Bytes(), nil
+	return plotting.WriteSVG(canvas)
 }
 
 // paint draws a row of costs above a row of CPU times.
@@ -63,7 +58,7 @@ func plots(all []panel) (costs, times []*plot.Plot, err error) {
 	fastest, slowest := reach(all, func(p panel) []line { return p.seconds })
 	for i, one := range all {
 		cost, time := plotting.Bare(), plotting.Bare()
-		cost.Title.Text = one.title
+		cost.Title.Text, cost.Title.TextStyle.Font.Size = one.title, plotting.Small
 		cost.Add(plotting.Grid())
 		time.Add(plotting.Grid())
 		for n := range one.cost {
@@ -76,7 +71,7 @@ func plots(all []panel) (costs, times []*plot.Plot, err error) {
 			time.Y.Scale, time.Y.Tick.Marker = plot.LogScale{}, durations{}
 		}
 		if i == 0 {
-			cost.Y.Label.Text, time.Y.Label.Text = "cost over the bound", "CPU of planning"
+			cost.Y.Label.Text, time.Y.Label.Text = "cost ÷ lower bound", "CPU time of planning"
 		} else {
 			unnamed(cost)
 			unnamed(time)
@@ -117,5 +112,5 @@ func head(c draw.Canvas, lines []line) {
 		x += 27 + style.Width(l.planner) + 24
 	}
 	style.Color = plotting.Ink
-	c.FillText(style, vg.Point{X: x, Y: y}, "by pods that wait; a ring: not all of them were placed")
+	c.FillText(style, vg.Point{X: x, Y: y}, "by number of pending pods; a ring: not all of them were placed")
 }

@@ -53,7 +53,7 @@ func TestDrawingIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := words(t, drawing)
-	for _, want := range []string{"joist", "karpenter", "bspot", "cost over the bound", "CPU of planning", "10 ms", "1k"} {
+	for _, want := range []string{"joist", "karpenter", "spot instances", "cost ÷ lower bound", "CPU time of planning", "10 ms", "1k"} {
 		if !strings.Contains(names, want) {
 			t.Errorf("the drawing does not contain %q, only %q", want, names)
 		}

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
 // panel has one kind's figures.
@@ -35,7 +36,7 @@ func panels(rows []contest.Row) []panel {
 	for _, kind := range kinds {
 		of := slices.DeleteFunc(slices.Clone(rows), func(r contest.Row) bool { return r.Kind != kind })
 		slices.SortFunc(of, func(a, b contest.Row) int { return a.Pods - b.Pods })
-		out = append(out, panel{kind, lines(of, overBound), lines(of, seconds)})
+		out = append(out, panel{scenarios.TitleOf(kind), lines(of, overBound), lines(of, seconds)})
 	}
 	return out
 }

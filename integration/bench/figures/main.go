@@ -1,10 +1,10 @@
-// Command figures writes the measurements of `make figures` into the README.
+// Command figures writes the measurements of `make figures` into the README and the benchmark's page.
 //
 //	go run ./integration/bench/figures
 //
 // It measures nothing: it shows deploy/docs/figures/bench.json, which holds the
-// date, the machine and every run, so that the README cannot say what the data
-// does not. The invariant, which a test holds: section and drawing are those of
+// date, the machine and every run, so that the pages cannot say what the data
+// does not. The invariant, which a test holds: sections and drawing are those of
 // the committed data.
 package main
 
@@ -17,9 +17,10 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/report"
 )
 
-// Where the figures are, seen from the README.
+// The files of the repository with the figures. The README has a few rows of them, the page all.
 const (
 	readme  = "README.md"
+	page    = "deploy/docs/benchmark.md"
 	data    = "deploy/docs/figures/bench.json"
 	drawing = "deploy/docs/figures/bench.svg"
 )
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-// run renews the README and the drawing of a repository.
+// run renews the pages and the drawing of a repository.
 func run(root string) error {
 	now, err := render(root)
 	if err != nil {
@@ -64,13 +65,18 @@ func render(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := os.ReadFile(filepath.Join(root, readme))
-	if err != nil {
-		return nil, fmt.Errorf("reading the page for the figures: %w", err)
+	files := map[string][]byte{drawing: picture}
+	for path, section := range map[string]string{
+		readme: record.Brief(page),
+		page:   record.Markdown("figures/"+filepath.Base(drawing), "figures/"+filepath.Base(data)),
+	} {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return nil, fmt.Errorf("reading the page for the figures: %w", err)
+		}
+		if files[path], err = replace(text, section); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	page, err = replace(page, record.Markdown(drawing, data))
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{readme: page, drawing: picture}, nil
+	return files, nil
 }

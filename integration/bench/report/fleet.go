@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
 // Fleets returns a table with one line per consolidation.
@@ -83,16 +84,12 @@ func (r Record) fleets() string {
 		ours, theirs := &row.Results[0], &row.Results[1]
 		at := fewestMoves(row)
 		t.AppendRow(table.Row{
-			row.Kind, thousands(row.Nodes), both(strconv.Itoa(ours.NodesAfter), strconv.Itoa(theirs.NodesAfter)), money(ours.Before), both(fleetPrice(ours), fleetPrice(theirs)),
+			scenarios.TitleOf(row.Kind), thousands(row.Nodes), both(strconv.Itoa(ours.NodesAfter), strconv.Itoa(theirs.NodesAfter)), money(ours.Before), both(fleetPrice(ours), fleetPrice(theirs)),
 			both(over(row, ours), over(row, theirs)), both(strconv.Itoa(len(ours.Steps)), strconv.Itoa(len(theirs.Steps))), both(thousands(ours.PodsMoved), thousands(theirs.PodsMoved)),
 			fmt.Sprintf("%s at %s", both(money(ours.SavedBy(at)), money(theirs.SavedBy(at))), thousands(at)), both(money(ours.SavedAlong(at)), money(theirs.SavedAlong(at))), both(fleetCPU(ours), fleetCPU(theirs)), cpuRatio(row, theirs),
 		})
 	}
-	var columns []table.ColumnConfig
-	for n := 2; n <= 12; n++ {
-		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
+	t.SetColumnConfigs(alignRight(2, 12))
 	return "Both also consolidated clusters until no command was left, with every command carried out at once and without waiting times. The checker replayed each command. " +
 		"The bound is the lower bound for placing all pods on new nodes. CPU is the time for decisions, without Karpenter's second simulation before each command and its search for drift; Karpenter's time limit is " + r.FleetLimit + ". " +
 		"*Saved at equal moves* compares the savings at the number of pods that the planner with fewer moves moved in total, and counts complete commands only; *along the curve* also counts the command in progress, in proportion to its moved pods.\n\n" +

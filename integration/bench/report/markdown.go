@@ -12,7 +12,49 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
-// Markdown returns the record as a section of a README: the commands and the machine, the
+// briefSize is the number of pods of the rows in Brief, and briefKinds are their kinds.
+const briefSize = 1000
+
+var briefKinds = []string{"a", "b", "bspot", "c", "r", "d"}
+
+// Brief returns the record as a section of a README: a row for each of a few kinds, in words and with units. page is the
+// link to the page of Markdown.
+func (r Record) Brief(page string) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{thousands(briefSize) + " pods", "Joist's nodes", "Karpenter's nodes", "Joist's CPU time", "Karpenter's CPU time"})
+	for _, kind := range briefKinds {
+		for _, row := range PairsOf(r.Rows) {
+			if row.Kind != kind || row.Pods != briefSize {
+				continue
+			}
+			ours, theirs := row.Results[0], row.Results[1]
+			t.AppendRow(table.Row{scenarios.TitleOf(kind), hourly(ours), hourly(theirs), cpu(ours), cpu(theirs)})
+		}
+	}
+	t.SetColumnConfigs(alignRight(2, 5))
+	return fmt.Sprintf("%s planned nodes for the same pending pods on the same machine (%d cores, %s). ", strings.Join(r.planners(), " and "), r.Machine.Cores, r.Date.Format("2006-01-02")) +
+		"Cost is what the planned nodes cost per hour, CPU time what planning them took.\n\n" + t.RenderMarkdown() +
+		fmt.Sprintf("\n\n[All figures](%s), also of other sizes and of consolidation, with the lower bounds, the failed runs and how to repeat them.\n", page)
+}
+
+// hourly returns the plan's price with its unit, or its problems.
+func hourly(m contest.Measurement) string {
+	if text := price(m); m.Failure == "" && len(m.Violations) == 0 {
+		return "$" + text + "/h"
+	}
+	return price(m)
+}
+
+// alignRight aligns the columns from first to last, which have numbers.
+func alignRight(first, last int) []table.ColumnConfig {
+	var columns []table.ColumnConfig
+	for n := first; n <= last; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
+	}
+	return columns
+}
+
+// Markdown returns the record as a section of a page: the commands and the machine, the
 // table, its explanation, and the cases that were not run.
 func (r Record) Markdown(drawing, data string) string {
 	var out strings.Builder
@@ -103,21 +145,17 @@ func (r Record) judged() string {
 
 func (p Pairs) markdown() string {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"scenario", "pods", "nodes", "options", "$/h", "", "over bound", "CPU", "", "allocations", ""})
+	t.AppendHeader(table.Row{"workload", "pods", "nodes", "options", "$/h", "", "over bound", "CPU", "", "allocations", ""})
 	for _, row := range p {
 		ours, theirs := row.Results[0], row.Results[1]
 		t.AppendRow(table.Row{
-			row.Kind, thousands(row.Pods), both(strconv.Itoa(ours.Nodes), strconv.Itoa(theirs.Nodes)), both(strconv.Itoa(ours.OptionsMedian), strconv.Itoa(theirs.OptionsMedian)),
+			scenarios.TitleOf(row.Kind), thousands(row.Pods), both(strconv.Itoa(ours.Nodes), strconv.Itoa(theirs.Nodes)), both(strconv.Itoa(ours.OptionsMedian), strconv.Itoa(theirs.OptionsMedian)),
 			both(price(ours), price(theirs)), costs(ours, theirs), both(overBound(row.Bound, ours), overBound(row.Bound, theirs)),
 			both(cpu(ours), cpu(theirs)), effort(ours, theirs, seconds),
 			both(count(ours.Mallocs), count(theirs.Mallocs)), effort(ours, theirs, mallocs),
 		})
 	}
-	var columns []table.ColumnConfig
-	for n := 2; n <= 11; n++ {
-		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
+	t.SetColumnConfigs(alignRight(2, 11))
 	return t.RenderMarkdown()
 }
 
@@ -153,13 +191,13 @@ func legend(limit string) string {
 	var kinds []string
 	for _, k := range scenarios.Kinds() {
 		if !k.Fleet {
-			kinds = append(kinds, fmt.Sprintf("**%s** %s", k.Name, k.About))
+			kinds = append(kinds, fmt.Sprintf("- **%s**: %s (`-set %s`)", k.Title, k.About, k.Name))
 		}
 	}
 	return "Pairs are Joist : Karpenter, followed by their ratio: for dollars Joist divided by Karpenter, for CPU and allocations Karpenter divided by Joist. " +
 		"CPU is the user and system time of the process while it plans. For Joist it includes grouping and indexing the pods; for Karpenter it excludes setting up its topology and scheduler. " +
-		"*Options* is the median number of instance types that a launch can choose from. *Over bound* is the cost divided by a lower bound, which allows fractions of nodes and ignores topology, weights and limits; it is therefore loose for c, r and d. " +
-		"Karpenter's time limit is " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
+		"*Options* is the median number of instance types that a launch can choose from. *Over bound* is the cost divided by a lower bound, which allows fractions of nodes and ignores topology, weights and limits; it is therefore loose for Karpenter's benchmark, real services and five NodePools. " +
+		"Karpenter's time limit is " + limit + ", as in production.\n\nThe workloads:\n\n" + strings.Join(kinds, "\n") + "\n"
 }
 
 // absent lists what the record does not have.
@@ -167,7 +205,7 @@ func (r Record) absent() []string {
 	var kinds, fleets []string
 	for _, k := range scenarios.Kinds() {
 		if k.Fleet {
-			fleets = append(fleets, k.Name)
+			fleets = append(fleets, k.Title)
 		} else {
 			kinds = append(kinds, k.Name)
 		}
@@ -175,7 +213,7 @@ func (r Record) absent() []string {
 	if len(r.Fleets) > 0 {
 		return r.missing(kinds)
 	}
-	return append(r.missing(kinds), fmt.Sprintf("consolidation (kinds %s)", strings.Join(fleets, ", ")))
+	return append(r.missing(kinds), fmt.Sprintf("consolidation of %s", strings.Join(fleets, ", ")))
 }
 
 // counted returns a number with its noun.

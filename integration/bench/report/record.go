@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
 // Record is a whole contest with everything needed to verify or repeat it.
@@ -47,14 +48,14 @@ func Decode(text []byte) (Record, error) {
 	return r, nil
 }
 
-// planners returns the planners' names with their versions.
+// planners returns the planners' names with their versions, such as Karpenter v1.15.0.
 func (r Record) planners() []string {
 	seen := map[string]bool{}
 	for _, row := range r.Rows {
 		for _, m := range row.Results {
 			// A build of a work tree has no version; the commit identifies it.
 			if name := strings.TrimSuffix(m.Version, " development"); name != "" {
-				seen[name] = true
+				seen[strings.ToUpper(name[:1])+name[1:]] = true
 			}
 		}
 	}
@@ -75,7 +76,7 @@ func (r Record) missing(kinds []string) []string {
 		var absent []string
 		for _, kind := range kinds {
 			if !measured[fmt.Sprint(kind, size)] {
-				absent = append(absent, kind)
+				absent = append(absent, scenarios.TitleOf(kind))
 			}
 		}
 		switch len(absent) {

@@ -45,7 +45,7 @@ func TestPlanTables(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"each.txt": Each(rows), "cost.txt": PairsOf(rows).Cost(), "effort.txt": PairsOf(rows).Effort(), "problems.txt": Problems(rows, nil),
-		"section.md": record.Markdown("figures/bench.svg", "figures/bench.json"),
+		"section.md": record.Markdown("figures/bench.svg", "figures/bench.json"), "brief.md": record.Brief("benchmark.md"),
 	} {
 		golden.Compare(t, filepath.Join("testdata", name), text+"\n")
 	}
@@ -95,7 +95,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 
 func TestMissingRunsAreListed(t *testing.T) {
 	got := Record{Rows: contests()}.missing([]string{"b", "c", "d"})
-	want := []string{"100 pods of b, c", "1,000 pods of d", "5,000 pods", "10,000 pods", "50,000 pods of c, d"}
+	want := []string{"100 pods of mixed Deployments, Karpenter's benchmark", "1,000 pods of five NodePools", "5,000 pods", "10,000 pods", "50,000 pods of Karpenter's benchmark, five NodePools"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}

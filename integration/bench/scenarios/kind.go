@@ -13,7 +13,9 @@ import (
 type Kind struct {
 	// Name is the first part of the scenario's name, Word the second.
 	Name, Word string
-	// About describes briefly the difficulty.
+	// Title names the kind on pages and in drawings, in at most 22 characters.
+	Title string
+	// About describes briefly the difficulty, after the title.
 	About string
 	// Fleet kinds are clusters to consolidate: their size is the number of nodes, and no
 	// pod is pending.
@@ -27,16 +29,16 @@ type Kind struct {
 // Kinds returns all kinds, in the order of the tables.
 func Kinds() []Kind {
 	return []Kind{
-		{Name: "a", Word: "inflate", About: "identical pods", pools: one(onDemandOnly, amd64), fill: identical},
-		{Name: "b", Word: "hetero", About: "Deployments of many sizes, a few of them very large", pools: one(onDemandOnly, both), fill: deployments},
-		{Name: "bamd", About: "as b, on one architecture", pools: one(onDemandOnly, amd64), fill: deployments},
-		{Name: "bspot", About: "as b, with spot", pools: one(spotToo, both), fill: deployments},
-		{Name: "u", Word: "unique", About: "as b, with every pod different", pools: one(onDemandOnly, both), fill: unique},
-		{Name: "c", Word: "mixed", About: "the mix of Karpenter's own benchmark", pools: one(onDemandOnly, both), fill: mixed},
-		{Name: "r", Word: "services", About: "constraints of real services", pools: one(onDemandOnly, both), fill: services},
-		{Name: "d", Word: "multi", About: "five NodePools with GPUs, taints, weights and limits", pools: five, fill: teams},
-		{Name: "e", Word: "consolidate", About: "nodes that are mostly empty", Fleet: true, pools: one(onDemandOnly, both), fill: sparse},
-		{Name: "f", Word: "consolidate", About: "nodes that are fairly full", Fleet: true, pools: one(onDemandOnly, both), fill: dense},
+		{Name: "a", Word: "inflate", Title: "identical pods", About: "of one size", pools: one(onDemandOnly, amd64), fill: identical},
+		{Name: "b", Word: "hetero", Title: "mixed Deployments", About: "of many sizes, a few of them very large", pools: one(onDemandOnly, both), fill: deployments},
+		{Name: "bamd", Title: "one architecture", About: "the mixed Deployments, with types of amd64 only", pools: one(onDemandOnly, amd64), fill: deployments},
+		{Name: "bspot", Title: "spot instances", About: "the mixed Deployments, with spot allowed", pools: one(spotToo, both), fill: deployments},
+		{Name: "u", Word: "unique", Title: "every pod different", About: "the mixed Deployments, with no two pods alike", pools: one(onDemandOnly, both), fill: unique},
+		{Name: "c", Word: "mixed", Title: "Karpenter's benchmark", About: "the mix of pods of Karpenter's own benchmark", pools: one(onDemandOnly, both), fill: mixed},
+		{Name: "r", Word: "services", Title: "real services", About: "Deployments that are spread over zones, kept on different hosts, or bound to a zone", pools: one(onDemandOnly, both), fill: services},
+		{Name: "d", Word: "multi", Title: "five NodePools", About: "with GPUs, taints, weights and limits", pools: five, fill: teams},
+		{Name: "e", Word: "consolidate", Title: "mostly empty nodes", About: "to consolidate", Fleet: true, pools: one(onDemandOnly, both), fill: sparse},
+		{Name: "f", Word: "consolidate", Title: "fairly full nodes", About: "to consolidate", Fleet: true, pools: one(onDemandOnly, both), fill: dense},
 	}
 }
 
@@ -52,6 +54,15 @@ func Find(name string) (Kind, error) {
 		return Kind{}, fmt.Errorf("unknown kind of scenario %q (use %s)", name, strings.Join(names, ", "))
 	}
 	return kinds[i], nil
+}
+
+// TitleOf returns the title of a kind, or the name itself if there is no such kind.
+func TitleOf(name string) string {
+	kind, err := Find(name)
+	if err != nil {
+		return name
+	}
+	return kind.Title
 }
 
 // Make returns the scenario of a size. A larger one of the same seed begins with the same

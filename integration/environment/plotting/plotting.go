@@ -4,13 +4,17 @@
 package plotting
 
 import (
+	"bytes"
+	"fmt"
 	"image/color"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Ink is the colour of text and axes.
@@ -54,7 +58,31 @@ func Bare() *plot.Plot {
 		setSans(&a.Tick.Label.Font, Small)
 		setSans(&a.Label.TextStyle.Font, Usual)
 	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = shortTicks{}, shortTicks{}
 	return p
+}
+
+// shortTicks are gonum's ticks with the shortest labels: 2500 and not 2500.00.
+type shortTicks struct{ plot.DefaultTicks }
+
+// Ticks implements plot.Ticker.
+func (s shortTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := s.DefaultTicks.Ticks(low, high)
+	for i, tick := range ticks {
+		if value, err := strconv.ParseFloat(tick.Label, 64); err == nil {
+			ticks[i].Label = strconv.FormatFloat(value, 'f', -1, 64)
+		}
+	}
+	return ticks
+}
+
+// WriteSVG returns a canvas as SVG. Its text has a fallback for machines without the font with which it was measured.
+func WriteSVG(canvas *vgsvg.Canvas) ([]byte, error) {
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, fmt.Errorf("writing the drawing: %w", err)
+	}
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
 // Grid returns horizontal lines.

@@ -1,9 +1,7 @@
 package timeline
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -45,14 +43,19 @@ func SVG(end time.Duration, acts []Act, panels ...*plot.Plot) ([]byte, error) {
 	tiles := draw.Tiles{Rows: len(grid), Cols: 1, PadY: 10, PadTop: headHeight, PadRight: 10, PadBottom: 2, PadLeft: 2}
 	canvases := plot.Align(grid, tiles, c)
 	for i, p := range panels {
+		placeLegend(p, canvases[i][0])
 		p.Draw(canvases[i][0])
 	}
 	nameActs(c, canvases[0][0], panels[0], acts)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, fmt.Errorf("writing the drawing: %w", err)
-	}
-	return out.Bytes(), nil
+	return plotting.WriteSVG(canvas)
+}
+
+// placeLegend places a legend at the right end, with space for text that another font makes a quarter wider.
+func placeLegend(p *plot.Plot, c draw.Canvas) {
+	const wider = 1.25
+	data := p.DataCanvas(c)
+	p.Legend.Left = true
+	p.Legend.XOffs = data.Size().X - wider*p.Legend.Rectangle(data).Size().X
 }
 
 // starts draws a line where each act begins.

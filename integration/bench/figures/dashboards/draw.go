@@ -1,7 +1,6 @@
 package dashboards
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -40,11 +39,7 @@ func SVG(title string, pictures []Picture) ([]byte, error) {
 	if err := paint(draw.New(canvas), title, pictures); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, fmt.Errorf("writing the drawing of %s: %w", title, err)
-	}
-	return out.Bytes(), nil
+	return plotting.WriteSVG(canvas)
 }
 
 // paint draws each picture in its place.
