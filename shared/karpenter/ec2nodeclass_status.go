@@ -124,12 +124,12 @@ const (
 
 // Condition types of an EC2NodeClass; ValidationSucceeded is shared with NodePool.
 const (
-	ConditionTypeSubnetsReady              = "SubnetsReady"
-	ConditionTypeSecurityGroupsReady       = "SecurityGroupsReady"
-	ConditionTypeAMIsReady                 = "AMIsReady"
-	ConditionTypeInstanceProfileReady      = "InstanceProfileReady"
-	ConditionTypePlacementGroupReady       = "PlacementGroupReady"
-	ConditionTypeCapacityReservationsReady = "CapacityReservationsReady"
+	ConditionTypeSubnetsReady              = "SubnetsReady"              // subnetSelectorTerms select subnets
+	ConditionTypeSecurityGroupsReady       = "SecurityGroupsReady"       // securityGroupSelectorTerms select security groups
+	ConditionTypeAMIsReady                 = "AMIsReady"                 // amiSelectorTerms select images
+	ConditionTypeInstanceProfileReady      = "InstanceProfileReady"      // the instance profile exists and has the role
+	ConditionTypePlacementGroupReady       = "PlacementGroupReady"       // the placement group exists
+	ConditionTypeCapacityReservationsReady = "CapacityReservationsReady" // capacityReservationSelectorTerms were evaluated
 )
 
 // EC2NodeClassReady returns the conditions on which an EC2NodeClass's Ready depends; capacity reservations count if

@@ -30,13 +30,13 @@ const (
 
 // Labels of an instance's location and purchase option.
 const (
-	LabelCapacityReservationID            = AWSGroup + "/capacity-reservation-id"
+	LabelCapacityReservationID            = AWSGroup + "/capacity-reservation-id"            // of the reservation in which the instance runs
 	LabelCapacityReservationType          = AWSGroup + "/capacity-reservation-type"          // default or capacity-block
 	LabelCapacityReservationInterruptible = AWSGroup + "/capacity-reservation-interruptible" // "true" or "false"
-	LabelPlacementGroupID                 = AWSGroup + "/placement-group-id"
-	LabelPlacementGroupPartition          = AWSGroup + "/placement-group-partition"
-	LabelEC2NodeClass                     = AWSGroup + "/ec2nodeclass" // name of the class; users may not require it
-	LabelTopologyZoneID                   = "topology.k8s.aws/zone-id" // for example use1-az1, the same zone in every account
+	LabelPlacementGroupID                 = AWSGroup + "/placement-group-id"                 // of the instance's placement group
+	LabelPlacementGroupPartition          = AWSGroup + "/placement-group-partition"          // the partition of that group, from 1
+	LabelEC2NodeClass                     = AWSGroup + "/ec2nodeclass"                       // name of the class; users may not require it
+	LabelTopologyZoneID                   = "topology.k8s.aws/zone-id"                       // for example use1-az1, the same zone in every account
 )
 
 // Values of the tenancy label.

@@ -9,9 +9,9 @@ import (
 
 // Taint keys of the node lifecycle.
 const (
-	DisruptedTaintKey    = Group + "/disrupted"
-	UnregisteredTaintKey = Group + "/unregistered"
-	RebootingTaintKey    = Group + "/rebooting"
+	DisruptedTaintKey    = Group + "/disrupted"    // the node is being removed
+	UnregisteredTaintKey = Group + "/unregistered" // the node does not have the claim's labels and taints yet
+	RebootingTaintKey    = Group + "/rebooting"    // the node is drained for a reboot, or reboots
 )
 
 // readinessPrefix is the prefix of taints that node readiness rules remove.

@@ -16,7 +16,7 @@ import (
 // status.
 const PriceResource corev1.ResourceName = "joist.sh/microdollars-per-hour"
 
-// PriceAnnotation of a NodeClaim is the planned price of the offering that EC2 chose, in US dollars an
+// PriceAnnotation is the planned price, on a NodeClaim, of the offering that EC2 chose, in US dollars an
 // hour. Limits count this price until the node is gone. The current spot price is not used: when it
 // rises, a limit could be exceeded without any launch. A user may write the annotation on a NodeClaim
 // whose price is unknown.

@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// TraceAnnotation of a NodeClaim is the W3C trace context of the message for which the
+// TraceAnnotation is the W3C trace context, on a NodeClaim, of the message for which the
 // NodeClaim was last written. Later spans about it belong to that trace. It is written with
 // other changes, never alone, and only traces use it.
 const TraceAnnotation = "joist.sh/traceparent"

@@ -94,6 +94,7 @@ func checkKubectl(p place) error {
 		flags.Bool(name, false, "")
 	}
 	flags.BoolP("watch", "w", false, "")
+	flags.BoolP("all-namespaces", "A", false, "")
 	for _, name := range []string{"for", "timeout", "raw", "cascade", "type"} {
 		flags.String(name, "", "")
 	}

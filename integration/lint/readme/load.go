@@ -62,7 +62,11 @@ func named(pattern *regexp.Regexp, text string) map[string]bool {
 
 // kinds returns the built-in kinds that pages use, and those of the CRDs.
 func kinds(root string) (map[string]bool, error) {
-	all := map[string]bool{"deployment": true, "pod": true, "pods": true, "node": true, "nodes": true, "lease": true}
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq("deployment deployments pod pods node nodes lease leases event events configmap replicasets statefulsets " +
+		"daemonsets jobs cronjobs csinodes pvc pv storageclasses namespaces priorityclasses crd") {
+		all[name] = true
+	}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/charts/joist-crd/files/*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("finding the definitions: %w", err)

@@ -86,7 +86,7 @@ func marked(files []File, words []Word, counts func(File) bool, prose func(line 
 			continue
 		}
 		file.lines(func(number int, line string) {
-			text := prose(line)
+			text := deadLetter.ReplaceAllString(prose(line), "")
 			if text == "" || !quick.MatchString(text) {
 				return
 			}
@@ -99,6 +99,9 @@ func marked(files []File, words []Word, counts func(File) bool, prose func(line 
 	}
 	return found
 }
+
+// deadLetter is SQS's term, which is no marker word.
+var deadLetter = regexp.MustCompile(`(?i)\bdead-letter\b`)
 
 var literal = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
