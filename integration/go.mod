@@ -19,6 +19,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	go.yaml.in/yaml/v3 v3.0.5
 	k8s.io/apimachinery v0.37.2
+	k8s.io/kubectl v0.37.2
 	mvdan.cc/sh/v3 v3.12.0
 	sigs.k8s.io/karpenter v1.15.1
 	sigs.k8s.io/randfill v1.0.0

@@ -33,7 +33,7 @@ type place struct {
 // checks are the programs that pages may use, with the check of their arguments.
 var checks = map[string]func(p place) error{
 	"make": checkMake, "joist": checkJoist, "helm": checkHelm, "kubectl": checkKubectl, "go": checkGo, "aws": checkAWS,
-	"npx": checkNPX, "ko": checkKo, "cfn-lint": checkFiles, "gunzip": checkAnything, "chronyc": checkAnything,
+	"npx": checkNPX, "ko": checkKo, "terraform": checkTerraform, "cfn-lint": checkFiles, "gunzip": checkAnything, "chronyc": checkAnything,
 	// Programs that read a release, which is not in the repository.
 	"cosign": checkAnything, "gh": checkAnything, "brew": checkAnything, "sha256sum": checkAnything, "tar": checkAnything,
 	// Shell builtins, and programs that only transform text.

@@ -1,6 +1,7 @@
 package readme
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -92,4 +93,27 @@ func (r *reader) prose(number int, line string) {
 func first(line string) string {
 	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return word
+}
+
+// Block is a block of commands and the tests that run it.
+type Block struct {
+	Tests []string
+	Text  string
+}
+
+var runBy = regexp.MustCompile(`^<!-- run-by: (.+) -->$`)
+
+// RunBy returns a page's blocks of sh, with the tests in the comment above each. Problems are the blocks without one.
+func RunBy(page string) (blocks []Block, problems []string) {
+	lines := strings.Split(page, "\n")
+	snippets, _ := Snippets(page, nil)
+	for _, s := range snippets {
+		above := s.Line - 3 // the line above the fence, from 0
+		if above < 0 || !runBy.MatchString(lines[above]) {
+			problems = append(problems, fmt.Sprintf("line %d: no comment run-by above the block names a test", s.Line))
+			continue
+		}
+		blocks = append(blocks, Block{strings.Split(runBy.FindStringSubmatch(lines[above])[1], ", "), s.Text})
+	}
+	return blocks, problems
 }

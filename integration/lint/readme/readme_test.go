@@ -1,7 +1,11 @@
 package readme_test
 
 import (
+	"maps"
+	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +69,45 @@ func TestPages(t *testing.T) {
 		if commands[page] < least {
 			t.Errorf("%s has %d commands, and at least %d were there", page, commands[page], least)
 		}
+	}
+}
+
+// executedPages are the pages on which a comment above each block of commands names the tests that run it.
+var executedPages = []string{"deploy/docs/getting-started.md"}
+
+// Every block of commands of the first steps is run by a test.
+func TestFirstStepsAreExecuted(t *testing.T) {
+	r := repository(t)
+	for _, page := range executedPages {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, problems := readme.RunBy(string(text))
+		for _, problem := range problems {
+			t.Errorf("%s: %s", page, problem)
+		}
+		if len(found) < 5 {
+			t.Errorf("%s has %d blocks of commands, and at least 5 were there", page, len(found))
+		}
+		for _, block := range found {
+			for _, name := range block.Tests {
+				if !slices.ContainsFunc(slices.Collect(maps.Values(r.Tests)), func(tests []string) bool { return slices.Contains(tests, name) }) {
+					t.Errorf("%s: no test is called %s", page, name)
+				}
+			}
+		}
+	}
+}
+
+func TestRunBy(t *testing.T) {
+	const page = "<!-- run-by: TestA, TestB -->\n```sh\nmake a\n```\n\n```sh\nmake b\n```\n\n```yaml\nx: y\n```\n"
+	blocks, problems := readme.RunBy(page)
+	if diff := cmp.Diff([]readme.Block{{Tests: []string{"TestA", "TestB"}, Text: "make a\n"}}, blocks); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"line 7: no comment run-by above the block names a test"}, problems); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -139,7 +182,8 @@ func TestChecksBite(t *testing.T) {
 		{"aws ec2 list-instances", "no command of AWS's ec2 list-instances"},
 		{"ko build ./services/watcher/cmd/joist-watcher", ""}, {"ko build ./services/watcher/cmd/watcher", "no ./services/watcher/cmd/watcher/main.go"},
 		{"envsubst < deploy/quickstart/$file.yaml", ""}, {"envsubst < deploy/$file.yml", "no deploy/${file}.yml"}, {"cd nowhere", "there is no ."},
-		{"terraform apply", "nothing checks terraform"},
+		{"terraform -chdir=deploy/terraform/examples/terraform-aws-eks apply", ""}, {"terraform -chdir=deploy/terraforms init", "no deploy/terraforms/*.tf"}, {"terraform graph", "terraform graph is not known here"},
+		{"kubectl get pods -A", ""}, {"pulumi up", "nothing checks pulumi"},
 	} {
 		commands, err := readme.Parse(test.text)
 		if err != nil {

@@ -156,6 +156,21 @@ func checkNPX(p place) error {
 	return nil
 }
 
+// checkTerraform checks the folder of the module.
+func checkTerraform(p place) error {
+	dir := "."
+	for _, arg := range p.Args[1:] {
+		if folder, ok := strings.CutPrefix(arg, "-chdir="); ok {
+			dir = folder
+			continue
+		}
+		if !slices.Contains([]string{"init", "plan", "apply", "destroy"}, arg) {
+			return fmt.Errorf("terraform %s is not known here", arg)
+		}
+	}
+	return p.exists(dir + "/*.tf")
+}
+
 // checkKo checks the commands from which images are built.
 func checkKo(p place) error {
 	for _, arg := range p.Args[2:] {
@@ -173,7 +188,7 @@ func checkKo(p place) error {
 var awsCommands = map[string]bool{
 	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
 	"iam list-instance-profiles-for-role": true, "s3 rb": true, "logs delete-log-group": true,
-	"iam create-service-linked-role": true, "sts decode-authorization-message": true,
+	"eks update-kubeconfig": true, "iam create-service-linked-role": true, "sts decode-authorization-message": true,
 	// Only the service; the reader adds the rest.
 	"service-quotas": true,
 }

@@ -116,6 +116,7 @@ func TestInstall(t *testing.T) {
 	s.judgePlaces()
 	s.judgeEnforced()
 	s.quickstart()
+	s.tryPages()
 	s.judgeHelmTest(joist)
 
 	seeds := joist
