@@ -129,6 +129,7 @@ func (w *e2eCluster) inflate() {
 	}
 	w.settled()
 	w.checkFleet()
+	w.checkViewers()
 }
 
 // settled waits until every claim is initialized and its instance tagged.
