@@ -49,7 +49,7 @@ func TestGettingStarted(t *testing.T) {
 		t.Fatalf("the commands of the page failed: %v\n%s", err, out)
 	}
 	for _, want := range []string{
-		`joist-watcher +2/2`, `joist-lifecycle +2/2`, `nodepool.karpenter.sh/default created`, `ec2nodeclass.karpenter.k8s.aws/default created`, `pod/inflate-\S+ +0/1 +Pending`,
+		`joist-watcher +2/2`, `joist-lifecycle +2/2`, `nodepool.karpenter.sh/default created`, `ec2nodeclass.karpenter.k8s.aws/default created`, `nodepool.karpenter.sh/default +default`,
 		`deployment.apps/inflate scaled`, `nodepool.karpenter.sh "default" deleted`, `release "joist" uninstalled`,
 	} {
 		if !regexp.MustCompile(want).Match(out) {

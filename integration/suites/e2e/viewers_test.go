@@ -47,7 +47,7 @@ func (w *e2eCluster) checkViewers() {
 		}
 	}
 	w.checkColumns("nodeclaims", "Name", "Type", "Capacity", "Zone", "Node", "Ready", "Age")
-	w.checkColumns("nodepools", "Name", "NodeClass", "Nodes", "Ready", "Age")
+	w.checkColumns("nodepools", "Name", "NodeClass", "Ready", "Age")
 	w.Logf("checked what eks-node-viewer and k9s read of %d nodes and %d NodeClaims", len(w.Nodes()), len(claims))
 }
 
