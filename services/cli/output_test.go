@@ -69,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestColors: colours are shown on a terminal, and wherever CLICOLOR_FORCE asks for them, but never
+// TestColors: colours are shown on a terminal, and with CLICOLOR_FORCE also in a pipe, but never
 // with NO_COLOR; a hostile text has none.
 func TestColors(t *testing.T) {
 	terminal := func(io.Writer) (int, bool) { return 80, true }
