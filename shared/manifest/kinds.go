@@ -66,10 +66,7 @@ var oldKinds = map[string]cluster.Kind{
 // findKind returns the kind of a document, or the problem with it. A kind that planning
 // does not read has no Resource.
 func findKind(apiVersion, name string) (kind cluster.Kind, problem string) {
-	group, version, found := strings.Cut(apiVersion, "/")
-	if !found {
-		group, version = "", apiVersion
-	}
+	group, version := cutVersion(apiVersion)
 	for _, k := range knownKinds() {
 		if k.Kind == name && k.Group == group && k.Version == version {
 			return k, ""
@@ -85,10 +82,18 @@ func findKind(apiVersion, name string) (kind cluster.Kind, problem string) {
 	return cluster.Kind{Group: group, Version: version, Kind: name}, ""
 }
 
+func cutVersion(apiVersion string) (group, version string) {
+	group, version, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return "", apiVersion
+	}
+	return group, version
+}
+
 func replacementText(now cluster.Kind) string {
 	text := "write " + now.Kind + " of " + now.APIVersion()
 	if strings.HasPrefix(now.Group, "karpenter.") {
-		text += " (a later release brings `joist convert`, which rewrites such files)"
+		text += "; `joist convert -f FILE` does so"
 	}
 	return text
 }
