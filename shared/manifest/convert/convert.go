@@ -127,10 +127,12 @@ func Convert(inputs []Input, options Options) Result {
 		c.files = append(c.files, c.readFile(input))
 	}
 	c.eachObject(c.readSettings)
+	c.readProfiles()
 	c.eachObject(c.convertObject)
 	c.convertNodeGroups()
 	c.splitKubelets()
 	c.nameDuplicates()
+	c.convertSettings()
 	c.eachObject(c.quoteTexts)
 	c.convertValueFiles()
 	return c.finish()

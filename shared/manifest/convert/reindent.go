@@ -9,6 +9,9 @@ const linesMax = 5_000
 // belong into it follow as unknown ones.
 func (c *converter) lacksStructure(root *node) bool {
 	s := shapeOf(root.textAt("apiVersion"), root.textAt("kind"))
+	if root.get("apiVersion") == nil && isValues(root) {
+		s = valuesShape()
+	}
 	return s != nil && countUnknown(root, s) > 0 && hasEmpty(root, s)
 }
 
@@ -58,6 +61,9 @@ func (c *converter) repairIndentation(s *section, text string) (*tree, int) {
 	}
 	apiVersion, kind, at := findHeader(lines)
 	root := shapeOf(apiVersion, kind)
+	if apiVersion == "" && looksLikeValues(lines) {
+		root, at = valuesShape(), 1
+	}
 	if root == nil {
 		return nil, 0
 	}

@@ -49,6 +49,10 @@ func (c *converter) readFile(input Input) *file {
 		c.remarks = append(c.remarks, Remark{manifest.Place{File: f.name, Line: 1}, Unrepaired, "", what, ""})
 		return f
 	}
+	if s := (&section{file: f, raw: string(input.Data), kind: groupSection}); c.groups.acceptStream(s, input.Data) {
+		f.kind, f.sections = NodeGroups, []*section{s}
+		return f
+	}
 	for _, s := range splitSections(string(input.Data)) {
 		s.file = f
 		f.sections = append(f.sections, s)

@@ -1,0 +1,235 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// addDisks writes the disks.
+func (p *groupPlan) addDisks(size int, kind string, t *launchTemplate) {
+	disks := newList()
+	if t != nil {
+		for _, d := range t.LaunchTemplateData.BlockDeviceMappings {
+			if d.EBS == nil {
+				continue
+			}
+			ebs := newMapping()
+			if d.EBS.DeleteOnTermination != nil {
+				ebs.add(newText("deleteOnTermination", *d.EBS.DeleteOnTermination))
+			}
+			if d.EBS.Encrypted != nil {
+				ebs.add(newText("encrypted", *d.EBS.Encrypted))
+			}
+			for _, n := range []struct {
+				key   string
+				value int
+			}{{"iops", d.EBS.IOPS}, {"throughput", d.EBS.Throughput}} {
+				if n.value > 0 {
+					ebs.add(newEntry(n.key, number(strconv.Itoa(n.value))))
+				}
+			}
+			if d.EBS.VolumeSize > 0 {
+				ebs.add(newText("volumeSize", fmt.Sprintf("%dGi", d.EBS.VolumeSize)))
+			}
+			for _, s := range []struct{ key, value string }{{"volumeType", d.EBS.VolumeType}, {"kmsKeyID", d.EBS.KmsKeyID}, {"snapshotID", d.EBS.SnapshotID}} {
+				if s.value != "" {
+					ebs.add(newText(s.key, s.value))
+				}
+			}
+			disks.entries = append(disks.entries, &entry{value: newMapping(newText("deviceName", d.DeviceName), newEntry("ebs", ebs))})
+		}
+	}
+	if size > 0 && len(disks.entries) == 0 {
+		device := "/dev/xvda"
+		switch {
+		case strings.HasPrefix(kind, "BOTTLEROCKET"):
+			device = "/dev/xvdb"
+		case strings.HasPrefix(kind, "WINDOWS"):
+			device = "/dev/sda1"
+		}
+		disks.entries = append(disks.entries, &entry{value: newMapping(newText("deviceName", device),
+			newEntry("ebs", newMapping(newText("volumeSize", fmt.Sprintf("%dGi", size)), newText("volumeType", "gp3"))))})
+	}
+	if len(disks.entries) > 0 {
+		p.class.add(newEntry("blockDeviceMappings", disks))
+	}
+}
+
+// optionNames are the metadata options of launch templates that an EC2NodeClass has.
+var optionNames = map[string]string{
+	"HttpEndpoint": "httpEndpoint", "HttpProtocolIpv6": "httpProtocolIPv6", "HttpPutResponseHopLimit": "httpPutResponseHopLimit", "HttpTokens": "httpTokens",
+}
+
+// addRest writes metadata options, monitoring and tags.
+func (p *groupPlan) addRest(t *launchTemplate) {
+	options := newMapping()
+	if t != nil {
+		data := t.LaunchTemplateData
+		for _, key := range sortedKeys(data.MetadataOptions) {
+			if name := optionNames[key]; name != "" {
+				options.add(newEntry(name, optionValue(data.MetadataOptions[key])))
+			}
+		}
+		if data.Monitoring != nil {
+			p.class.add(newText("detailedMonitoring", data.Monitoring.Enabled))
+		}
+		if data.KeyName != "" {
+			p.remark(Check, "KeyName", "the SSH key "+data.KeyName+" is not kept: nodes have no key pair", "use SSM Session Manager, or add the key in userData")
+		}
+		for _, spec := range data.TagSpecifications {
+			for _, tag := range spec.Tags {
+				if spec.ResourceType == "instance" {
+					p.addTag(tag.Key, tag.Value)
+				}
+			}
+		}
+	}
+	if options.get("httpPutResponseHopLimit") == nil {
+		options.add(newEntry("httpPutResponseHopLimit", number("2")))
+	}
+	p.class.add(newEntry("metadataOptions", options))
+	if len(p.tags) > 0 {
+		p.class.add(newEntry("tags", textMapping(p.tags)))
+	}
+}
+
+func optionValue(value any) *node {
+	if f, ok := value.(float64); ok {
+		return newScalar(json.Number(strconv.FormatFloat(f, 'f', -1, 64)))
+	}
+	return newScalar(value)
+}
+
+func textMapping(values map[string]string) *node {
+	n := newMapping()
+	for _, key := range sortedKeys(values) {
+		n.add(newText(key, values[key]))
+	}
+	return n
+}
+
+// requirements returns the requirements of the NodePool.
+func (p *groupPlan) requirements() *node {
+	out := newList()
+	add := func(key, operator string, values ...string) {
+		out.entries = append(out.entries, &entry{value: newMapping(newText("key", key), newText("operator", operator), newEntry("values", textList(values...)))})
+	}
+	switch {
+	case len(p.types) > 0:
+		add(corev1.LabelInstanceTypeStable, "In", unique(p.types)...)
+	case p.needs != nil:
+		p.addAttributes(add)
+	default:
+		p.remark(Unrepaired, "InstanceType", "the instance types are unknown", "add the launch template with -f, or write a requirement for node.kubernetes.io/instance-type")
+	}
+	add(karpenter.CapacityTypeLabelKey, "In", p.capacity...)
+	if len(p.zones) > 0 {
+		add(corev1.LabelTopologyZone, "In", p.zones...)
+	}
+	if p.arch != "" {
+		add(corev1.LabelArchStable, "In", p.arch)
+	}
+	add(corev1.LabelOSStable, "In", p.os)
+	return out
+}
+
+func unique(values []string) (out []string) {
+	seen := map[string]bool{}
+	for _, value := range values {
+		if !seen[value] {
+			seen[value] = true
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// addAttributes adds the requirements of attribute-based selection.
+func (p *groupPlan) addAttributes(add func(key, operator string, values ...string)) {
+	for _, a := range []struct {
+		key string
+		in  numberRange
+	}{{karpenter.LabelInstanceCPU, p.needs.VCPUCount}, {karpenter.LabelInstanceMemory, p.needs.MemoryMiB}} {
+		if a.in.Min != nil && *a.in.Min > 0 {
+			add(a.key, "Gt", strconv.Itoa(*a.in.Min-1))
+		}
+		if a.in.Max != nil {
+			add(a.key, "Lt", strconv.Itoa(*a.in.Max+1))
+		}
+	}
+	p.remark(Check, "InstanceRequirements", "kept are the numbers of vCPUs and the memory", "add the other attributes as requirements")
+	for _, pattern := range p.needs.AllowedInstanceTypes {
+		p.nameTypes("AllowedInstanceTypes", pattern)
+	}
+	for _, pattern := range p.needs.ExcludedInstanceTypes {
+		p.nameTypes("ExcludedInstanceTypes", pattern)
+	}
+}
+
+func (p *groupPlan) nameTypes(field, pattern string) {
+	p.remark(Check, "InstanceRequirements."+field, pattern+" is not kept", "write it as a requirement for "+karpenter.LabelInstanceFamily+" or "+corev1.LabelInstanceTypeStable)
+}
+
+// pool returns the NodePool.
+func (p *groupPlan) pool(class string) *node {
+	metadata := newMapping()
+	if len(p.labels) > 0 {
+		metadata.add(newEntry("labels", textMapping(p.labels)))
+	}
+	spec := newMapping(
+		newEntry("nodeClassRef", newMapping(newText("group", awsGroup), newText("kind", "EC2NodeClass"), newText("name", class))),
+		newEntry("requirements", p.requirements()))
+	if len(p.taints) > 0 {
+		spec.add(newEntry("taints", newList(p.taints...)))
+	}
+	spec.add(newText("expireAfter", p.expireAfter))
+	template := newMapping(newEntry("spec", spec))
+	if len(metadata.entries) > 0 {
+		template.insert("spec", newEntry("metadata", metadata))
+	}
+	body := newMapping(newEntry("template", template),
+		newEntry("disruption", newMapping(newText("consolidationPolicy", string(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)), newText("consolidateAfter", p.consolidate))),
+		newEntry("limits", newMapping(newEntry("nodes", number(strconv.Itoa(p.most))))))
+	return newMapping(newText("apiVersion", cluster.NodePools.APIVersion()), newText("kind", "NodePool"),
+		newEntry("metadata", newMapping(newText("name", p.objectName()))), newEntry("spec", body))
+}
+
+// printPlan returns the NodePool and, unless an equal one exists, the EC2NodeClass of a group.
+func (c *converter) printPlan(p *groupPlan, classes map[string]string) (out []string) {
+	if p.least > 0 {
+		p.remark(Check, "MinSize", fmt.Sprintf("%d is not kept: NodePools shrink to no nodes", p.least),
+			fmt.Sprintf("for free capacity write a CapacityBuffer, for a fixed number of nodes a static NodePool with spec.replicas: %d", p.least))
+	}
+	if len(p.restricted) > 0 {
+		p.remark(Check, "labels", strings.Join(sortedSet(p.restricted), ", ")+" are not kept: the nodes of a NodePool cannot have them", "select the nodes by another label")
+	}
+	key := p.class.fingerprint()
+	name, known := classes[key]
+	if !known {
+		name = p.objectName()
+		classes[key] = name
+		out = append(out, printObject(newMapping(newText("apiVersion", cluster.NodeClasses.APIVersion()), newText("kind", "EC2NodeClass"),
+			newEntry("metadata", newMapping(newText("name", name))), newEntry("spec", p.class))))
+	}
+	p.remark(Converted, "group", "is now NodePool "+p.objectName()+" and EC2NodeClass "+name+"; nodes never expire, as before, and the maximum size is limits.nodes", "")
+	return append(out, printObject(p.pool(name)))
+}
+
+func sortedSet(values []string) []string {
+	set := map[string]bool{}
+	for _, value := range values {
+		set[value] = true
+	}
+	return sortedKeys(set)
+}
+
+func printObject(n *node) string {
+	return joinLines((&tree{offset: 2}).printEntries(n, 0))
+}
