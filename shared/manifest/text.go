@@ -118,3 +118,6 @@ func (d *Document) Move(lines int) {
 	}
 	d.places = moved
 }
+
+// ExpandText replaces ${NAME} for each name in vars, as the option Expand does.
+func ExpandText(text string, vars map[string]string) string { return expandPlaceholders(text, vars) }

@@ -29,7 +29,7 @@ type File struct {
 	// Text is the file's new text, equal to the input if Changed is false.
 	Text    []byte
 	Changed bool
-	// Kind is what the file has: manifests, values of a chart or the output of the AWS CLI.
+	// Kind is what the file has: manifests, values of a chart, the output of the AWS CLI, or no text.
 	Kind FileKind
 }
 
@@ -41,6 +41,7 @@ const (
 	Manifests  FileKind = "manifests"
 	Values     FileKind = "values"
 	NodeGroups FileKind = "nodegroups"
+	Unreadable FileKind = "unreadable"
 )
 
 // Result is the result of a conversion.
@@ -92,7 +93,6 @@ type file struct {
 	name     string
 	kind     FileKind
 	sections []*section
-	broken   bool
 }
 
 // object is one object of a document.

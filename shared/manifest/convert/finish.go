@@ -17,7 +17,7 @@ func (c *converter) finish() Result {
 		out := c.printFile(f)
 		names = append(names, f.name)
 		r.Files = append(r.Files, File{Name: f.name, Text: []byte(out.text), Changed: out.text != f.raw(), Kind: f.kind})
-		if f.broken || f.kind != Manifests {
+		if f.kind != Manifests {
 			continue
 		}
 		documents, problems := readResult(f.name, out)

@@ -53,7 +53,7 @@ func inputFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*.json", "../testdata/*.yaml"} {
-		found, err := filepath.Glob(pattern)
+		found, err := globFiles(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +64,8 @@ func inputFiles(t *testing.T) []string {
 	}
 	return files
 }
+
+func globFiles(pattern string) ([]string, error) { return filepath.Glob(pattern) }
 
 func formatResult(r convert.Result) string {
 	var b strings.Builder

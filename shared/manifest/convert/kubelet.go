@@ -55,6 +55,7 @@ func (c *converter) splitKubelets() {
 // kubeletOf returns the settings of a NodePool, without fields that v1 does not have.
 func (c *converter) kubeletOf(o *object) kubeletUser {
 	spec := o.root.get("spec")
+	var users []kubeletUser
 	for _, at := range []struct {
 		in        *node
 		path, key string
@@ -70,9 +71,16 @@ func (c *converter) kubeletOf(o *object) kubeletUser {
 			at.in.take(at.key)
 			continue
 		}
-		return kubeletUser{o, at.in, e, at.path + "." + at.key, e.value}
+		users = append(users, kubeletUser{o, at.in, e, at.path + "." + at.key, e.value})
 	}
-	return c.noted(o)
+	switch len(users) {
+	case 0:
+		return c.noted(o)
+	case 1:
+		return users[0]
+	}
+	c.remarkEntry(o, Unrepaired, users[1].e, users[1].path, users[0].path+" is set, too", "remove one of them")
+	return kubeletUser{pool: o}
 }
 
 // noted returns the settings that Karpenter 1.0 noted in an annotation.

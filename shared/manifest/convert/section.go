@@ -45,7 +45,7 @@ func (s *section) isConvertible() bool { return s.tree != nil && s.tree.root != 
 func (c *converter) readFile(input Input) *file {
 	f := &file{name: input.Name, kind: Manifests}
 	if what := checkData(input.Data); what != "" {
-		f.sections, f.broken = []*section{{file: f, raw: string(input.Data), broken: true}}, true
+		f.sections, f.kind = []*section{{file: f, raw: string(input.Data), broken: true}}, Unreadable
 		c.remarks = append(c.remarks, Remark{manifest.Place{File: f.name, Line: 1}, Unrepaired, "", what, ""})
 		return f
 	}
