@@ -328,7 +328,7 @@ func replaceFile(name string, text []byte) error {
 
 // newConversion returns the JSON document of a conversion.
 func newConversion(result converted, texts bool) report.Conversion {
-	out := report.Conversion{Files: []report.ConvertedFile{}, Remarks: []report.Remark{}, Values: result.Values}
+	out := report.Conversion{APIVersion: apiVersion, Kind: "Conversion", Files: []report.ConvertedFile{}, Remarks: []report.Remark{}, Values: result.Values}
 	for _, file := range result.Files {
 		one := report.ConvertedFile{Name: file.Name, Kind: string(file.Kind), Changed: result.isChanged(file)}
 		if texts {

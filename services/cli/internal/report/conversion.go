@@ -2,6 +2,8 @@ package report
 
 // Conversion is the output of `joist convert -o json` and `joist lint -o json`, a contract.
 type Conversion struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// Changed reports whether any file changes.
 	Changed bool `json:"changed"`
 	// Files are in the order in which they were read.
