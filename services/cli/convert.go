@@ -65,7 +65,7 @@ func convertCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-// addInputFlags adds the flags that choose what is read.
+// addInputFlags adds the flags of the input.
 func addInputFlags(cmd *cobra.Command, flags *convertFlags) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, values or node groups, or - for stdin; may be repeated")
@@ -87,12 +87,14 @@ func rejectArgument(usage string) cobra.PositionalArgs {
 
 // converted is the result of a conversion with the texts that were read.
 type converted struct {
-	convert.Result
+	convert.ConversionResult
 	before map[string]string
 }
 
 // isChanged reports whether a file differs from the text that was read.
-func (c converted) isChanged(file convert.File) bool { return c.before[file.Name] != string(file.Text) }
+func (c converted) isChanged(file convert.FileResult) bool {
+	return c.before[file.Name] != string(file.Text)
+}
 
 // convertInputs reads and converts the files and values of the flags.
 func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (converted, error) {
@@ -134,7 +136,7 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 	if size > progressMin {
 		fmt.Fprintf(cmd.ErrOrStderr(), "converting %d files with %.1f MB\n", len(inputs), float64(size)/1e6)
 	}
-	out.Result = convert.Convert(inputs, convert.Options{ClusterName: flags.cluster, Lint: lint})
+	out.ConversionResult = convert.Convert(inputs, convert.ConversionOptions{ClusterName: flags.cluster, Lint: lint})
 	return out, nil
 }
 
@@ -225,7 +227,7 @@ func hasFindings(result converted) bool {
 
 // printRemarks prints a line for each remark, and a summary.
 func printRemarks(w io.Writer, remarks []convert.Remark) {
-	counts := map[convert.Severity]int{}
+	counts := map[convert.RemarkSeverity]int{}
 	for _, remark := range remarks {
 		counts[remark.Severity]++
 		fmt.Fprintln(w, remark.String())
@@ -279,7 +281,7 @@ func writeFiles(cmd *cobra.Command, flags convertFlags, result converted) error 
 	if n := result.Count(convert.Unrepaired); n > 0 && !flags.force {
 		return fault.F("writing the files", fault.Invalid, "%d mistakes remain, and no file was written", n).WithHint("correct the lines above, or add --force")
 	}
-	var changed []convert.File
+	var changed []convert.FileResult
 	for _, file := range result.Files {
 		switch {
 		case !result.isChanged(file):
@@ -300,7 +302,7 @@ func writeFiles(cmd *cobra.Command, flags convertFlags, result converted) error 
 	return nil
 }
 
-// replaceFile writes a file beside the old one and renames it, so that a crash leaves one of the two. The file
+// replaceFile writes a file next to the old one and renames it, so that a crash leaves one of the two. The file
 // keeps its permissions, and a symbolic link stays one.
 func replaceFile(name string, text []byte) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
@@ -328,7 +330,7 @@ func replaceFile(name string, text []byte) error {
 
 // newConversion returns the JSON document of a conversion.
 func newConversion(result converted, texts bool) report.Conversion {
-	out := report.Conversion{APIVersion: apiVersion, Kind: "Conversion", Files: []report.ConvertedFile{}, Remarks: []report.Remark{}, Values: result.Values}
+	out := report.Conversion{APIVersion: apiVersion, Kind: "Conversion", Files: []report.ConvertedFile{}, Remarks: []report.ConversionRemark{}, Values: result.Values}
 	for _, file := range result.Files {
 		one := report.ConvertedFile{Name: file.Name, Kind: string(file.Kind), Changed: result.isChanged(file)}
 		if texts {
@@ -338,7 +340,7 @@ func newConversion(result converted, texts bool) report.Conversion {
 		out.Files = append(out.Files, one)
 	}
 	for _, r := range result.Remarks {
-		out.Remarks = append(out.Remarks, report.Remark{
+		out.Remarks = append(out.Remarks, report.ConversionRemark{
 			File: r.File, Line: r.Line, Column: r.Column, Severity: string(r.Severity), Path: r.Path, Message: r.Text, Remedy: r.Remedy,
 		})
 	}

@@ -8,7 +8,7 @@ func lintCommand(env Env) *cobra.Command {
 	var flags convertFlags
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE...",
-		Short: "Name mistakes in manifests and values, and what is of an older version",
+		Short: "Name mistakes and older versions in manifests and values",
 		Long: "Lint reads manifests, values of Karpenter's or Joist's chart and node groups, and prints what `joist convert` would\n" +
 			"change, the mistakes that it cannot repair, and valid values that are probably mistakes, such as placeholders. Each\n" +
 			"line has the file, the line and the remedy. It changes nothing.\n\n" +

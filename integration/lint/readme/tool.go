@@ -186,6 +186,7 @@ func checkKo(p place) error {
 // awsCommands are the commands of the AWS CLI that pages use
 // (https://docs.aws.amazon.com/cli/latest/reference/).
 var awsCommands = map[string]bool{
+	"autoscaling describe-auto-scaling-groups": true, "eks describe-nodegroup": true, "ec2 describe-launch-template-versions": true,
 	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
 	"iam list-instance-profiles-for-role": true, "s3 rb": true, "logs delete-log-group": true,
 	"eks update-kubeconfig": true, "iam create-service-linked-role": true, "sts decode-authorization-message": true,

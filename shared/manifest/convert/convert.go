@@ -15,16 +15,16 @@ type Input struct {
 	Data []byte
 }
 
-// Options of a conversion.
-type Options struct {
+// ConversionOptions of a conversion.
+type ConversionOptions struct {
 	// ClusterName is the EKS cluster's name in assumed tags and roles; ${CLUSTER_NAME} if empty.
 	ClusterName string
 	// Lint adds the warnings of manifest.Lint to the remarks.
 	Lint bool
 }
 
-// File is the result for one input.
-type File struct {
+// FileResult is the result for one input.
+type FileResult struct {
 	Name string
 	// Text is the file's new text, equal to the input if Changed is false.
 	Text    []byte
@@ -44,18 +44,18 @@ const (
 	Unreadable FileKind = "unreadable"
 )
 
-// Result is the result of a conversion.
-type Result struct {
+// ConversionResult is the result of a conversion.
+type ConversionResult struct {
 	// Files are in the order of the inputs.
-	Files []File
-	// Values are values of Joist's chart from ConfigMaps, as YAML; empty if there are none.
+	Files []FileResult
+	// Values are values of Joist's chart from ConfigMaps, as YAML; empty without ConfigMaps.
 	Values string
 	// Remarks are sorted by file and line.
 	Remarks []Remark
 }
 
 // Changed reports whether any file changed.
-func (r Result) Changed() bool {
+func (r ConversionResult) Changed() bool {
 	for _, file := range r.Files {
 		if file.Changed {
 			return true
@@ -65,7 +65,7 @@ func (r Result) Changed() bool {
 }
 
 // Count returns the number of remarks of a severity.
-func (r Result) Count(severity Severity) (n int) {
+func (r ConversionResult) Count(severity RemarkSeverity) (n int) {
 	for _, remark := range r.Remarks {
 		if remark.Severity == severity {
 			n++
@@ -77,7 +77,7 @@ func (r Result) Count(severity Severity) (n int) {
 // converter converts the files of one conversion together, because NodePools refer to EC2NodeClasses of
 // other files.
 type converter struct {
-	options Options
+	options ConversionOptions
 	files   []*file
 	remarks []Remark
 	// profile is the default instance profile of Karpenter's settings, and profileUsed whether a class got it.
@@ -121,7 +121,7 @@ func (o *object) isKind(kind cluster.Kind) bool {
 }
 
 // Convert converts files. It never fails: what it cannot convert is in the remarks.
-func Convert(inputs []Input, options Options) Result {
+func Convert(inputs []Input, options ConversionOptions) ConversionResult {
 	c := &converter{options: options, values: newMapping()}
 	for _, input := range inputs {
 		c.files = append(c.files, c.readFile(input))
@@ -138,7 +138,7 @@ func Convert(inputs []Input, options Options) Result {
 	return c.finish()
 }
 
-// eachObject calls a function for each object, also for those that it adds.
+// eachObject calls a function for each object, also for added ones.
 func (c *converter) eachObject(do func(*object)) {
 	for _, f := range c.files {
 		for _, s := range f.sections {
@@ -163,7 +163,7 @@ func (c *converter) convertObject(o *object) {
 }
 
 // remark adds a remark about a value of an object.
-func (c *converter) remark(o *object, severity Severity, line, column int, path, text, remedy string) {
+func (c *converter) remark(o *object, severity RemarkSeverity, line, column int, path, text, remedy string) {
 	if line == 0 {
 		line, column = max(1, o.root.line), o.root.column
 	}
@@ -171,7 +171,7 @@ func (c *converter) remark(o *object, severity Severity, line, column int, path,
 }
 
 // remarkEntry adds a remark about an entry, or about its object if it is nil.
-func (c *converter) remarkEntry(o *object, severity Severity, e *entry, path, text, remedy string) {
+func (c *converter) remarkEntry(o *object, severity RemarkSeverity, e *entry, path, text, remedy string) {
 	line, column := 0, 0
 	if e != nil {
 		line, column = e.first, e.column

@@ -1,4 +1,4 @@
-// Package convert rewrites manifests of older versions of Karpenter into those that Joist reads, and repairs
+// Package convert rewrites manifests of older versions of Karpenter into the current version, and repairs
 // common mistakes. Nothing is lost without a remark: each field of the older versions is converted or named.
 //
 //   - Manifests: Provisioner and AWSNodeTemplate, NodePool, NodeClaim and EC2NodeClass of v1beta1, and the same

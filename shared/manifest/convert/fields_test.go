@@ -23,7 +23,7 @@ func TestFieldsAreConvertedOrNamed(t *testing.T) {
 			if strings.Contains(field, "ubelet") {
 				text = strings.Replace(text, "spec:\n", "spec:\n  nodeClassRef:\n    name: other\n", 1)
 			}
-			r := Convert([]Input{{Name: "a.yaml", Data: []byte(text)}, {Name: "b.yaml", Data: []byte(other)}}, Options{})
+			r := Convert([]Input{{Name: "a.yaml", Data: []byte(text)}, {Name: "b.yaml", Data: []byte(other)}}, ConversionOptions{})
 			if !r.Files[0].Changed {
 				t.Errorf("%s: not converted:\n%s%v", field, text, r.Remarks)
 			}
@@ -79,8 +79,8 @@ func sampleValue(field string) string {
 	return "7191"
 }
 
-// isNamed reports whether a remark names a field, or what has it.
-func isNamed(r Result, field, value string) bool {
+// isNamed reports whether a remark names a field, or its parent.
+func isNamed(r ConversionResult, field, value string) bool {
 	path := strings.NewReplacer("[]", "", "{}", "").Replace(field)
 	for _, remark := range r.Remarks {
 		at := strings.NewReplacer("[0]", "").Replace(remark.Path)

@@ -8,15 +8,15 @@ import (
 )
 
 // finish prints the files, reads them strictly as Joist does, and returns the result.
-func (c *converter) finish() Result {
-	var r Result
+func (c *converter) finish() ConversionResult {
+	var r ConversionResult
 	var names []string
 	var read []manifest.Document
 	origins := map[string][]int{}
 	for _, f := range c.files {
 		out := c.printFile(f)
 		names = append(names, f.name)
-		r.Files = append(r.Files, File{Name: f.name, Text: []byte(out.text), Changed: out.text != f.raw(), Kind: f.kind})
+		r.Files = append(r.Files, FileResult{Name: f.name, Text: []byte(out.text), Changed: out.text != f.raw(), Kind: f.kind})
 		if f.kind != Manifests {
 			continue
 		}

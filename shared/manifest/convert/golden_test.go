@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := filepath.Base(file)
-			r := convert.Convert([]convert.Input{{Name: name, Data: data}}, convert.Options{})
+			r := convert.Convert([]convert.Input{{Name: name, Data: data}}, convert.ConversionOptions{})
 			golden := filepath.Join("testdata", strings.TrimSuffix(name, filepath.Ext(name))+".golden")
 			got := formatResult(r)
 			if *update {
@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Error(diff)
 			}
-			again := convert.Convert([]convert.Input{{Name: name, Data: r.Files[0].Text}}, convert.Options{})
+			again := convert.Convert([]convert.Input{{Name: name, Data: r.Files[0].Text}}, convert.ConversionOptions{})
 			if diff := cmp.Diff(string(r.Files[0].Text), string(again.Files[0].Text)); diff != "" {
 				t.Errorf("the second conversion changes the result:\n%s", diff)
 			}
@@ -67,7 +67,7 @@ func inputFiles(t *testing.T) []string {
 
 func globFiles(pattern string) ([]string, error) { return filepath.Glob(pattern) }
 
-func formatResult(r convert.Result) string {
+func formatResult(r convert.ConversionResult) string {
 	var b strings.Builder
 	for _, file := range r.Files {
 		if !file.Changed {

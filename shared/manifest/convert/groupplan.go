@@ -40,7 +40,7 @@ type groupPlan struct {
 // clusterAutoscalerTag is the prefix of the tags with which Cluster Autoscaler describes the nodes of an empty group.
 const clusterAutoscalerTag = "k8s.io/cluster-autoscaler/node-template/"
 
-func (p *groupPlan) remark(severity Severity, what, text, remedy string) {
+func (p *groupPlan) remark(severity RemarkSeverity, what, text, remedy string) {
 	p.remarks = append(p.remarks, Remark{manifest.Place{File: p.section.file.name, Line: p.line}, severity, p.name + "." + what, text, remedy})
 }
 
@@ -363,7 +363,7 @@ func (p *groupPlan) addSecurityGroups(t *launchTemplate, remote string) {
 	}
 	if len(ids) == 0 {
 		terms = newList(newMapping(newEntry("tags", newMapping(newText("kubernetes.io/cluster/"+p.clusterName(), "owned")))))
-		p.remark(Check, "securityGroups", "assumes those that EKS tagged kubernetes.io/cluster/"+p.clusterName()+": owned", "check that these are the groups of the nodes, or write ids")
+		p.remark(Check, "securityGroups", "unknown: assumes the groups with EKS's tag kubernetes.io/cluster/"+p.clusterName()+": owned", "check that these are the groups of the nodes, or write ids")
 	}
 	if remote != "" {
 		terms.entries = append(terms.entries, &entry{value: newMapping(newText("id", remote))})

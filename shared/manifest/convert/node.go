@@ -145,7 +145,7 @@ func (n *node) take(key string) *entry {
 	return e
 }
 
-// mapping returns the mapping at a path, and adds what is missing. It returns nil if something else is there.
+// mapping returns the mapping at a path, and adds the missing ones. It returns nil at a value of another kind.
 func (n *node) mapping(path ...string) *node {
 	for _, key := range path {
 		inner := n.get(key)

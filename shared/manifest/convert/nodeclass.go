@@ -56,7 +56,7 @@ func (c *converter) convertClassSpec(s classSpec) {
 
 func (s classSpec) at(key string) string { return s.path + "." + key }
 
-func (s classSpec) drop(key, text, remedy string, severity Severity) {
+func (s classSpec) drop(key, text, remedy string, severity RemarkSeverity) {
 	if e := s.spec.take(key); e != nil {
 		s.remarkEntry(s.o, severity, e, s.at(key), text, remedy)
 	}

@@ -73,7 +73,7 @@ func (m mover) move(from *node, fromPath, key string, to *node, toPath, name str
 }
 
 // drop removes a field and says why.
-func (m mover) drop(from *node, fromPath, key, text, remedy string, severity Severity) *entry {
+func (m mover) drop(from *node, fromPath, key, text, remedy string, severity RemarkSeverity) *entry {
 	e := from.take(key)
 	if e != nil {
 		m.remarkEntry(m.o, severity, e, fromPath+"."+key, text, remedy)

@@ -58,7 +58,7 @@ func indentLine(text string, delta int) string {
 	return text[min(-delta, spaces):]
 }
 
-// printTree prints changed parts anew and all others as written.
+// printTree prints changed parts again and all others as written.
 func (t *tree) printTree() (out []line) {
 	if t.root.flow || t.root.kind != mappingNode {
 		return t.printAnew()

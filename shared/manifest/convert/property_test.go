@@ -39,7 +39,7 @@ type failer interface {
 }
 
 func checkConversion(t failer, data []byte) {
-	r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: data}}, convert.Options{Lint: true})
+	r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: data}}, convert.ConversionOptions{Lint: true})
 	text := r.Files[0].Text
 	if r.Files[0].Changed == (string(text) == string(data)) {
 		t.Fatalf("Changed is %v for\n%q\n->\n%q", r.Files[0].Changed, data, text)
@@ -52,7 +52,7 @@ func checkConversion(t failer, data []byte) {
 			t.Fatalf("a remark without place or text: %+v", remark)
 		}
 	}
-	again := convert.Convert([]convert.Input{{Name: "f.yaml", Data: text}}, convert.Options{Lint: true})
+	again := convert.Convert([]convert.Input{{Name: "f.yaml", Data: text}}, convert.ConversionOptions{Lint: true})
 	if string(again.Files[0].Text) != string(text) {
 		t.Fatalf("the second conversion changes the result of\n%q:\n%s\n->\n%s", data, text, again.Files[0].Text)
 	}
@@ -85,7 +85,7 @@ func TestConversionIsStable(t *testing.T) {
 			text = strings.ReplaceAll(text, "\n", "\r\n")
 		}
 		checkConversion(t, []byte(text))
-		r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: []byte(text)}}, convert.Options{})
+		r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: []byte(text)}}, convert.ConversionOptions{})
 		for _, remark := range r.Remarks {
 			if strings.Contains(remark.Text, "cannot be rewritten") || strings.Contains(remark.Text, "invalid YAML") {
 				t.Fatalf("%v\n%s", remark, text)
@@ -133,7 +133,7 @@ func writeDocument(t *rapid.T, b *strings.Builder) {
 // TestLineBreaks keeps a byte order mark, carriage returns, and a missing line break at the end.
 func TestLineBreaks(t *testing.T) {
 	const in = "\uFEFFapiVersion: karpenter.sh/v1\r\nkind: NodePool\r\nmetadata:\r\n  name: a\r\nspec:\r\n  limit:\r\n    cpu: 1\r\n  template:\r\n    spec:\r\n      requirements: []\r\n      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: a}"
-	r := convert.Convert([]convert.Input{{Name: "a.yaml", Data: []byte(in)}}, convert.Options{})
+	r := convert.Convert([]convert.Input{{Name: "a.yaml", Data: []byte(in)}}, convert.ConversionOptions{})
 	want := strings.Replace(in, "limit:", "limits:", 1)
 	if got := string(r.Files[0].Text); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -148,7 +148,7 @@ func TestOtherDocumentsKeepTheirBytes(t *testing.T) {
 	const before = "%YAML 1.1\n---   \n# odd   spaces  \n{ apiVersion:   v1 , kind: ConfigMap, metadata: {name: a},\n data: {}  }\n\n\n"
 	const after = "--- # comment\napiVersion:    v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {x: |-\n  }\n...\n"
 	const pool = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec:\n  limit: {cpu: 1}\n"
-	r := convert.Convert([]convert.Input{{Name: "a.yaml", Data: []byte(before + pool + after)}}, convert.Options{})
+	r := convert.Convert([]convert.Input{{Name: "a.yaml", Data: []byte(before + pool + after)}}, convert.ConversionOptions{})
 	got := string(r.Files[0].Text)
 	if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, "limits: {cpu: 1}") {
 		t.Errorf("got %q", got)
@@ -172,7 +172,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: []byte(tt.in)}}, convert.Options{})
+			r := convert.Convert([]convert.Input{{Name: "f.yaml", Data: []byte(tt.in)}}, convert.ConversionOptions{})
 			var lines []string
 			for _, remark := range r.Remarks {
 				lines = append(lines, remark.String())

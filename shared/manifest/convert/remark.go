@@ -8,27 +8,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// Severity says what a remark asks of its reader.
-type Severity string
+// RemarkSeverity says what a remark asks of its reader.
+type RemarkSeverity string
 
 const (
 	// Converted is a change that needs no attention: the result means the same.
-	Converted Severity = "converted"
+	Converted RemarkSeverity = "converted"
 	// Check is a change with an assumption, or with a different meaning, to be checked by a person.
-	Check Severity = "check"
+	Check RemarkSeverity = "check"
 	// Unrepaired is a mistake that is still in the result.
-	Unrepaired Severity = "unrepaired"
+	Unrepaired RemarkSeverity = "unrepaired"
 	// Warning is a valid value that is probably a mistake.
-	Warning Severity = "warning"
+	Warning RemarkSeverity = "warning"
 )
 
 // Remark is one finding about an input file.
 type Remark struct {
 	manifest.Place
-	Severity Severity
+	Severity RemarkSeverity
 	// Path is the field in the input, such as spec.limits.resources; empty for a whole document.
 	Path string
-	// Text says what was found or changed. Remedy is what to do; empty if nothing is left to do.
+	// Text is the finding or the change. Remedy is what to do; empty if nothing is left to do.
 	Text, Remedy string
 }
 

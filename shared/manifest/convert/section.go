@@ -29,7 +29,7 @@ type section struct {
 	raw    string
 	before int
 	tree   *tree
-	// objects are those of the document, followed by those that the conversion adds.
+	// objects are those of the document, followed by added ones.
 	objects []*object
 	// reindented has the line of the file of each line of the tree, if the indentation was repaired.
 	reindented bool

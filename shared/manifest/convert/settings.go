@@ -53,7 +53,7 @@ func (c *converter) convertSettings() {
 		for _, e := range o.root.get("data").entriesOrNone() {
 			c.addSetting(o, values, e)
 		}
-		c.convertValues(values, func(severity Severity, e *entry, path, text, remedy string) {
+		c.convertValues(values, func(severity RemarkSeverity, e *entry, path, text, remedy string) {
 			if severity == Converted && strings.HasPrefix(text, "is now ") {
 				return // The remark about the ConfigMap shows the values.
 			}
@@ -127,7 +127,7 @@ func (c *converter) addLogging(o *object, values *node, e *entry) {
 	}
 }
 
-// clearPlaces removes the places of entries, so that they are printed anew.
+// clearPlaces removes the places of entries, so that they are printed as new ones.
 func clearPlaces(n *node) {
 	for _, e := range n.entries {
 		e.first, e.head, e.last, e.column = 0, 0, 0, 0

@@ -84,7 +84,7 @@ func knownValue(key string) bool {
 }
 
 // reporter reports a remark about a value.
-type reporter func(severity Severity, e *entry, path, text, remedy string)
+type reporter func(severity RemarkSeverity, e *entry, path, text, remedy string)
 
 // convertValueFiles converts the files of values.
 func (c *converter) convertValueFiles() {
@@ -93,7 +93,7 @@ func (c *converter) convertValueFiles() {
 			if s.kind == valuesSection && s.isConvertible() {
 				o := &object{root: s.tree.root, section: s}
 				before := s.tree.root.isChanged()
-				c.convertValues(s.tree.root, func(severity Severity, e *entry, path, text, remedy string) {
+				c.convertValues(s.tree.root, func(severity RemarkSeverity, e *entry, path, text, remedy string) {
 					c.remarkEntry(o, severity, e, path, text, remedy)
 				})
 				if !before && s.tree.root.isChanged() || c.options.Lint {

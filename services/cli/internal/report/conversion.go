@@ -11,7 +11,7 @@ type Conversion struct {
 	// Values are values of Joist's chart from Karpenter's ConfigMaps, as YAML.
 	Values string `json:"values,omitempty"`
 	// Remarks are sorted by file and line.
-	Remarks []Remark `json:"remarks"`
+	Remarks []ConversionRemark `json:"remarks"`
 }
 
 // ConvertedFile is one file of a conversion.
@@ -24,8 +24,8 @@ type ConvertedFile struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Remark is a finding of a conversion.
-type Remark struct {
+// ConversionRemark is a finding of a conversion.
+type ConversionRemark struct {
 	File string `json:"file"`
 	// Line and Column count from 1; a Column of 0 is the whole line.
 	Line   int `json:"line"`
