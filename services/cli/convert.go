@@ -22,9 +22,6 @@ import (
 // setName is the name in remarks of the values of --set.
 const setName = "--set"
 
-// progressMin is the size in bytes of inputs whose conversion takes about a second.
-const progressMin = 1 << 20
-
 // convertFlags are the flags of `joist convert` and `joist lint`.
 type convertFlags struct {
 	files, sets, vars []string
@@ -48,8 +45,8 @@ func convertCommand(env Env) *cobra.Command {
 		Example: "  joist convert -f karpenter/ > converted.yaml\n" +
 			"  joist convert -f provisioner.yaml --diff\n" +
 			"  joist convert -f karpenter/ --write\n" +
-			"  kubectl get nodepools.v1beta1.karpenter.sh,ec2nodeclasses.v1beta1.karpenter.k8s.aws -o yaml | joist convert -f -\n" +
-			"  aws autoscaling describe-auto-scaling-groups > groups.json, then joist convert -f groups.json\n" +
+			"  kubectl get nodepools,ec2nodeclasses -o yaml | joist convert -f -\n" +
+			"  aws autoscaling describe-auto-scaling-groups | joist convert -f -\n" +
 			"  joist convert --set settings.aws.clusterName=prod --set settings.aws.interruptionQueueName=prod",
 		Args: rejectArgument("joist convert -f "),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConvert(cmd, env, flags) },
@@ -61,7 +58,7 @@ func convertCommand(env Env) *cobra.Command {
 	f.BoolVar(&flags.force, "force", false, "with --write, write files in which mistakes remain")
 	f.StringVar(&flags.values, "values", "", "write the values from Karpenter's ConfigMaps to this file")
 	cmd.MarkFlagsMutuallyExclusive("diff", "write")
-	formatFlag(cmd, &flags.format, "yaml", "json")
+	formatFlag(cmd, &flags.format, "text", "json")
 	return cmd
 }
 
@@ -133,9 +130,8 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 		}
 		inputs = append(inputs, convert.Input{Name: setName, Data: []byte(manifest.ExpandText(text, vars))})
 	}
-	if size > progressMin {
-		fmt.Fprintf(cmd.ErrOrStderr(), "converting %d files with %.1f MB\n", len(inputs), float64(size)/1e6)
-	}
+	shown := startProgress(cmd, "converting %d files, %.1f MB", len(inputs), float64(size)/1e6)
+	defer shown.Stop()
 	out.ConversionResult = convert.Convert(inputs, convert.ConversionOptions{ClusterName: flags.cluster, Lint: lint})
 	return out, nil
 }
@@ -146,7 +142,7 @@ func readLimited(stdin io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, fault.E("reading the manifests", fault.Missing, err)
+			return nil, fileError(name, err).WithHint("check the path and its permissions")
 		}
 		defer file.Close() //nolint:errcheck // it was read only
 		in = file
@@ -156,7 +152,7 @@ func readLimited(stdin io.Reader, name string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(in, manifest.FileMax+1))
 	if err != nil {
-		return nil, fault.E("reading "+name, fault.Missing, err)
+		return nil, fileError(name, err).WithHint("check the path and its permissions")
 	}
 	if len(data) > manifest.FileMax {
 		return nil, sizeError(name)

@@ -102,9 +102,6 @@ func FieldsOf(t reflect.Type) (fields map[string]reflect.Type, ok bool) {
 // IsCustom reports whether a type reads its values itself, as quantities do.
 func IsCustom(t reflect.Type) bool { return hasUnmarshaler(dereference(t)) }
 
-// NearestName returns the most similar name, or "".
-func NearestName(written string, names []string) string { return nearestName(written, names) }
-
 // JoinPath appends a field to a path, in brackets if the name has special characters.
 func JoinPath(path, name string) string { return joinPath(path, name) }
 
