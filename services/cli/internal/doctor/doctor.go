@@ -65,7 +65,9 @@ type Facts struct {
 	Issuer *string
 	// SpotRole reports whether the service-linked role of EC2 Spot exists.
 	SpotRole *bool
-	NodeRole *NodeRole
+	// CertificateAuthority is the cluster's, base64, as EKS returns it; "" if unknown.
+	CertificateAuthority string
+	NodeRole             *NodeRole
 	// Access is how nodes may join the cluster.
 	Access *Access
 	// SelfManaged is nil if EKS runs the control plane, or if that is unknown.

@@ -94,6 +94,9 @@ func (g *collector) readAccess(ctx context.Context, role string) error {
 	if c := described.Cluster.AccessConfig; c != nil {
 		mode = string(c.AuthenticationMode)
 	}
+	if ca := described.Cluster.CertificateAuthority; ca != nil {
+		g.setFact(func(f *doctor.Facts) { f.CertificateAuthority = aws.ToString(ca.Data) })
+	}
 	if i := described.Cluster.Identity; i != nil && i.Oidc != nil {
 		issuer := strings.TrimPrefix(aws.ToString(i.Oidc.Issuer), "https://")
 		g.setFact(func(f *doctor.Facts) { f.Issuer = &issuer })
