@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -35,9 +38,20 @@ func (s Service) forgetTemplates(intent launchspec.Intent) {
 	}
 }
 
+// isKarpenterTemplate reports whether Karpenter named a launch template: the prefix, which Joist uses
+// too, and a decimal hash of 64 bits (Karpenter: pkg/providers/launchtemplate/launchtemplate.go,
+// LaunchTemplateName). Joist's names end with 32 hexadecimal digits.
+func isKarpenterTemplate(name string) bool {
+	hash, prefixed := strings.CutPrefix(name, karpenter.AWSGroup+"/")
+	_, err := strconv.ParseUint(hash, 10, 64)
+	return prefixed && err == nil
+}
+
 // handleTick deletes the cluster's launch templates that are older than TemplateAge and that this
 // process has not used since. The next intent that names a deleted template creates it again, so an
-// early deletion costs two calls but never a launch.
+// early deletion costs two calls but never a launch. Karpenter's templates stay until their
+// EC2NodeClass is deleted: Karpenter may run next to the launcher, which no Lease stops, and its
+// launches fail while it caches a deleted template.
 func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick) error {
 	if b.Want != event.WantTemplates {
 		return nil
@@ -48,7 +62,7 @@ func (s Service) handleTick(ctx context.Context, _ event.Envelope, b event.Tick)
 	}
 	key, value := s.ownerTag()
 	return s.deleteTemplates(ctx, map[string]string{key: value}, func(t cloud.TemplateInfo) bool {
-		return s.Now().Sub(t.Created) >= age && !s.Cache.isTemplateInUse(t.Name, s.Now(), age)
+		return !isKarpenterTemplate(t.Name) && s.Now().Sub(t.Created) >= age && !s.Cache.isTemplateInUse(t.Name, s.Now(), age)
 	})
 }
 

@@ -72,6 +72,30 @@ func TestTemplateDeletionContinuesAfterFailure(t *testing.T) {
 	s.handleMessage(s.tickMessage(event.WantTemplates), fault.Denied)
 }
 
+// TestTemplatesOfKarpenterStay: Karpenter, which may act while the launcher runs, caches its templates.
+func TestTemplatesOfKarpenterStay(t *testing.T) {
+	s := newFixture(t)
+	s.launchInstance("old")
+	old, ok := s.Template("template-old")
+	if !ok {
+		t.Fatal("the template of the launch does not exist")
+	}
+	const karpenters, joists = "karpenter.k8s.aws/8012345678901234567", "karpenter.k8s.aws/80123456789012345678901234567890"
+	for _, name := range []string{karpenters, joists} {
+		old.Name = name
+		if err := s.EnsureTemplate(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.advanceClock(launcher.TemplateAge)
+	s.handleMessage(s.tickMessage(event.WantTemplates), "")
+	for name, want := range map[string]bool{"template-old": false, joists: false, karpenters: true} {
+		if _, ok := s.Template(name); ok != want {
+			t.Errorf("%s exists: %t, want %t", name, ok, want)
+		}
+	}
+}
+
 // A template that this process used recently is not deleted, even if it is old.
 func TestTemplatesInUseAreNotDeleted(t *testing.T) {
 	s := newFixture(t)
