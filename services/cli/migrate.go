@@ -49,12 +49,12 @@ func migrateCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-// migrationReport is the output of `joist migrate --check -o json`.
-type migrationReport struct {
+// migrationOutput is the output of `joist migrate --check -o json`.
+type migrationOutput struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Cluster    string `json:"cluster"`
-	migrate.Report
+	migrate.MigrationReport
 }
 
 func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
@@ -68,7 +68,7 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 	if sources.Kube, err = env.openCluster(flags.installation.kube); err != nil {
 		return err
 	}
-	// The documents and the programs of this machine are no part of a migration.
+	// A migration does not depend on the documents in the bucket and the programs of this machine.
 	sources.Store, sources.Run = nil, nil
 	shown := startProgress(cmd, "reading cluster %s", sources.Plan.Cluster)
 	known := facts.GatherMigration(cmd.Context(), sources, firstNonEmpty(flags.namespace, env.lookupEnv(settings.Namespace), "joist"))
@@ -79,7 +79,7 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 	if s, unread := known.Unread[migrate.NodePools]; unread && s.Subject == facts.WholeCluster {
 		return fault.F("reading cluster "+sources.Plan.Cluster, fault.Retry, "%s", s.Reason).WithHint("%s", firstNonEmpty(s.Fix, "check with kubectl get nodes"))
 	}
-	out := migrationReport{apiVersion, "MigrationReport", sources.Plan.Cluster, migrate.Check(known)}
+	out := migrationOutput{apiVersion, "MigrationReport", sources.Plan.Cluster, migrate.Check(known)}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), out)
 	} else {
@@ -92,7 +92,7 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 }
 
 // formatText formats the report as text.
-func (r migrationReport) formatText() string {
+func (r migrationOutput) formatText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Cluster %s: %s.\n", r.Cluster, r.formatActive())
 	b.WriteString("\nFrom Karpenter to Joist:\n" + formatSteps(r.Takeover))
@@ -103,7 +103,7 @@ func (r migrationReport) formatText() string {
 	return b.String()
 }
 
-func (r migrationReport) formatActive() string {
+func (r migrationOutput) formatActive() string {
 	version := ""
 	if r.KarpenterVersion != "" {
 		version = " " + r.KarpenterVersion
@@ -120,7 +120,7 @@ func (r migrationReport) formatActive() string {
 }
 
 // formatSteps numbers the steps, with the remedy below each that needs one.
-func formatSteps(steps []migrate.Step) string {
+func formatSteps(steps []migrate.MigrationStep) string {
 	var b strings.Builder
 	for i, s := range steps {
 		fmt.Fprintf(&b, "%3d  %-8s %s\n              %s\n", i+1, s.State, s.Step, oneLine(s.Detail))
@@ -144,7 +144,7 @@ func formatObjects(objects []string) string {
 	return strings.Join(objects, ", ")
 }
 
-func formatPools(pools []migrate.Pool) string {
+func formatPools(pools []migrate.PoolAdoption) string {
 	var rows [][]string
 	for _, p := range pools {
 		drifted := "-"

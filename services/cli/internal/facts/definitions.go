@@ -66,7 +66,7 @@ func (g *migration) readCRDs(ctx context.Context) error {
 			all = append(all, d.convert())
 		}
 	}
-	g.set(func(f *migrate.Facts) { f.CRDs = all })
+	g.set(func(f *migrate.MigrationFacts) { f.CRDs = all })
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (g *migration) readWebhooks(ctx context.Context) error {
 			}
 		}
 	}
-	g.set(func(f *migrate.Facts) { f.Webhooks = all })
+	g.set(func(f *migrate.MigrationFacts) { f.Webhooks = all })
 	return nil
 }
 

@@ -25,13 +25,13 @@ import (
 type migration struct {
 	kube  kube.Reader
 	mu    sync.Mutex
-	facts migrate.Facts
+	facts migrate.MigrationFacts
 }
 
 // GatherMigration reads what joist doctor reads, and what a takeover from Karpenter depends on.
 // namespace is where Joist is or will be installed.
-func GatherMigration(ctx context.Context, s Sources, namespace string) migrate.Facts {
-	g := &migration{kube: s.Kube, facts: migrate.Facts{Unread: map[migrate.Fact]doctor.Skipped{}, Namespace: namespace, Now: s.Now()}}
+func GatherMigration(ctx context.Context, s Sources, namespace string) migrate.MigrationFacts {
+	g := &migration{kube: s.Kube, facts: migrate.MigrationFacts{Unread: map[migrate.Fact]doctor.Skipped{}, Namespace: namespace, Now: s.Now()}}
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		installation, skipped := Gather(ctx, s)
@@ -95,26 +95,26 @@ func (g *migration) readObjects(ctx context.Context) {
 	read(migrate.CRDs, "list customresourcedefinitions.apiextensions.k8s.io", g.readCRDs)
 	read(migrate.Webhooks, "list validatingwebhookconfigurations and mutatingwebhookconfigurations.admissionregistration.k8s.io", g.readWebhooks)
 	read(migrate.NodePools, "list nodepools.karpenter.sh", func(ctx context.Context) error {
-		return readKind(ctx, g, cluster.NodePools, func(f *migrate.Facts, all []karpenter.NodePool) { f.Pools = all })
+		return readKind(ctx, g, cluster.NodePools, func(f *migrate.MigrationFacts, all []karpenter.NodePool) { f.Pools = all })
 	})
 	read(migrate.NodeClasses, "list ec2nodeclasses.karpenter.k8s.aws", func(ctx context.Context) error {
-		return readKind(ctx, g, cluster.NodeClasses, func(f *migrate.Facts, all []karpenter.EC2NodeClass) { f.Classes = all })
+		return readKind(ctx, g, cluster.NodeClasses, func(f *migrate.MigrationFacts, all []karpenter.EC2NodeClass) { f.Classes = all })
 	})
 	read(migrate.NodeClaims, "list nodeclaims.karpenter.sh", func(ctx context.Context) error {
 		all, err := kube.List[karpenter.NodeClaim](ctx, g.kube, "/apis/karpenter.sh/v1/nodeclaims")
-		g.set(func(f *migrate.Facts) { f.Claims = all })
+		g.set(func(f *migrate.MigrationFacts) { f.Claims = all })
 		return err
 	})
 	read(migrate.Nodes, "list nodes", func(ctx context.Context) error {
 		all, err := kube.List[corev1.Node](ctx, g.kube, "/api/v1/nodes")
-		g.set(func(f *migrate.Facts) { f.Nodes = all })
+		g.set(func(f *migrate.MigrationFacts) { f.Nodes = all })
 		return err
 	})
 	read(migrate.ClusterCA, "get configmaps in kube-system", g.readCertificateAuthority)
 	calls.Wait()
 }
 
-func (g *migration) set(change func(f *migrate.Facts)) {
+func (g *migration) set(change func(f *migrate.MigrationFacts)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.facts)
@@ -129,7 +129,7 @@ func (g *migration) recordUnread(fact migrate.Fact, err error, right string) {
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Reason, out.Fix = "timed out after "+Timeout.String(), "run joist migrate --check again"
 	}
-	g.set(func(f *migrate.Facts) {
+	g.set(func(f *migrate.MigrationFacts) {
 		if _, known := f.Unread[fact]; !known {
 			f.Unread[fact] = out
 		}
@@ -138,38 +138,38 @@ func (g *migration) recordUnread(fact migrate.Fact, err error, right string) {
 
 // readKind reads the objects of a kind, and what Joist says about each: it refuses unknown fields and
 // invalid values, which the API server may accept.
-func readKind[T any](ctx context.Context, g *migration, kind cluster.Kind, put func(f *migrate.Facts, all []T)) error {
+func readKind[T any](ctx context.Context, g *migration, kind cluster.Kind, put func(f *migrate.MigrationFacts, all []T)) error {
 	texts, err := kube.List[json.RawMessage](ctx, g.kube, "/apis/"+kind.APIVersion()+"/"+kind.Resource)
 	if err != nil {
 		return err
 	}
 	var all []T
-	var refused []migrate.Refusal
+	var refused []migrate.ManifestProblem
 	for _, text := range texts {
 		var meta struct{ Metadata struct{ Name string } }
 		var one T
 		if err := errors.Join(json.Unmarshal(text, &meta), json.Unmarshal(text, &one)); err != nil {
-			refused = append(refused, migrate.Refusal{Object: strings.ToLower(kind.Kind) + "/" + meta.Metadata.Name, Reason: "cannot be read: " + err.Error()})
+			refused = append(refused, migrate.ManifestProblem{Object: strings.ToLower(kind.Kind) + "/" + meta.Metadata.Name, Reason: "cannot be read: " + err.Error()})
 			continue
 		}
 		all = append(all, one)
 		refused = append(refused, examineObject(kind, meta.Metadata.Name, text)...)
 	}
-	g.set(func(f *migrate.Facts) {
+	g.set(func(f *migrate.MigrationFacts) {
 		put(f, all)
 		f.Refused = append(f.Refused, refused...)
-		slices.SortFunc(f.Refused, func(a, b migrate.Refusal) int { return strings.Compare(a.Object, b.Object) })
+		slices.SortFunc(f.Refused, func(a, b migrate.ManifestProblem) int { return strings.Compare(a.Object, b.Object) })
 	})
 	return nil
 }
 
 // examineObject reads one object strictly, as joist plan reads files. The API server omits the kind
 // of objects in a list.
-func examineObject(kind cluster.Kind, name string, text json.RawMessage) []migrate.Refusal {
+func examineObject(kind cluster.Kind, name string, text json.RawMessage) []migrate.ManifestProblem {
 	object := strings.ToLower(kind.Kind) + "/" + name
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return []migrate.Refusal{{Object: object, Reason: err.Error()}}
+		return []migrate.ManifestProblem{{Object: object, Reason: err.Error()}}
 	}
 	fields["apiVersion"], fields["kind"] = json.RawMessage(`"`+kind.APIVersion()+`"`), json.RawMessage(`"`+kind.Kind+`"`)
 	delete(fields, "status")
@@ -177,22 +177,22 @@ func examineObject(kind cluster.Kind, name string, text json.RawMessage) []migra
 	fields["metadata"] = json.RawMessage(`{"name":` + quoteJSON(name) + `}`)
 	whole, err := json.Marshal(fields)
 	if err != nil {
-		return []migrate.Refusal{{Object: object, Reason: err.Error()}}
+		return []migrate.ManifestProblem{{Object: object, Reason: err.Error()}}
 	}
 	documents, err := manifest.Read(object, whole)
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
-		var out []migrate.Refusal
+		var out []migrate.ManifestProblem
 		for _, p := range problems.List {
-			out = append(out, migrate.Refusal{Object: object, Reason: strings.TrimPrefix(p.Path+": "+p.Text, ": ")})
+			out = append(out, migrate.ManifestProblem{Object: object, Reason: strings.TrimPrefix(p.Path+": "+p.Text, ": ")})
 		}
 		return out
 	}
 	if err != nil {
-		return []migrate.Refusal{{Object: object, Reason: err.Error()}}
+		return []migrate.ManifestProblem{{Object: object, Reason: err.Error()}}
 	}
-	var out []migrate.Refusal
+	var out []migrate.ManifestProblem
 	for _, w := range manifest.Lint(documents) {
-		out = append(out, migrate.Refusal{Object: object, Reason: strings.TrimPrefix(w.Path+": "+w.Text, ": "), Warning: true})
+		out = append(out, migrate.ManifestProblem{Object: object, Reason: strings.TrimPrefix(w.Path+": "+w.Text, ": "), Warning: true})
 	}
 	return out
 }
@@ -209,7 +209,7 @@ func (g *migration) readCertificateAuthority(ctx context.Context) error {
 	if err == nil && !exists {
 		err = fault.F("reading the ConfigMap kube-root-ca.crt", fault.Missing, "it does not exist in kube-system")
 	}
-	g.set(func(f *migrate.Facts) {
+	g.set(func(f *migrate.MigrationFacts) {
 		f.CertificateAuthority = base64.StdEncoding.EncodeToString([]byte(found.Data["ca.crt"]))
 	})
 	return err

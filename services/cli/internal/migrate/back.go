@@ -29,7 +29,7 @@ const (
 	proposalAnnotation = "joist.sh/proposal"
 )
 
-func backDeployment(f Facts) Step {
+func backDeployment(f MigrationFacts) MigrationStep {
 	d := f.karpenterDeployment()
 	switch {
 	case d == nil:
@@ -40,7 +40,7 @@ func backDeployment(f Facts) Step {
 	return ready("Karpenter's Deployment exists with 0 replicas", fmt.Sprintf("after the other steps: kubectl scale deployment %s -n %s --replicas 2", d.Name, d.Namespace), formatDeployment(*d))
 }
 
-func backLaunches(f Facts) Step {
+func backLaunches(f MigrationFacts) MigrationStep {
 	var open []string
 	for i := range f.Claims {
 		if f.Claims[i].Status.ProviderID == "" && f.Claims[i].DeletionTimestamp == nil {
@@ -54,7 +54,7 @@ func backLaunches(f Facts) Step {
 	return done("all NodeClaims have an instance")
 }
 
-func backDisruptions(f Facts) Step {
+func backDisruptions(f MigrationFacts) MigrationStep {
 	var open []string
 	for i := range f.Claims {
 		if f.Claims[i].Annotations[proposalAnnotation] != "" && f.Claims[i].DeletionTimestamp == nil {
@@ -62,13 +62,13 @@ func backDisruptions(f Facts) Step {
 		}
 	}
 	if len(open) > 0 {
-		return done("Joist is replacing "+formatCount(len(open), "node")+": when Karpenter starts, it removes the taint and the condition DisruptionReason, and decides anew", open...)
+		return done("Joist is replacing "+formatCount(len(open), "node")+": when Karpenter starts, it removes the taint and the condition DisruptionReason, and decides again", open...)
 	}
 	return done("no disruption is in progress")
 }
 
 // backFinalizers finds NodePools that Karpenter could not delete.
-func backFinalizers(f Facts) Step {
+func backFinalizers(f MigrationFacts) MigrationStep {
 	var names []string
 	for i := range f.Pools {
 		if slices.Contains(f.Pools[i].Finalizers, gateFinalizer) {
@@ -82,7 +82,7 @@ func backFinalizers(f Facts) Step {
 	return done("no NodePool has the finalizer " + gateFinalizer)
 }
 
-func backStop(f Facts) Step {
+func backStop(f MigrationFacts) MigrationStep {
 	var running []string
 	for _, d := range f.joistDeployments() {
 		if d.Replicas > 0 {
@@ -96,7 +96,7 @@ func backStop(f Facts) Step {
 		fmt.Sprintf("kubectl scale deployment %s -n %s --replicas 0", formatNames(running), f.joistNamespace()), running...)
 }
 
-func backQueue(f Facts) Step {
+func backQueue(f MigrationFacts) MigrationStep {
 	own, _ := f.Installation.Plan.Queue("interruption")
 	d := f.karpenterDeployment()
 	if d == nil || d.Environ[settings.Interruptions] != own.Name {
@@ -107,7 +107,7 @@ func backQueue(f Facts) Step {
 }
 
 // backHashes checks that Karpenter finds its own hashes.
-func backHashes(f Facts) Step {
+func backHashes(f MigrationFacts) MigrationStep {
 	var other []string
 	for i := range f.Pools {
 		if hash, err := f.Pools[i].Hash(); err == nil && f.Pools[i].Annotations[poolHash.hash] != hash && f.Pools[i].Annotations[poolHash.version] == poolHash.current {
@@ -120,7 +120,7 @@ func backHashes(f Facts) Step {
 	return done(fmt.Sprintf("NodePools have hashes of version %s and EC2NodeClasses of version %s, those of Karpenter 1.15; another version writes its own without drift", karpenter.NodePoolHashVersion, karpenter.EC2NodeClassHashVersion))
 }
 
-func backRemains(f Facts) Step {
+func backRemains(f MigrationFacts) MigrationStep {
 	annotated := slices.ContainsFunc(f.Claims, func(c karpenter.NodeClaim) bool {
 		for key := range c.Annotations {
 			if strings.HasPrefix(key, "joist.sh/") {

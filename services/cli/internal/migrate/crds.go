@@ -15,7 +15,7 @@ var (
 const currentVersion = "v1"
 
 // checkCRDs checks that the kinds exist in v1 and that no object is stored in an older version.
-func checkCRDs(f Facts) Step {
+func checkCRDs(f MigrationFacts) MigrationStep {
 	var absent, old, outdated, legacy []string
 	for _, name := range requiredCRDs {
 		i := slices.IndexFunc(f.CRDs, func(c CRD) bool { return c.Name == name })
@@ -83,7 +83,7 @@ func formatStorageMigration(objects []string) string {
 
 // checkWebhooks finds conversion webhooks of CRDs and webhook configurations whose Service stops
 // with Karpenter. Every write of these kinds would then fail.
-func checkWebhooks(f Facts) Step {
+func checkWebhooks(f MigrationFacts) MigrationStep {
 	var conversions, configurations, fixes []string
 	for _, c := range f.CRDs {
 		if c.WebhookService != "" {

@@ -13,7 +13,7 @@ import (
 // Fact is a kind of fact that steps require.
 type Fact string
 
-// The facts. Those that joist doctor reads too have the subject under which it lists them as skipped.
+// The facts. The facts that joist doctor also reads have the subject under which it lists them as skipped.
 const (
 	Deployments Fact = "Deployments"
 	Leases      Fact = "Karpenter's Lease"
@@ -29,8 +29,8 @@ const (
 	AWS Fact = "AWS"
 )
 
-// Facts are the facts about a cluster. A fact in Unread has its zero value.
-type Facts struct {
+// MigrationFacts are the facts about a cluster. A fact in Unread has its zero value.
+type MigrationFacts struct {
 	// Installation is what joist doctor reads, and Findings are its findings.
 	Installation doctor.Facts
 	Findings     []doctor.Finding
@@ -49,7 +49,7 @@ type Facts struct {
 	Claims   []karpenter.NodeClaim
 	Nodes    []corev1.Node
 	// Refused are the objects that Joist refuses to read, with the reason.
-	Refused []Refusal
+	Refused []ManifestProblem
 	// CertificateAuthority is base64, as EKS returns it.
 	CertificateAuthority string
 }
@@ -74,15 +74,15 @@ type Webhook struct {
 	Service string
 }
 
-// Refusal is an object that Joist refuses or warns about.
-type Refusal struct {
+// ManifestProblem is an object that Joist refuses or warns about.
+type ManifestProblem struct {
 	Object, Reason string
 	// Warning reports that Joist accepts the object.
 	Warning bool
 }
 
 // missing returns the unread facts of a list, AWS and Kubernetes as a whole first.
-func (f Facts) missing(needs []Fact) []doctor.Skipped {
+func (f MigrationFacts) missing(needs []Fact) []doctor.Skipped {
 	var out []doctor.Skipped
 	for _, need := range needs {
 		if s, unread := f.Unread[need]; unread && !slices.Contains(out, s) {
@@ -93,13 +93,13 @@ func (f Facts) missing(needs []Fact) []doctor.Skipped {
 }
 
 // isUnread reports whether a fact could not be read.
-func (f Facts) isUnread(fact Fact) bool {
+func (f MigrationFacts) isUnread(fact Fact) bool {
 	_, unread := f.Unread[fact]
 	return unread
 }
 
 // claimsOf returns the NodeClaims of a NodePool.
-func (f Facts) claimsOf(pool string) []*karpenter.NodeClaim {
+func (f MigrationFacts) claimsOf(pool string) []*karpenter.NodeClaim {
 	var out []*karpenter.NodeClaim
 	for i := range f.Claims {
 		if f.Claims[i].Labels[karpenter.NodePoolLabelKey] == pool {
@@ -110,7 +110,7 @@ func (f Facts) claimsOf(pool string) []*karpenter.NodeClaim {
 }
 
 // findClass returns the EC2NodeClass of a NodePool, or nil.
-func (f Facts) findClass(pool *karpenter.NodePool) *karpenter.EC2NodeClass {
+func (f MigrationFacts) findClass(pool *karpenter.NodePool) *karpenter.EC2NodeClass {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if ref == nil {
 		return nil

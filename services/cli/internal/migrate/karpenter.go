@@ -11,7 +11,7 @@ import (
 )
 
 // karpenterDeployment returns Karpenter's Deployment, or nil.
-func (f Facts) karpenterDeployment() *doctor.Deployment {
+func (f MigrationFacts) karpenterDeployment() *doctor.Deployment {
 	for i := range f.Installation.Deployments {
 		if f.Installation.Deployments[i].Karpenter {
 			return &f.Installation.Deployments[i]
@@ -21,7 +21,7 @@ func (f Facts) karpenterDeployment() *doctor.Deployment {
 }
 
 // joistDeployments returns Joist's Deployments.
-func (f Facts) joistDeployments() []doctor.Deployment {
+func (f MigrationFacts) joistDeployments() []doctor.Deployment {
 	var out []doctor.Deployment
 	for _, d := range f.Installation.Deployments {
 		if !d.Karpenter {
@@ -32,7 +32,7 @@ func (f Facts) joistDeployments() []doctor.Deployment {
 }
 
 // karpenterVersion returns the tag of Karpenter's image without v; "" if it has none.
-func (f Facts) karpenterVersion() string {
+func (f MigrationFacts) karpenterVersion() string {
 	d := f.karpenterDeployment()
 	if d == nil {
 		return ""
@@ -48,7 +48,7 @@ func (f Facts) karpenterVersion() string {
 }
 
 // checkVersion checks that Karpenter's API is v1, and that its version was compared with Joist.
-func checkVersion(f Facts) Step {
+func checkVersion(f MigrationFacts) MigrationStep {
 	d := f.karpenterDeployment()
 	if d == nil {
 		return done("no Deployment runs Karpenter's image")
@@ -75,7 +75,7 @@ func checkVersion(f Facts) Step {
 func formatDeployment(d doctor.Deployment) string { return "deployment/" + d.Namespace + "/" + d.Name }
 
 // active returns the controller that holds Karpenter's Lease.
-func (f Facts) active() Active {
+func (f MigrationFacts) active() Active {
 	if f.isUnread(Leases) {
 		return Undetermined
 	}
@@ -90,7 +90,7 @@ func (f Facts) active() Active {
 }
 
 // checkInstalled checks that Joist's two services run in the cluster.
-func checkInstalled(f Facts) Step {
+func checkInstalled(f MigrationFacts) MigrationStep {
 	var idle, running []string
 	for _, d := range f.joistDeployments() {
 		if d.Replicas > 0 {
@@ -103,7 +103,7 @@ func checkInstalled(f Facts) Step {
 	case len(idle) > 0:
 		return ready("Joist is installed with 0 replicas", fmt.Sprintf("kubectl scale deployment -n %s --replicas 2 %s", f.joistNamespace(), formatNames(idle)), idle...)
 	case len(running) < 2:
-		return ready("watcher and lifecycle are not both installed; installed beside Karpenter, they wait for its Lease and change nothing",
+		return ready("watcher and lifecycle are not both installed; while Karpenter acts, they wait for its Lease and change nothing",
 			"run the command in the stack's output HelmCommand, with --set settings.leaderElection.namespace="+f.leaseNamespace(), running...)
 	}
 	return done("watcher and lifecycle are installed", running...)
@@ -119,7 +119,7 @@ func formatNames(objects []string) string {
 }
 
 // joistNamespace returns the namespace of Joist's Deployments, or the one in which they will be installed.
-func (f Facts) joistNamespace() string {
+func (f MigrationFacts) joistNamespace() string {
 	for _, d := range f.joistDeployments() {
 		return d.Namespace
 	}
@@ -127,7 +127,7 @@ func (f Facts) joistNamespace() string {
 }
 
 // leaseNamespace returns the namespace of Karpenter's Lease.
-func (f Facts) leaseNamespace() string {
+func (f MigrationFacts) leaseNamespace() string {
 	if d := f.karpenterDeployment(); d != nil {
 		return cmp.Or(d.Environ[settings.LeaseNamespace], d.Namespace)
 	}
@@ -139,7 +139,7 @@ func (f Facts) leaseNamespace() string {
 
 // checkLeaseNamespace checks that Joist uses the Lease of Karpenter. With another Lease both would
 // act at the same time.
-func checkLeaseNamespace(f Facts) Step {
+func checkLeaseNamespace(f MigrationFacts) MigrationStep {
 	want := f.leaseNamespace()
 	for _, d := range f.joistDeployments() {
 		have, known := d.Environ[settings.LeaseNamespace]
@@ -160,8 +160,8 @@ func checkLeaseNamespace(f Facts) Step {
 }
 
 // switchStep stops Karpenter, once all steps before it are done.
-func switchStep(f Facts, before []Step) Step {
-	step := check{"karpenter-stopped", []Fact{Deployments}, func(f Facts) Step {
+func switchStep(f MigrationFacts, before []MigrationStep) MigrationStep {
+	step := check{"karpenter-stopped", []Fact{Deployments}, func(f MigrationFacts) MigrationStep {
 		d := f.karpenterDeployment()
 		if d == nil {
 			return done("no Deployment runs Karpenter's image")
@@ -186,8 +186,8 @@ func switchStep(f Facts, before []Step) Step {
 }
 
 // activeStep checks that Joist holds the Lease.
-func activeStep(f Facts) Step {
-	step := check{"joist-active", []Fact{Leases}, func(f Facts) Step {
+func activeStep(f MigrationFacts) MigrationStep {
+	step := check{"joist-active", []Fact{Leases}, func(f MigrationFacts) MigrationStep {
 		switch f.active() {
 		case Joist:
 			return done("Joist holds and renews Karpenter's Lease: it acts")

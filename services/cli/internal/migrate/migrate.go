@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// State is the state of a step.
-type State string
+// StepState is the state of a step.
+type StepState string
 
 const (
 	// Done is a step that needs no action.
-	Done State = "done"
+	Done StepState = "done"
 	// Ready is a step that can be taken now: Fix has its command.
-	Ready State = "ready"
+	Ready StepState = "ready"
 	// Blocked is a step that something prevents: Fix removes the cause.
-	Blocked State = "blocked"
+	Blocked StepState = "blocked"
 	// Unknown is a step whose facts could not be read.
-	Unknown State = "unknown"
+	Unknown StepState = "unknown"
 )
 
-// Step is one step, as `joist migrate --check -o json` prints it.
-type Step struct {
+// MigrationStep is one step, as `joist migrate --check -o json` prints it.
+type MigrationStep struct {
 	// Step is the name of the step, for programs. Names are added, never changed.
-	Step  string `json:"step"`
-	State State  `json:"state"`
-	// Detail describes what was found and what it means.
+	Step  string    `json:"step"`
+	State StepState `json:"state"`
+	// Detail describes the finding and its effect.
 	Detail string `json:"detail"`
 	// Fix is what to do; "" if the step is done.
 	Fix string `json:"fix,omitempty"`
@@ -50,21 +50,21 @@ const (
 	Undetermined Active = "unknown"
 )
 
-// Report is the result of Check.
-type Report struct {
+// MigrationReport is the result of Check.
+type MigrationReport struct {
 	Active Active `json:"active"`
-	// KarpenterVersion is the version in the image of Karpenter's Deployment; "" if there is none.
+	// KarpenterVersion is the version in the image of Karpenter's Deployment; "" without one.
 	KarpenterVersion string `json:"karpenterVersion,omitempty"`
 	// Takeover are the steps from Karpenter to Joist, in order. Return are those of the way back.
-	Takeover []Step `json:"takeover"`
-	Return   []Step `json:"return"`
+	Takeover []MigrationStep `json:"takeover"`
+	Return   []MigrationStep `json:"return"`
 	// NodePools are the NodePools with their nodes.
-	NodePools []Pool `json:"nodePools"`
+	NodePools []PoolAdoption `json:"nodePools"`
 }
 
 // Completed reports whether all steps of the takeover are done.
-func (r Report) Completed() bool {
-	return !slices.ContainsFunc(r.Takeover, func(s Step) bool { return s.State != Done })
+func (r MigrationReport) Completed() bool {
+	return !slices.ContainsFunc(r.Takeover, func(s MigrationStep) bool { return s.State != Done })
 }
 
 // check evaluates one step.
@@ -72,12 +72,12 @@ type check struct {
 	name string
 	// needs are the facts that the step requires.
 	needs []Fact
-	run   func(Facts) Step
+	run   func(MigrationFacts) MigrationStep
 }
 
 // Check evaluates all steps.
-func Check(f Facts) Report {
-	out := Report{Active: f.active(), KarpenterVersion: f.karpenterVersion(), NodePools: f.pools()}
+func Check(f MigrationFacts) MigrationReport {
+	out := MigrationReport{Active: f.active(), KarpenterVersion: f.karpenterVersion(), NodePools: f.pools()}
 	for _, c := range takeover {
 		out.Takeover = append(out.Takeover, c.evaluate(f))
 	}
@@ -94,6 +94,8 @@ var takeover = []check{
 	{"crds", []Fact{CRDs}, checkCRDs},
 	{"conversion-webhooks", []Fact{CRDs, Webhooks}, checkWebhooks},
 	{"manifests", []Fact{NodePools, NodeClasses}, checkManifests},
+	{"differences", []Fact{NodePools, NodeClaims}, describeDifferences},
+	{"settings", []Fact{Deployments}, checkSettings},
 	{"nodes", []Fact{NodePools, NodeClasses, NodeClaims, ClusterCA}, checkNodes},
 	{"finalizers", []Fact{NodeClaims, Nodes}, checkFinalizers},
 	{"instance-tags", []Fact{NodeClaims}, checkTags},
@@ -104,8 +106,8 @@ var takeover = []check{
 	{"lease-namespace", []Fact{Deployments, Leases}, checkLeaseNamespace},
 }
 
-func (c check) evaluate(f Facts) Step {
-	step := Step{Step: c.name}
+func (c check) evaluate(f MigrationFacts) MigrationStep {
+	step := MigrationStep{Step: c.name}
 	if missing := f.missing(c.needs); len(missing) > 0 {
 		var why, fixes []string
 		for _, m := range missing {
@@ -119,16 +121,16 @@ func (c check) evaluate(f Facts) Step {
 	return step
 }
 
-func done(detail string, objects ...string) Step {
-	return Step{State: Done, Detail: detail, Objects: objects}
+func done(detail string, objects ...string) MigrationStep {
+	return MigrationStep{State: Done, Detail: detail, Objects: objects}
 }
 
-func ready(detail, fix string, objects ...string) Step {
-	return Step{State: Ready, Detail: detail, Fix: fix, Objects: objects}
+func ready(detail, fix string, objects ...string) MigrationStep {
+	return MigrationStep{State: Ready, Detail: detail, Fix: fix, Objects: objects}
 }
 
-func blocked(detail, fix string, objects ...string) Step {
-	return Step{State: Blocked, Detail: detail, Fix: fix, Objects: objects}
+func blocked(detail, fix string, objects ...string) MigrationStep {
+	return MigrationStep{State: Blocked, Detail: detail, Fix: fix, Objects: objects}
 }
 
 // formatCount formats a number of objects.

@@ -21,15 +21,15 @@ var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 const authority = "Y2EK"
 
-// karpentersCluster returns a cluster of Karpenter 1.15 with two nodes and with Joist installed beside it.
-func karpentersCluster(t *testing.T) migrate.Facts {
+// karpentersCluster returns a cluster of Karpenter 1.15 with two nodes and with Joist installed next to it.
+func karpentersCluster(t *testing.T) migrate.MigrationFacts {
 	t.Helper()
 	plan, err := topology.NewPlan(topology.Cluster{Name: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	environ := map[string]string{"LEADER_ELECTION_NAMESPACE": "kube-system", "LEADER_ELECTION_NAME": lease.KarpenterName}
-	f := migrate.Facts{
+	f := migrate.MigrationFacts{
 		Installation: doctor.Facts{
 			Plan: plan, Now: now,
 			Lease: &doctor.Lease{Namespace: "kube-system", Holder: "karpenter-7f_1", Renewed: now},
@@ -91,91 +91,119 @@ func TestCheck(t *testing.T) {
 	deleted := metav1.NewTime(now)
 	for _, test := range []struct {
 		name   string
-		change func(f *migrate.Facts)
+		change func(f *migrate.MigrationFacts)
 		step   string
-		state  migrate.State
+		state  migrate.StepState
 		// says is a part of the detail or of the fix.
 		says string
 	}{
-		{"the version was compared", func(*migrate.Facts) {}, "karpenter-version", migrate.Done, "Karpenter 1.15.1"},
+		{"the version was compared", func(*migrate.MigrationFacts) {}, "karpenter-version", migrate.Done, "Karpenter 1.15.1"},
 		{"an older version", image("controller:v1.3.2"), "karpenter-version", migrate.Done, "older"},
 		{"a version before 1.0", image("controller:0.37.0"), "karpenter-version", migrate.Blocked, "upgrade Karpenter"},
 		{"a newer version", image("controller:1.16.0"), "karpenter-version", migrate.Ready, "newer than 1.15"},
 		{"an image without a version", image("controller@sha256:abc"), "karpenter-version", migrate.Blocked, "unknown"},
 		{"no Karpenter", removeKarpenter, "karpenter-version", migrate.Done, "no Deployment"},
 
-		{"current CRDs", func(*migrate.Facts) {}, "crds", migrate.Done, "served and stored as v1"},
-		{"a missing CRD", func(f *migrate.Facts) { f.CRDs = f.CRDs[1:] }, "crds", migrate.Blocked, "joist-crd"},
-		{"a CRD without v1", func(f *migrate.Facts) { f.CRDs[0].Versions = []string{"v1beta1"} }, "crds", migrate.Blocked, "does not serve"},
-		{"objects stored as v1beta1", func(f *migrate.Facts) { f.CRDs[1].Stored = []string{"v1beta1", "v1"} }, "crds", migrate.Blocked, "kubectl get nodeclaims.karpenter.sh -o json | kubectl replace"},
-		{"a definition that lacks a field", func(f *migrate.Facts) { f.CRDs[2].Missing = []string{"spec.networkInterfaces"} }, "crds", migrate.Ready, "spec.networkInterfaces"},
-		{"kinds of v1alpha5", func(f *migrate.Facts) { f.CRDs = append(f.CRDs, migrate.CRD{Name: "provisioners.karpenter.sh"}) }, "crds", migrate.Ready, "kubectl delete crd provisioners.karpenter.sh"},
+		{"current CRDs", func(*migrate.MigrationFacts) {}, "crds", migrate.Done, "served and stored as v1"},
+		{"a missing CRD", func(f *migrate.MigrationFacts) { f.CRDs = f.CRDs[1:] }, "crds", migrate.Blocked, "joist-crd"},
+		{"a CRD without v1", func(f *migrate.MigrationFacts) { f.CRDs[0].Versions = []string{"v1beta1"} }, "crds", migrate.Blocked, "does not serve"},
+		{"objects stored as v1beta1", func(f *migrate.MigrationFacts) { f.CRDs[1].Stored = []string{"v1beta1", "v1"} }, "crds", migrate.Blocked, "kubectl get nodeclaims.karpenter.sh -o json | kubectl replace"},
+		{"a definition that lacks a field", func(f *migrate.MigrationFacts) { f.CRDs[2].Missing = []string{"spec.networkInterfaces"} }, "crds", migrate.Ready, "spec.networkInterfaces"},
+		{"kinds of v1alpha5", func(f *migrate.MigrationFacts) {
+			f.CRDs = append(f.CRDs, migrate.CRD{Name: "provisioners.karpenter.sh"})
+		}, "crds", migrate.Ready, "kubectl delete crd provisioners.karpenter.sh"},
 
-		{"no webhook", func(*migrate.Facts) {}, "conversion-webhooks", migrate.Done, ""},
-		{"a conversion webhook", func(f *migrate.Facts) { f.CRDs[0].WebhookService = "kube-system/karpenter" }, "conversion-webhooks", migrate.Blocked, "kubectl patch crd nodepools.karpenter.sh"},
-		{"a validating webhook", func(f *migrate.Facts) {
+		{"no webhook", func(*migrate.MigrationFacts) {}, "conversion-webhooks", migrate.Done, ""},
+		{"a conversion webhook", func(f *migrate.MigrationFacts) { f.CRDs[0].WebhookService = "kube-system/karpenter" }, "conversion-webhooks", migrate.Blocked, "kubectl patch crd nodepools.karpenter.sh"},
+		{"a validating webhook", func(f *migrate.MigrationFacts) {
 			f.Webhooks = []migrate.Webhook{{Kind: "validatingwebhookconfigurations", Name: "validation.webhook.karpenter.sh", Service: "kube-system/karpenter"}}
 		}, "conversion-webhooks", migrate.Blocked, "kubectl delete validatingwebhookconfigurations validation.webhook.karpenter.sh"},
 
-		{"accepted manifests", func(*migrate.Facts) {}, "manifests", migrate.Done, "accepts 1 NodePool and 1 EC2NodeClass"},
-		{"a refused manifest", func(f *migrate.Facts) {
-			f.Refused = []migrate.Refusal{{Object: "nodepool/default", Reason: "spec.limit: unknown field"}}
+		{"accepted manifests", func(*migrate.MigrationFacts) {}, "manifests", migrate.Done, "accepts 1 NodePool and 1 EC2NodeClass"},
+		{"a refused manifest", func(f *migrate.MigrationFacts) {
+			f.Refused = []migrate.ManifestProblem{{Object: "nodepool/default", Reason: "spec.limit: unknown field"}}
 		}, "manifests", migrate.Blocked, "spec.limit"},
-		{"a warning", func(f *migrate.Facts) {
-			f.Refused = []migrate.Refusal{{Object: "nodepool/default", Reason: "no limits", Warning: true}}
+		{"a warning", func(f *migrate.MigrationFacts) {
+			f.Refused = []migrate.ManifestProblem{{Object: "nodepool/default", Reason: "no limits", Warning: true}}
 		}, "manifests", migrate.Done, "no limits"},
-		{"no NodePool", func(f *migrate.Facts) { f.Pools = nil }, "manifests", migrate.Ready, "no NodePool"},
+		{"no NodePool", func(f *migrate.MigrationFacts) { f.Pools = nil }, "manifests", migrate.Ready, "no NodePool"},
 
-		{"nodes without drift", func(*migrate.Facts) {}, "nodes", migrate.Done, "2 NodeClaims adopted"},
+		{"one NodePool", func(*migrate.MigrationFacts) {}, "differences", migrate.Done, "by price"},
+		{"NodePools of equal weight", func(f *migrate.MigrationFacts) {
+			f.Pools = append(f.Pools, karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "spot"}})
+		}, "differences", migrate.Done, "equal weight (default, spot)"},
+		{"a large NodePool", func(f *migrate.MigrationFacts) {
+			f.Claims = slices.Repeat(f.Claims, 3)
+		}, "differences", migrate.Done, "(default) waits for approval"},
+		{"equal settings", func(f *migrate.MigrationFacts) {
+			f.Installation.Deployments[2].Environ["FEATURE_GATES"] = "NodeRepair=false,ReservedCapacity=true"
+			f.Installation.Deployments[2].Environ["BATCH_MAX_DURATION"] = "10s"
+		}, "settings", migrate.Done, "gates"},
+		{"another gate", func(f *migrate.MigrationFacts) {
+			f.Installation.Deployments[2].Environ["FEATURE_GATES"] = "NodeRepair=true"
+		}, "settings", migrate.Ready, "FEATURE_GATES is NodeRepair,ReservedCapacity in Karpenter and ReservedCapacity in Joist"},
+		{"another policy", func(f *migrate.MigrationFacts) {
+			f.Installation.Deployments[1].Environ["PREFERENCE_POLICY"] = "Ignore"
+		}, "settings", migrate.Ready, "PREFERENCE_POLICY is Respect in Karpenter and Ignore in Joist"},
+		{"settings before Joist is installed", func(f *migrate.MigrationFacts) {
+			removeJoist(f)
+			f.Installation.Deployments[0].Environ["RESERVED_ENIS"] = "1"
+		}, "settings", migrate.Ready, "values.yaml"},
+
+		{"nodes without drift", func(*migrate.MigrationFacts) {}, "nodes", migrate.Done, "2 NodeClaims adopted"},
 		{"older hashes", olderHashes, "nodes", migrate.Done, "2 with new hashes"},
-		{"another certificate authority", func(f *migrate.Facts) { f.CertificateAuthority = "b3RoZXIK" }, "nodes", migrate.Blocked, "CLUSTER_CA_BUNDLE"},
-		{"a changed template", func(f *migrate.Facts) { f.Pools[0].Spec.Template.Labels = map[string]string{"team": "a"} }, "nodes", migrate.Blocked, "would drift"},
-		{"drift that Karpenter has found", func(f *migrate.Facts) {
+		{"another certificate authority", func(f *migrate.MigrationFacts) { f.CertificateAuthority = "b3RoZXIK" }, "nodes", migrate.Blocked, "CLUSTER_CA_BUNDLE"},
+		{"a changed template", func(f *migrate.MigrationFacts) { f.Pools[0].Spec.Template.Labels = map[string]string{"team": "a"} }, "nodes", migrate.Blocked, "would drift"},
+		{"drift that Karpenter has found", func(f *migrate.MigrationFacts) {
 			f.Pools[0].Spec.Template.Labels = map[string]string{"team": "a"}
 			for i := range f.Claims {
 				c := &f.Claims[i]
 				c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: drift.NodePoolDrifted}, now)
 			}
 		}, "nodes", migrate.Done, "would: 2"},
-		{"another provider", func(f *migrate.Facts) { f.Pools[0].Spec.Template.Spec.NodeClassRef.Kind = "KWOKNodeClass" }, "nodes", migrate.Done, "other providers"},
+		{"another provider", func(f *migrate.MigrationFacts) { f.Pools[0].Spec.Template.Spec.NodeClassRef.Kind = "KWOKNodeClass" }, "nodes", migrate.Done, "other providers"},
 
-		{"finalizers", func(*migrate.Facts) {}, "finalizers", migrate.Done, "2 NodeClaims with"},
-		{"a missing finalizer", func(f *migrate.Facts) { f.Claims[0].Finalizers = nil }, "finalizers", migrate.Done, "adds it to 1"},
-		{"a node that is being removed", func(f *migrate.Facts) { f.Claims[0].DeletionTimestamp = &deleted }, "finalizers", migrate.Done, "completes the removal of 1"},
-		{"a launch in flight", func(f *migrate.Facts) { f.Claims[0].Status.ProviderID = "" }, "instance-tags", migrate.Ready, "wait"},
-		{"an instance without tags", func(f *migrate.Facts) { delete(f.Claims[0].Annotations, karpenter.InstanceTaggedAnnotationKey) }, "instance-tags", migrate.Done, "lifecycle adds them"},
-		{"managed profiles", func(*migrate.Facts) {}, "instance-profiles", migrate.Done, "no instance has it"},
+		{"finalizers", func(*migrate.MigrationFacts) {}, "finalizers", migrate.Done, "2 NodeClaims with"},
+		{"a missing finalizer", func(f *migrate.MigrationFacts) { f.Claims[0].Finalizers = nil }, "finalizers", migrate.Done, "adds it to 1"},
+		{"a node that is being removed", func(f *migrate.MigrationFacts) { f.Claims[0].DeletionTimestamp = &deleted }, "finalizers", migrate.Done, "completes the removal of 1"},
+		{"a launch in flight", func(f *migrate.MigrationFacts) { f.Claims[0].Status.ProviderID = "" }, "instance-tags", migrate.Ready, "wait"},
+		{"an instance without tags", func(f *migrate.MigrationFacts) {
+			delete(f.Claims[0].Annotations, karpenter.InstanceTaggedAnnotationKey)
+		}, "instance-tags", migrate.Done, "lifecycle adds them"},
+		{"managed profiles", func(*migrate.MigrationFacts) {}, "instance-profiles", migrate.Done, "no instance has it"},
 		{"a missing profile", findingOf("instance-profile-missing"), "instance-profiles", migrate.Blocked, "repair it"},
-		{"own profiles", func(f *migrate.Facts) { f.Classes[0].Spec.InstanceProfile = new(string) }, "instance-profiles", migrate.Done, "unchanged"},
+		{"own profiles", func(f *migrate.MigrationFacts) { f.Classes[0].Spec.InstanceProfile = new(string) }, "instance-profiles", migrate.Done, "unchanged"},
 
-		{"resources in AWS", func(*migrate.Facts) {}, "aws-resources", migrate.Done, ""},
+		{"resources in AWS", func(*migrate.MigrationFacts) {}, "aws-resources", migrate.Done, ""},
 		{"a missing role", findingOf("role-missing"), "aws-resources", migrate.Blocked, "repair it"},
-		{"denied reads", func(f *migrate.Facts) {
+		{"denied reads", func(f *migrate.MigrationFacts) {
 			f.Skipped = []doctor.Skipped{{Subject: "the role x", Reason: "denied iam:GetRole", Fix: "grant iam:GetRole"}}
 		}, "aws-resources", migrate.Unknown, "grant iam:GetRole"},
 		{"no access to AWS", unread(migrate.AWS), "aws-resources", migrate.Unknown, "no access"},
-		{"two queues", func(*migrate.Facts) {}, "interruption-queue", migrate.Done, "each gets all events"},
-		{"one queue", func(f *migrate.Facts) { f.Installation.Deployments[2].Environ["INTERRUPTION_QUEUE"] = "prod" }, "interruption-queue", migrate.Done, "the same queue prod"},
-		{"no queue of Karpenter", func(f *migrate.Facts) { f.Installation.Deployments[2].Environ = nil }, "interruption-queue", migrate.Done, "handles no interruptions"},
+		{"two queues", func(*migrate.MigrationFacts) {}, "interruption-queue", migrate.Done, "each gets all events"},
+		{"one queue", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Environ["INTERRUPTION_QUEUE"] = "prod" }, "interruption-queue", migrate.Done, "the same queue prod"},
+		{"no queue of Karpenter", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Environ = nil }, "interruption-queue", migrate.Done, "handles no interruptions"},
 
-		{"Joist installed", func(*migrate.Facts) {}, "joist-installed", migrate.Done, ""},
+		{"Joist installed", func(*migrate.MigrationFacts) {}, "joist-installed", migrate.Done, ""},
 		{"Joist not installed", removeJoist, "joist-installed", migrate.Ready, "leaderElection.namespace=kube-system"},
-		{"Joist without replicas", func(f *migrate.Facts) {
+		{"Joist without replicas", func(f *migrate.MigrationFacts) {
 			f.Installation.Deployments[0].Replicas, f.Installation.Deployments[1].Replicas = 0, 0
 		}, "joist-installed", migrate.Ready, "kubectl scale deployment -n joist --replicas 2 joist-watcher joist-lifecycle"},
-		{"the same Lease", func(*migrate.Facts) {}, "lease-namespace", migrate.Done, "one of them acts"},
-		{"Karpenter in another namespace", func(f *migrate.Facts) { f.Installation.Deployments[2].Namespace = "karpenter" }, "lease-namespace", migrate.Blocked, "both would act"},
-		{"another Lease", func(f *migrate.Facts) { f.Installation.Deployments[0].Environ["LEADER_ELECTION_NAME"] = "ours" }, "lease-namespace", migrate.Blocked, "both would act"},
+		{"the same Lease", func(*migrate.MigrationFacts) {}, "lease-namespace", migrate.Done, "one of them acts"},
+		{"Karpenter in another namespace", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Namespace = "karpenter" }, "lease-namespace", migrate.Blocked, "both would act"},
+		{"another Lease", func(f *migrate.MigrationFacts) {
+			f.Installation.Deployments[0].Environ["LEADER_ELECTION_NAME"] = "ours"
+		}, "lease-namespace", migrate.Blocked, "both would act"},
 		{"no Joist and no Lease", removeJoist, "lease-namespace", migrate.Ready, "leaderElection.namespace"},
 
-		{"Karpenter can stop", func(*migrate.Facts) {}, "karpenter-stopped", migrate.Ready, "kubectl scale deployment karpenter -n kube-system --replicas 0"},
-		{"Karpenter cannot stop yet", func(f *migrate.Facts) { f.CRDs = nil }, "karpenter-stopped", migrate.Blocked, "crds"},
+		{"Karpenter can stop", func(*migrate.MigrationFacts) {}, "karpenter-stopped", migrate.Ready, "kubectl scale deployment karpenter -n kube-system --replicas 0"},
+		{"Karpenter cannot stop yet", func(f *migrate.MigrationFacts) { f.CRDs = nil }, "karpenter-stopped", migrate.Blocked, "crds"},
 		{"Karpenter cannot stop without Joist", removeJoist, "karpenter-stopped", migrate.Blocked, "joist-installed"},
 		{"an unknown step", unread(migrate.AWS), "karpenter-stopped", migrate.Blocked, "aws-resources"},
-		{"Karpenter has stopped", func(f *migrate.Facts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-stopped", migrate.Done, "keep its Deployment"},
-		{"Karpenter acts", func(*migrate.Facts) {}, "joist-active", migrate.Ready, "Karpenter acts"},
-		{"Joist acts", func(f *migrate.Facts) { f.Installation.Lease.Holder = lease.KarpenterHolder }, "joist-active", migrate.Done, ""},
-		{"an old Lease", func(f *migrate.Facts) { f.Installation.Lease.Renewed = now.Add(-time.Hour) }, "joist-active", migrate.Ready, "neither"},
+		{"Karpenter has stopped", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-stopped", migrate.Done, "keep its Deployment"},
+		{"Karpenter acts", func(*migrate.MigrationFacts) {}, "joist-active", migrate.Ready, "Karpenter acts"},
+		{"Joist acts", func(f *migrate.MigrationFacts) { f.Installation.Lease.Holder = lease.KarpenterHolder }, "joist-active", migrate.Done, ""},
+		{"an old Lease", func(f *migrate.MigrationFacts) { f.Installation.Lease.Renewed = now.Add(-time.Hour) }, "joist-active", migrate.Ready, "neither"},
 		{"no right to read the Lease", unread(migrate.Leases), "joist-active", migrate.Unknown, "no access"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -189,25 +217,25 @@ func TestCheck(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(f *migrate.Facts)
+		change func(f *migrate.MigrationFacts)
 		step   string
-		state  migrate.State
+		state  migrate.StepState
 		says   string
 	}{
-		{"Karpenter runs", func(*migrate.Facts) {}, "karpenter-deployment", migrate.Done, "2 replicas"},
-		{"Karpenter can be scaled up", func(f *migrate.Facts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-deployment", migrate.Ready, "kubectl scale deployment karpenter"},
+		{"Karpenter runs", func(*migrate.MigrationFacts) {}, "karpenter-deployment", migrate.Done, "2 replicas"},
+		{"Karpenter can be scaled up", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-deployment", migrate.Ready, "kubectl scale deployment karpenter"},
 		{"Karpenter was removed", removeKarpenter, "karpenter-deployment", migrate.Blocked, "--skip-crds"},
-		{"a launch in flight", func(f *migrate.Facts) { f.Claims[0].Status.ProviderID = "" }, "launches", migrate.Ready, "wait"},
-		{"no launch", func(*migrate.Facts) {}, "launches", migrate.Done, ""},
-		{"a disruption", func(f *migrate.Facts) { f.Claims[0].Annotations["joist.sh/proposal"] = "{}" }, "disruptions", migrate.Done, "replacing 1 node:"},
-		{"a finalizer of Joist", func(f *migrate.Facts) { f.Pools[0].Finalizers = []string{"joist.sh/gate"} }, "deletion-approval", migrate.Ready, "poolGate=off"},
-		{"Joist runs", func(*migrate.Facts) {}, "stop-joist", migrate.Ready, "kubectl scale deployment joist-watcher joist-lifecycle -n joist --replicas 0"},
+		{"a launch in flight", func(f *migrate.MigrationFacts) { f.Claims[0].Status.ProviderID = "" }, "launches", migrate.Ready, "wait"},
+		{"no launch", func(*migrate.MigrationFacts) {}, "launches", migrate.Done, ""},
+		{"a disruption", func(f *migrate.MigrationFacts) { f.Claims[0].Annotations["joist.sh/proposal"] = "{}" }, "disruptions", migrate.Done, "replacing 1 node:"},
+		{"a finalizer of Joist", func(f *migrate.MigrationFacts) { f.Pools[0].Finalizers = []string{"joist.sh/gate"} }, "deletion-approval", migrate.Ready, "poolGate=off"},
+		{"Joist runs", func(*migrate.MigrationFacts) {}, "stop-joist", migrate.Ready, "kubectl scale deployment joist-watcher joist-lifecycle -n joist --replicas 0"},
 		{"Joist does not run", removeJoist, "stop-joist", migrate.Done, ""},
-		{"two queues", func(*migrate.Facts) {}, "interruption-queue", migrate.Done, ""},
-		{"one queue", func(f *migrate.Facts) { f.Installation.Deployments[2].Environ["INTERRUPTION_QUEUE"] = "prod" }, "interruption-queue", migrate.Ready, "prod-joist-interruption"},
-		{"current hashes", func(*migrate.Facts) {}, "hashes", migrate.Done, "v3"},
-		{"a hash that is not written yet", func(f *migrate.Facts) { f.Pools[0].Annotations[karpenter.NodePoolHashAnnotationKey] = "1" }, "hashes", migrate.Ready, "wait"},
-		{"annotations", func(f *migrate.Facts) { f.Claims[0].Annotations["joist.sh/intent"] = "x" }, "remains", migrate.Done, "annotations"},
+		{"two queues", func(*migrate.MigrationFacts) {}, "interruption-queue", migrate.Done, ""},
+		{"one queue", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Environ["INTERRUPTION_QUEUE"] = "prod" }, "interruption-queue", migrate.Ready, "prod-joist-interruption"},
+		{"current hashes", func(*migrate.MigrationFacts) {}, "hashes", migrate.Done, "v3"},
+		{"a hash that is not written yet", func(f *migrate.MigrationFacts) { f.Pools[0].Annotations[karpenter.NodePoolHashAnnotationKey] = "1" }, "hashes", migrate.Ready, "wait"},
+		{"annotations", func(f *migrate.MigrationFacts) { f.Claims[0].Annotations["joist.sh/intent"] = "x" }, "remains", migrate.Done, "annotations"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := karpentersCluster(t)
@@ -240,9 +268,9 @@ func TestCompleted(t *testing.T) {
 	}
 }
 
-func requireStep(t *testing.T, steps []migrate.Step, name string, state migrate.State, says string) {
+func requireStep(t *testing.T, steps []migrate.MigrationStep, name string, state migrate.StepState, says string) {
 	t.Helper()
-	i := slices.IndexFunc(steps, func(s migrate.Step) bool { return s.Step == name })
+	i := slices.IndexFunc(steps, func(s migrate.MigrationStep) bool { return s.Step == name })
 	if i < 0 {
 		t.Fatalf("no step %s", name)
 	}
@@ -255,30 +283,34 @@ func requireStep(t *testing.T, steps []migrate.Step, name string, state migrate.
 	}
 }
 
-func image(name string) func(f *migrate.Facts) {
-	return func(f *migrate.Facts) {
+func image(name string) func(f *migrate.MigrationFacts) {
+	return func(f *migrate.MigrationFacts) {
 		f.Installation.Deployments[2].Images = []string{"example.com/karpenter/" + name}
 	}
 }
 
-func removeKarpenter(f *migrate.Facts) { f.Installation.Deployments = f.Installation.Deployments[:2] }
+func removeKarpenter(f *migrate.MigrationFacts) {
+	f.Installation.Deployments = f.Installation.Deployments[:2]
+}
 
-func removeJoist(f *migrate.Facts) { f.Installation.Deployments = f.Installation.Deployments[2:] }
+func removeJoist(f *migrate.MigrationFacts) {
+	f.Installation.Deployments = f.Installation.Deployments[2:]
+}
 
-func unread(fact migrate.Fact) func(f *migrate.Facts) {
-	return func(f *migrate.Facts) {
+func unread(fact migrate.Fact) func(f *migrate.MigrationFacts) {
+	return func(f *migrate.MigrationFacts) {
 		f.Unread[fact] = doctor.Skipped{Subject: string(fact), Reason: "no access", Fix: "grant it"}
 	}
 }
 
-func findingOf(check string) func(f *migrate.Facts) {
-	return func(f *migrate.Facts) {
+func findingOf(check string) func(f *migrate.MigrationFacts) {
+	return func(f *migrate.MigrationFacts) {
 		f.Findings = []doctor.Finding{{Check: check, Severity: doctor.Problem, Subject: "x/y", Message: "it is missing", Fix: "repair it"}}
 	}
 }
 
 // olderHashes gives hashes of another version to all objects.
-func olderHashes(f *migrate.Facts) {
+func olderHashes(f *migrate.MigrationFacts) {
 	old := func(m map[string]string) {
 		m[karpenter.NodePoolHashAnnotationKey], m[karpenter.NodePoolHashVersionAnnotationKey] = "1", "v2"
 		m[karpenter.EC2NodeClassHashAnnotationKey], m[karpenter.EC2NodeClassHashVersionAnnotationKey] = "1", "v5"

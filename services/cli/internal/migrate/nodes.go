@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
-// Pool describes what happens to a NodePool's nodes when Joist takes over.
-type Pool struct {
+// PoolAdoption describes what happens to a NodePool's nodes when Joist takes over.
+type PoolAdoption struct {
 	Name string `json:"name"`
 	// Managed is false for a NodePool of another provider's node class, which Joist leaves alone.
 	Managed bool `json:"managed"`
@@ -34,19 +34,19 @@ type Drifted struct {
 }
 
 // pools returns all NodePools with their nodes.
-func (f Facts) pools() []Pool {
-	out := []Pool{}
+func (f MigrationFacts) pools() []PoolAdoption {
+	out := []PoolAdoption{}
 	for i := range f.Pools {
 		out = append(out, f.describePool(&f.Pools[i]))
 	}
-	slices.SortFunc(out, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b PoolAdoption) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
 // describePool evaluates drift as lifecycle does once it has written the hashes.
-func (f Facts) describePool(pool *karpenter.NodePool) Pool {
+func (f MigrationFacts) describePool(pool *karpenter.NodePool) PoolAdoption {
 	claims := f.claimsOf(pool.Name)
-	out := Pool{Name: pool.Name, Managed: !isForeign(pool), NodeClaims: len(claims), Drifted: []Drifted{}}
+	out := PoolAdoption{Name: pool.Name, Managed: !isForeign(pool), NodeClaims: len(claims), Drifted: []Drifted{}}
 	for i := range f.Nodes {
 		if f.Nodes[i].Labels[karpenter.NodePoolLabelKey] == pool.Name {
 			out.Nodes++
@@ -83,7 +83,7 @@ func isForeign(pool *karpenter.NodePool) bool {
 
 // withHashes returns copies of a NodePool and its class with the hashes that Joist writes; the class
 // may be nil.
-func (f Facts) withHashes(pool *karpenter.NodePool) (*karpenter.NodePool, *karpenter.EC2NodeClass, error) {
+func (f MigrationFacts) withHashes(pool *karpenter.NodePool) (*karpenter.NodePool, *karpenter.EC2NodeClass, error) {
 	hash, err := pool.Hash()
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func withCurrentHashes(c *karpenter.NodeClaim, before, pool *karpenter.NodePool,
 }
 
 // checkManifests checks that Joist accepts the NodePools and EC2NodeClasses of the cluster.
-func checkManifests(f Facts) Step {
+func checkManifests(f MigrationFacts) MigrationStep {
 	var refused, warned, reasons, notes []string
 	for _, r := range f.Refused {
 		if r.Warning {
@@ -169,7 +169,7 @@ func checkManifests(f Facts) Step {
 }
 
 // checkNodes checks that the nodes are adopted without drift.
-func checkNodes(f Facts) Step {
+func checkNodes(f MigrationFacts) MigrationStep {
 	claims, rehashed, already := 0, 0, 0
 	var fresh, foreign []string
 	for _, p := range f.pools() {
@@ -204,7 +204,7 @@ func checkNodes(f Facts) Step {
 }
 
 // driftFix returns how to avoid the replacement of nodes.
-func (f Facts) driftFix() string {
+func (f MigrationFacts) driftFix() string {
 	for i := range f.Classes {
 		class := &f.Classes[i]
 		hash, err := class.Hash(f.CertificateAuthority)

@@ -10,7 +10,7 @@ import (
 )
 
 // checkFinalizers checks that nodes cannot be removed without their instances.
-func checkFinalizers(f Facts) Step {
+func checkFinalizers(f MigrationFacts) MigrationStep {
 	var open, ending []string
 	for i := range f.Claims {
 		c := &f.Claims[i]
@@ -31,7 +31,7 @@ func checkFinalizers(f Facts) Step {
 }
 
 // checkTags checks that instances have the tags by which they are found.
-func checkTags(f Facts) Step {
+func checkTags(f MigrationFacts) MigrationStep {
 	var untagged, without []string
 	for i := range f.Claims {
 		c := &f.Claims[i]
@@ -54,7 +54,7 @@ func checkTags(f Facts) Step {
 }
 
 // checkProfiles describes which instance profiles Joist creates and keeps.
-func checkProfiles(f Facts) Step {
+func checkProfiles(f MigrationFacts) MigrationStep {
 	var managed []string
 	for i := range f.Classes {
 		if c := &f.Classes[i]; c.Spec.InstanceProfile == nil && c.Spec.Role != "" {
@@ -70,7 +70,7 @@ func checkProfiles(f Facts) Step {
 	return done(formatCount(len(managed), "EC2NodeClass")+" with a role: Joist creates an instance profile for each, and deletes Karpenter's at the earliest after an hour, once no instance has it", managed...)
 }
 
-// awsChecks are the checks of joist doctor that an installation beside Karpenter must pass.
+// awsChecks are the checks of joist doctor that an installation next to Karpenter must pass.
 var awsChecks = []string{
 	"queue-missing", "dlq-missing", "redrive-missing", "redrive-wrong-dlq", "queue-policy-missing", "queue-policy-invalid", "rules-missing", "rule-missing",
 	"rule-pattern-incomplete", "rule-input-path", "event-source-mapping-missing", "event-source-mapping-disabled", "function-missing", "function-settings-missing", "trust-function",
@@ -79,7 +79,7 @@ var awsChecks = []string{
 }
 
 // findings returns doctor's problems of some checks.
-func (f Facts) findings(checks ...string) []doctor.Finding {
+func (f MigrationFacts) findings(checks ...string) []doctor.Finding {
 	var out []doctor.Finding
 	for _, found := range f.Findings {
 		if found.Severity == doctor.Problem && slices.Contains(checks, found.Check) {
@@ -90,7 +90,7 @@ func (f Facts) findings(checks ...string) []doctor.Finding {
 }
 
 // blockedBy returns a step that doctor's findings block.
-func blockedBy(found []doctor.Finding) Step {
+func blockedBy(found []doctor.Finding) MigrationStep {
 	var objects []string
 	for _, one := range found {
 		objects = append(objects, one.Subject)
@@ -103,7 +103,7 @@ func blockedBy(found []doctor.Finding) Step {
 }
 
 // checkAWS checks Joist's resources in the account: roles, queues, rules and functions.
-func checkAWS(f Facts) Step {
+func checkAWS(f MigrationFacts) MigrationStep {
 	if found := f.findings(awsChecks...); len(found) > 0 {
 		return blockedBy(found)
 	}
@@ -113,13 +113,13 @@ func checkAWS(f Facts) Step {
 		if more := len(f.Skipped) - 1; more > 0 {
 			detail += fmt.Sprintf(" (and %d more: joist doctor)", more)
 		}
-		return Step{State: Unknown, Detail: "could not read " + detail, Fix: s.Fix}
+		return MigrationStep{State: Unknown, Detail: "could not read " + detail, Fix: s.Fix}
 	}
 	return done("the roles, queues, rules and functions of Joist exist")
 }
 
 // checkQueue compares the interruption queues of both.
-func checkQueue(f Facts) Step {
+func checkQueue(f MigrationFacts) MigrationStep {
 	own, _ := f.Installation.Plan.Queue("interruption")
 	d := f.karpenterDeployment()
 	queue := ""
