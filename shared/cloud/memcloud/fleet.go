@@ -74,7 +74,7 @@ func (c *Cloud) acceptable(request cloud.FleetRequest) error {
 	for _, config := range request.Configs {
 		overrides += len(config.Overrides)
 		for _, o := range config.Overrides {
-			pools[[2]string{o.InstanceType, o.Zone}] = true
+			pools[[2]string{o.InstanceType, c.zoneOf(o)}] = true
 		}
 	}
 	switch {

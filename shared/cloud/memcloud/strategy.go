@@ -71,15 +71,19 @@ func (c *Cloud) candidates(request cloud.FleetRequest) []candidate {
 }
 
 func (c *Cloud) candidate(request cloud.FleetRequest, template string, override cloud.Override, index int) candidate {
-	zone := override.Zone
-	if s := c.subnets[override.SubnetID]; s != nil {
-		zone = s.Zone
-	}
-	o := event.Offering{InstanceType: override.InstanceType, Zone: zone, CapacityType: request.CapacityType}
+	o := event.Offering{InstanceType: override.InstanceType, Zone: c.zoneOf(override), CapacityType: request.CapacityType}
 	out := candidate{Override: override, template: template, offering: o, index: index, depth: c.depth(o)}
 	out.price = math.Inf(1)
 	if offer := c.offers[o]; offer != nil {
 		out.price = offer.price
 	}
 	return out
+}
+
+// zoneOf returns the zone of an override's subnet, or else the zone that the override names.
+func (c *Cloud) zoneOf(override cloud.Override) string {
+	if s := c.subnets[override.SubnetID]; s != nil {
+		return s.Zone
+	}
+	return override.Zone
 }

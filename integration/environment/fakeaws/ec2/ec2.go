@@ -71,9 +71,12 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// A cancelled request does not undo what EC2 has started.
 	out, err := do(s, context.WithoutCancel(r.Context()), form)
+	var missing refusal
 	switch {
 	case errors.Is(err, errWouldSucceed):
 		refuse(w, http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+	case errors.As(err, &missing):
+		refuse(w, http.StatusBadRequest, missing.code, missing.message)
 	case errors.Is(err, query.ErrUnserved):
 		refuse(w, http.StatusBadRequest, "InvalidParameterValue", err.Error())
 	case err != nil:
@@ -83,6 +86,11 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		query.Write(w, http.StatusOK, answer{form.Get("Action"), out})
 	}
 }
+
+// refusal is an error of EC2 that the model does not have.
+type refusal struct{ code, message string }
+
+func (r refusal) Error() string { return r.code + ": " + r.message }
 
 // answer is an operation's response in its XML element.
 type answer struct {

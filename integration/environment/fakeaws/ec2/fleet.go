@@ -37,6 +37,7 @@ type from struct {
 	Type       string `xml:"overrides>instanceType"`
 	Subnet     string `xml:"overrides>subnetId"`
 	Zone       string `xml:"overrides>availabilityZone,omitempty"`
+	Image      string `xml:"overrides>imageId,omitempty"`
 }
 
 func (s *Service) createFleet(ctx context.Context, form query.Form) (any, error) {
@@ -55,7 +56,7 @@ func (s *Service) createFleet(ctx context.Context, form query.Form) (any, error)
 	out := fleetAnswer{FleetID: result.FleetID}
 	for _, i := range result.Instances {
 		out.Instances = append(out.Instances, fleetInstance{
-			IDs: i.IDs, Type: i.InstanceType, Lifecycle: lifecycle, From: origin(i.InstanceType, i.SubnetID, i.Zone),
+			IDs: i.IDs, Type: i.InstanceType, Lifecycle: lifecycle, From: s.launchedFrom(i, request),
 		})
 	}
 	for _, e := range result.Errors {
@@ -68,6 +69,19 @@ func (s *Service) createFleet(ctx context.Context, form query.Form) (any, error)
 
 func origin(instanceType, subnet, zone string) from {
 	return from{TemplateID: "lt-00000000000000001", Version: "1", Type: instanceType, Subnet: subnet, Zone: zone}
+}
+
+// launchedFrom returns the override of launched instances. EC2 repeats the image that the override names.
+func (s *Service) launchedFrom(i cloud.FleetInstances, request cloud.FleetRequest) from {
+	out := origin(i.InstanceType, i.SubnetID, i.Zone)
+	for _, config := range request.Configs {
+		for _, o := range config.Overrides {
+			if o.InstanceType == i.InstanceType && o.SubnetID == i.SubnetID && config.Template == i.Template {
+				out.Image = o.ImageID
+			}
+		}
+	}
+	return out
 }
 
 // reserved reports whether the template names a capacity reservation, into which EC2 then

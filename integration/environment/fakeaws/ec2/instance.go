@@ -23,6 +23,7 @@ type instance struct {
 	SecurityGroups []securityGroup `xml:"groupSet>item"`
 	Subnet         string          `xml:"subnetId,omitempty"`
 	Lifecycle      string          `xml:"instanceLifecycle,omitempty"`
+	SpotRequest    string          `xml:"spotInstanceRequestId,omitempty"`
 	Reservation    string          `xml:"capacityReservationId,omitempty"`
 	Profile        string          `xml:"iamInstanceProfile>arn,omitempty"`
 	Tags           []tag           `xml:"tagSet>item"`
@@ -57,9 +58,15 @@ func (s *Service) describeInstances(ctx context.Context, form query.Form) (any, 
 	if err != nil {
 		return nil, err
 	}
+	if ids := form.List("InstanceId"); len(ids) > 0 {
+		filter.IDs = ids
+	}
 	found, err := s.cloud.DescribeInstances(ctx, filter)
 	if err != nil {
 		return nil, err
+	}
+	if missing := s.unknownInstance(form.List("InstanceId")); missing != "" {
+		return nil, refusal{"InvalidInstanceID.NotFound", "The instance ID '" + missing + "' does not exist"}
 	}
 	var out struct {
 		Reservations []reservation `xml:"reservationSet>item"`
@@ -70,6 +77,17 @@ func (s *Service) describeInstances(ctx context.Context, form query.Form) (any, 
 		out.Reservations = append(out.Reservations, reservation{"r-" + i.ID[2:], []instance{shown(i)}})
 	}
 	return out, nil
+}
+
+// unknownInstance returns the first id of an instance that never existed, or "". EC2 rejects a request that names one;
+// filters ignore it.
+func (s *Service) unknownInstance(ids []string) string {
+	for _, id := range ids {
+		if _, ok := s.cloud.Record(id); !ok {
+			return id
+		}
+	}
+	return ""
 }
 
 func shown(i cloud.Instance) instance {
@@ -86,7 +104,7 @@ func shown(i cloud.Instance) instance {
 	}
 	switch i.CapacityType {
 	case cloud.Spot:
-		out.Lifecycle = cloud.Spot
+		out.Lifecycle, out.SpotRequest = cloud.Spot, "sir-"+i.ID[2:]
 	case cloud.Reserved:
 		out.Reservation = cmp.Or(i.Reservation, "cr-00000000000000001")
 	}

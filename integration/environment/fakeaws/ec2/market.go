@@ -105,6 +105,9 @@ var typeFilters = map[string][]string{
 }
 
 func (s *Service) describeTypes(ctx context.Context, form query.Form) (any, error) {
+	if isDryRun(form) {
+		return nil, errWouldSucceed
+	}
 	for _, f := range form.Each("Filter") {
 		if !slices.Equal(typeFilters[f.Get("Name")], f.List("Value")) {
 			return nil, fmt.Errorf("%w: filter %s with %v", query.ErrUnserved, f.Get("Name"), f.List("Value"))

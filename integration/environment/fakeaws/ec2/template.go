@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
@@ -32,15 +34,26 @@ func (s *Service) createTemplate(ctx context.Context, form query.Form) (any, err
 	if err := s.cloud.CreateTemplate(ctx, t); err != nil {
 		return nil, err
 	}
-	return templateAnswer{templateInfo{ID: "lt-00000000000000001", Name: t.Name, Tags: tagSet(t.Tags)}}, nil
+	return templateAnswer{templateInfo{ID: templateID(t.Name), Name: t.Name, Tags: tagSet(t.Tags)}}, nil
 }
 
 func (s *Service) deleteTemplate(ctx context.Context, form query.Form) (any, error) {
 	name := form.Get("LaunchTemplateName")
+	if id := form.Get("LaunchTemplateId"); id != "" {
+		found, err := s.cloud.Templates(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(found, func(t cloud.TemplateInfo) bool { return templateID(t.Name) == id })
+		if i < 0 {
+			return nil, refusal{"InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID " + id + ", does not exist."}
+		}
+		name = found[i].Name
+	}
 	if err := s.cloud.DeleteTemplateStrictly(ctx, name); err != nil {
 		return nil, err
 	}
-	return templateAnswer{templateInfo{ID: "lt-00000000000000001", Name: name}}, nil
+	return templateAnswer{templateInfo{ID: templateID(name), Name: name}}, nil
 }
 
 func (s *Service) describeTemplates(ctx context.Context, form query.Form) (any, error) {
@@ -52,15 +65,28 @@ func (s *Service) describeTemplates(ctx context.Context, form query.Form) (any, 
 	if err != nil {
 		return nil, err
 	}
+	if names := form.List("LaunchTemplateName"); len(names) > 0 {
+		found = slices.DeleteFunc(found, func(t cloud.TemplateInfo) bool { return !slices.Contains(names, t.Name) })
+		if len(found) < len(names) {
+			return nil, refusal{"InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist."}
+		}
+	}
 	var out struct {
 		Templates []templateInfo `xml:"launchTemplates>item"`
 		Next      string         `xml:"nextToken,omitempty"`
 	}
 	found, out.Next = paged(form, found)
 	for _, t := range found {
-		out.Templates = append(out.Templates, templateInfo{Name: t.Name, Created: t.Created, Tags: tagSet(t.Tags)})
+		out.Templates = append(out.Templates, templateInfo{ID: templateID(t.Name), Name: t.Name, Created: t.Created, Tags: tagSet(t.Tags)})
 	}
 	return out, nil
+}
+
+// templateID returns the id of a template, which is derived from its name.
+func templateID(name string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name))
+	return fmt.Sprintf("lt-%017x", sum.Sum64())
 }
 
 // template parses every field of a launch template, so that a test can compare it with
