@@ -44,8 +44,8 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers (26 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted pollers
+prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter (29 minutes on two cores)
+	@$(STAGES) sim upgrades crash planted pollers migrate
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -124,6 +124,10 @@ e2e: ## Run the functions and the lifecycle service on a real Kubernetes control
 .PHONY: pollers
 pollers: ## Run all services as pollers on a real control plane: 0→5→0, a spot storm, a consolidation
 	@$(STAGES) pollers
+
+.PHONY: migrate
+migrate: ## Move a cluster from Karpenter's own controller to Joist and back, on a real control plane
+	@$(STAGES) migrate
 
 .PHONY: versions
 versions: ## Run each service of the last release with the others of this version on a real control plane (JOIST_PREVIOUS=<commit>)

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ func (w *TestBed) startAWS() {
 		},
 	})
 	w.AWS = w.Cloud.Furnish(ClusterName)
+	// EKS returns the certificate authority of the API server, which pods and Karpenter read elsewhere.
+	w.AWS.Cluster.CABundle = base64.StdEncoding.EncodeToString(w.Plane.Config.CAData)
+	w.Cloud.AddCluster(w.AWS.Cluster)
 	sts := fakests.New(w.Cloud)
 	sts.Assumed = func(accessKey, role string) { w.authorizer.AssumeRole(accessKey, role) }
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{

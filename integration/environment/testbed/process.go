@@ -31,12 +31,18 @@ type process struct {
 // stopTimeout is how long a service may take to stop.
 const stopTimeout = 15 * time.Second
 
-// startProcess starts a binary with exactly this environment.
+// startProcess starts the binary of a service with exactly this environment.
 func startProcess(t *testing.T, dir, service string, environ []string) *process {
 	t.Helper()
+	return startProgram(t, dir, "joist-"+service, environ)
+}
+
+// startProgram starts a binary with exactly this environment.
+func startProgram(t *testing.T, dir, name string, environ []string) *process {
+	t.Helper()
 	p := &process{
-		name: "joist-" + service, log: filepath.Join(t.TempDir(), service+".log"), done: make(chan struct{}),
-		begin: func() *process { return startProcess(t, dir, service, environ) },
+		name: name, log: filepath.Join(t.TempDir(), name+".log"), done: make(chan struct{}),
+		begin: func() *process { return startProgram(t, dir, name, environ) },
 	}
 	out, err := os.Create(p.log)
 	if err != nil {

@@ -86,6 +86,8 @@ type TestBed struct {
 
 	options              Options
 	processes, functions []*process
+	// karpenter is Karpenter's controller, or nil.
+	karpenter *process
 	// functionNames are the names of the processes in functions.
 	functionNames []string
 	// stoppedProcesses are processes that were replaced.

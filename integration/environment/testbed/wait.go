@@ -32,6 +32,11 @@ func (w *TestBed) checkHealth() error {
 			return err
 		}
 	}
+	if w.karpenter != nil {
+		if err := w.karpenter.exitError(); err != nil {
+			return err
+		}
+	}
 	for _, f := range w.functions {
 		if text := w.Server.Lambda.InitError(f.name); text != "" {
 			return fmt.Errorf("%s did not start: %s\n%s", f.name, text, f.lastLines())
@@ -76,6 +81,9 @@ func (w *TestBed) LastLogs() string {
 	var all []string
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
 		all = append(all, p.lastLines())
+	}
+	if w.karpenter != nil {
+		all = append(all, w.karpenter.lastLines())
 	}
 	for _, text := range w.authorizer.Denied() {
 		all = append(all, "--- denied: "+text)

@@ -17,7 +17,7 @@ import (
 // helmFlags returns the flags of the helm commands that pages use.
 func helmFlags() (flags *pflag.FlagSet, set, files *[]string) {
 	flags = pflag.NewFlagSet("helm", pflag.ContinueOnError)
-	for _, name := range []string{"install", "create-namespace", "take-ownership", "wait"} {
+	for _, name := range []string{"install", "create-namespace", "take-ownership", "wait", "reuse-values"} {
 		flags.Bool(name, false, "")
 	}
 	flags.StringP("namespace", "n", "", "")

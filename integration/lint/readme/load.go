@@ -64,7 +64,7 @@ func named(pattern *regexp.Regexp, text string) map[string]bool {
 func kinds(root string) (map[string]bool, error) {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq("deployment deployments pod pods node nodes lease leases event events configmap replicasets statefulsets " +
-		"daemonsets jobs cronjobs csinodes pvc pv storageclasses namespaces priorityclasses crd") {
+		"daemonsets jobs cronjobs csinodes pvc pv storageclasses namespaces priorityclasses crd secret") {
 		all[name] = true
 	}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/charts/joist-crd/files/*.yaml"))

@@ -189,7 +189,7 @@ var awsCommands = map[string]bool{
 	"autoscaling describe-auto-scaling-groups": true, "eks describe-nodegroup": true, "ec2 describe-launch-template-versions": true,
 	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
 	"iam list-instance-profiles-for-role": true, "s3 rb": true, "logs delete-log-group": true,
-	"eks update-kubeconfig": true, "iam create-service-linked-role": true, "sts decode-authorization-message": true,
+	"eks update-kubeconfig": true, "sqs create-queue": true, "iam create-service-linked-role": true, "sts decode-authorization-message": true,
 	// Only the service; the reader adds the rest.
 	"service-quotas": true,
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// sharedSettings are the variables that decide what is launched or removed, with the defaults of both
+// sharedSettings are the variables on which launches and removals depend, with the defaults of both
 // (Karpenter: pkg/operator/options/options.go of the core and of the AWS provider).
 var sharedSettings = map[string]string{
 	settings.BatchMax: "10s", settings.BatchIdle: "1s", settings.MemoryOverhead: "0.075", settings.Preferences: "Respect", settings.MinValues: "Strict",

@@ -1,0 +1,131 @@
+package testbed
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// karpenterPackage is Karpenter's own controller with the AWS provider, of the version in integration/go.mod.
+	karpenterPackage = "github.com/aws/karpenter-provider-aws/cmd/controller"
+	karpenterName    = "karpenter"
+	// KarpenterNamespace is where Karpenter's Lease is.
+	KarpenterNamespace = "kube-system"
+	// karpenterAccess is the access key id that identifies Karpenter. The authorizer has no role for it, so that every
+	// request is allowed.
+	karpenterAccess = "AKIDKARPENTER"
+)
+
+// BuildKarpenter compiles Karpenter's controller into .cache and returns the folder.
+var BuildKarpenter = sync.OnceValues(func() (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "karpenter"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for Karpenter: %w", err)
+	}
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	command := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(into, karpenterName), karpenterPackage) //nolint:noctx // a build is not part of a test's time
+	command.Dir = filepath.Join(Root, "integration")
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building Karpenter: %w\n%s", err, out)
+	}
+	return into, nil
+})
+
+// StartKarpenter starts Karpenter's controller for the cluster and the fake AWS, with additional variables.
+func (w *TestBed) StartKarpenter(dir string, environ ...string) {
+	w.Helper()
+	own := slices.Concat(w.Server.Environ(), []string{
+		"AWS_ACCESS_KEY_ID=" + karpenterAccess, "AWS_REGION=" + Region,
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+		"HOME=" + w.TempDir(), "TMPDIR=" + os.TempDir(), "KUBECONFIG=" + w.Plane.Kubeconfig,
+		"SYSTEM_NAMESPACE=" + KarpenterNamespace, "LEADER_ELECTION_NAMESPACE=" + KarpenterNamespace, "KUBERNETES_MIN_VERSION=1.19.0-0",
+		"CLUSTER_NAME=" + ClusterName, "INTERRUPTION_QUEUE=" + ClusterName, "EKS_CONTROL_PLANE=true",
+		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=false",
+	}, environ)
+	w.karpenter = startProgram(w.T, dir, karpenterName, own)
+	w.Cleanup(func() {
+		if w.karpenter != nil {
+			w.karpenter.killProcess()
+		}
+	})
+}
+
+// StopKarpenter stops Karpenter's controller, as a Deployment of 0 replicas does, and returns its log. Karpenter ends with
+// an error if it loses its Lease, and with the last error of its controllers, so the exit status is not checked.
+func (w *TestBed) StopKarpenter() []string {
+	w.Helper()
+	p := w.karpenter
+	w.karpenter = nil
+	if err := p.command.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		w.Fatalf("stopping Karpenter: %v", err)
+	}
+	<-p.done
+	text, err := os.ReadFile(p.log)
+	w.RequireNoError(err)
+	return strings.Split(string(text), "\n")
+}
+
+// StopInCluster stops the services in the cluster, as Deployments of 0 replicas do, and leaves the functions. It fails the
+// test if a service does not stop cleanly.
+func (w *TestBed) StopInCluster() {
+	w.Helper()
+	for _, p := range w.processes[:len(inCluster)] {
+		if err := p.stopProcess(); err != nil {
+			w.Error(err)
+		}
+	}
+	w.stoppedProcesses = append(w.stoppedProcesses, w.processes[:len(inCluster)]...)
+	w.processes = slices.Clone(w.processes[len(inCluster):])
+}
+
+// StartKarpenterWithMetrics starts Karpenter's controller, and returns a function that reads how often one of its
+// controllers has reconciled.
+func (w *TestBed) StartKarpenterWithMetrics(dir string) (reconciled func(controller string) int) {
+	w.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.RequireNoError(err)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	w.RequireNoError(errors.Join(err, listener.Close()))
+	w.StartKarpenter(dir, "METRICS_PORT="+port)
+	return func(controller string) int {
+		request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://127.0.0.1:"+port+"/metrics", nil)
+		w.RequireNoError(err)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0 // It does not listen yet.
+		}
+		defer answer.Body.Close()
+		return countReconciles(answer.Body, controller)
+	}
+}
+
+// countReconciles adds the successful results in the metric controller_runtime_reconcile_total.
+func countReconciles(metrics io.Reader, controller string) int {
+	n := 0
+	lines := bufio.NewScanner(metrics)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if !strings.HasPrefix(name, `controller_runtime_reconcile_total{controller="`+controller+`"`) || strings.Contains(name, `result="error"`) {
+			continue
+		}
+		if count, err := strconv.ParseFloat(value, 64); err == nil {
+			n += int(count)
+		}
+	}
+	return n
+}
