@@ -8,6 +8,7 @@ package blob
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -26,4 +27,21 @@ type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	// LastWritten returns when the object was last written; fault.Missing if it does not exist.
 	LastWritten(ctx context.Context, key string) (time.Time, error)
+}
+
+// Object is one object of a store, without its content.
+type Object struct {
+	Key string
+	// Size is the number of stored bytes.
+	Size int
+	// LastWritten is when the object was last written. A document in use is written again after half its retention.
+	LastWritten time.Time
+}
+
+// Lister is a store that can list its objects. The services do not need it; `joist explain` finds the documents of a
+// past decision with it.
+type Lister interface {
+	Store
+	// List yields the objects whose keys begin with prefix, sorted by key. It ends after an error.
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		{"stores documents", storesDocuments},
 		{"refreshes old documents", refreshesDocuments},
 		{"points to the latest", pointsToLatest},
+		{"lists objects by prefix", listsObjects},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.check(t, subject(t)) })
 	}
@@ -236,5 +237,34 @@ func pointsToLatest(t *testing.T, s Subject) {
 		if got, err := blob.GetLatest(t.Context(), s.Store, "catalogs"); err != nil || got != ref {
 			t.Errorf("GetLatest = %v, %v; want %v", got, err, ref)
 		}
+	}
+}
+
+func listsObjects(t *testing.T, s Subject) {
+	lister, ok := s.Store.(blob.Lister)
+	if !ok {
+		t.Skip("the store does not list objects")
+	}
+	for _, key := range []string{"plans/b", "plans/a", "plans/c", "plans/d", "plans/e", "batches/c", "planners/d"} {
+		put(t, s, key, []byte(key))
+	}
+	s.Advance(time.Minute)
+	put(t, s, "plans/b", []byte("longer than before"))
+	var keys []string
+	for object, err := range lister.List(t.Context(), "plans/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := s.Store.LastWritten(t.Context(), object.Key)
+		if err != nil || !written.Equal(object.LastWritten) {
+			t.Errorf("%s was written at %s, %v; the list has %s", object.Key, written, err, object.LastWritten)
+		}
+		keys = append(keys, fmt.Sprint(object.Key, object.Size))
+	}
+	if got := fmt.Sprint(keys); got != "[plans/a7 plans/b18 plans/c7 plans/d7 plans/e7]" {
+		t.Errorf("the list is %s", got)
+	}
+	for object, err := range lister.List(t.Context(), "intents/") {
+		t.Errorf("the list of an empty folder has %v, %v", object, err)
 	}
 }

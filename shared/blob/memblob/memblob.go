@@ -9,9 +9,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +73,7 @@ type object struct {
 	written time.Time
 }
 
-var _ blob.Store = (*Store)(nil)
+var _ blob.Lister = (*Store)(nil)
 
 // New returns an empty store.
 func New(o Options) *Store {
@@ -157,6 +159,27 @@ func (s *Store) ListKeys() []string {
 		s.expireObject(key)
 	}
 	return slices.Sorted(maps.Keys(s.objects))
+}
+
+// List yields the objects whose keys begin with prefix, as they are when it is called.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
+	return func(yield func(blob.Object, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(blob.Object{}, fmt.Errorf("listing %s: %w", prefix, err))
+			return
+		}
+		for _, key := range s.ListKeys() {
+			if !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			s.mu.Lock()
+			found := s.objects[key]
+			s.mu.Unlock()
+			if !yield(blob.Object{Key: key, Size: len(found.data), LastWritten: found.written}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // RemoveKey deletes an object, as an operator or a lifecycle rule may.

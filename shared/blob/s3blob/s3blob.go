@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type api interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
+	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
 }
 
 // Store stores the objects of a bucket under a prefix.
@@ -36,7 +38,7 @@ type Store struct {
 	setting string
 }
 
-var _ blob.Store = (*Store)(nil)
+var _ blob.Lister = (*Store)(nil)
 
 // New returns a store for the bucket; prefix precedes all keys and may be empty. setting is the variable that
 // configures the bucket ("JOIST_BUCKET"), for the hint if the bucket does not exist.
@@ -84,6 +86,29 @@ func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) 
 		return time.Time{}, s.wrapError(ctx, "checking for", key, awsfault.ReadCall("", "s3:GetObject"), err)
 	}
 	return aws.ToTime(out.LastModified), nil
+}
+
+// List yields the objects whose keys begin with prefix, in pages of a thousand.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
+	return func(yield func(blob.Object, error) bool) {
+		ask := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: s.objectKey(prefix)}
+		for {
+			page, err := s.client.ListObjectsV2(ctx, ask)
+			if err != nil {
+				yield(blob.Object{}, s.wrapError(ctx, "listing", prefix, awsfault.ReadCall("", "s3:ListBucket"), err))
+				return
+			}
+			for _, one := range page.Contents {
+				key := strings.TrimPrefix(strings.TrimPrefix(aws.ToString(one.Key), s.prefix), "/")
+				if !yield(blob.Object{Key: key, Size: int(aws.ToInt64(one.Size)), LastWritten: aws.ToTime(one.LastModified)}, nil) {
+					return
+				}
+			}
+			if ask.ContinuationToken = page.NextContinuationToken; ask.ContinuationToken == nil || !aws.ToBool(page.IsTruncated) {
+				return
+			}
+		}
+	}
 }
 
 func (s *Store) objectKey(key string) *string {

@@ -39,10 +39,7 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 	if taint, kept := findUntolerated(p.taints, c.spec.Tolerations, c.preferences.toleratesSoftTaints); kept {
 		return p.newRejection(planning.RuleTaints, "the pod does not tolerate %s", taint.ToString())
 	}
-	own := packing.NewSet(len(w.candidates))
-	for k := p.firstCandidate; k < p.endCandidate; k++ {
-		own.Add(k)
-	}
+	own := p.candidateSet(len(w.candidates))
 	if own.Len() == 0 && len(p.fullReservations) == 0 {
 		return p.rejectWithoutTypes()
 	}
@@ -63,6 +60,15 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 		return w.explainTooSmall(p, c, sold)
 	}
 	return r.rejectNode(p, c, large)
+}
+
+// candidateSet returns the candidates of the pool; count is the number of all candidates.
+func (p *pool) candidateSet(count int) packing.Set {
+	own := packing.NewSet(count)
+	for k := p.firstCandidate; k < p.endCandidate; k++ {
+		own.Add(k)
+	}
+	return own
 }
 
 // fitsFullReservation reports whether the pod could run on a node of a reservation that is full.
@@ -156,27 +162,30 @@ func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
 
 // explainNoOffering finds the one requirement without which an offering would match.
 func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requirements) planning.Rejection {
+	if key := w.findUnmetKey(own, want); key != "" {
+		return p.newRejection(planning.RuleNoOffering, "no offering of the pool that matches the pod's other requirements has %s %s", key, want[key])
+	}
+	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies all of the pod's requirements")
+}
+
+// findUnmetKey returns the first requirement without which one of the candidates could be bought; empty
+// if there is no such requirement.
+func (w *state) findUnmetKey(own packing.Set, want planning.Requirements) string {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		rest := maps.Clone(want)
 		delete(rest, key)
 		one := &feasibleSet{requirements: rest, zoneCapacityTypes: w.zoneCapacityTypesFor(rest), tolerations: tolerateAll}
 		one.candidates = w.candidatesFor(one)
 		if w.filterBuyable(own, one).Len() > 0 {
-			return p.newRejection(planning.RuleNoOffering, "no offering of the pool that matches the pod's other requirements has %s %s", key, want[key])
+			return key
 		}
 	}
-	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies all of the pod's requirements")
+	return ""
 }
 
 // explainTooSmall names the candidate that comes closest, and the resource that it lacks.
 func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning.Rejection {
-	closest, index, least := -1, -1, 2.0
-	sold.Each(func(k int) bool {
-		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); i >= 0 && share < least {
-			closest, index, least = k, i, share
-		}
-		return true
-	})
+	closest, index := w.findClosest(c, sold)
 	if index < 0 {
 		return p.newRejection(planning.RuleResources, "the daemons leave no free capacity on any instance type")
 	}
@@ -184,6 +193,20 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 	needs, has := toQuantity(name, c.requests[index]), toQuantity(name, max(0, w.problem.Candidates[closest].Allocatable[index]))
 	return p.newRejection(planning.RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s left after the daemons",
 		name, needs.String(), w.candidates[closest].instanceType.Name, has.String())
+}
+
+// findClosest returns the candidate that comes closest to holding a pod of the class, and the resource
+// that it lacks; -1 if there is none.
+func (w *state) findClosest(c *podClass, sold packing.Set) (closest, index int) {
+	closest, index = -1, -1
+	least := 2.0
+	sold.Each(func(k int) bool {
+		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); i >= 0 && share < least {
+			closest, index, least = k, i, share
+		}
+		return true
+	})
+	return closest, index
 }
 
 // explainLimits names the limit that the smallest candidate able to hold the pod exceeds.

@@ -8,9 +8,9 @@ import (
 	"encoding/xml"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -38,7 +38,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case bucket != s.bucket:
 		refuse(w, http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist")
 	case key == "" && r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2":
-		s.list(w, r.URL.Query().Get("prefix"))
+		s.list(w, r)
 	case key != "" && r.Method == http.MethodPut:
 		s.put(w, r, key)
 	case key != "" && r.Method == http.MethodGet:
@@ -96,24 +96,46 @@ func (s *Service) head(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header().Set("Last-Modified", written.UTC().Format(http.TimeFormat))
 }
 
+// pageSize is the maximum number of keys in a page. It is below S3's 1000, so that a few objects already
+// need several pages; S3 may also return fewer keys than requested.
+const pageSize = 4
+
 type list struct {
-	XMLName     xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
-	Name        string
-	Prefix      string
-	KeyCount    int
-	MaxKeys     int
-	IsTruncated bool
-	Contents    []content
+	XMLName               xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
+	Name                  string
+	Prefix                string
+	KeyCount              int
+	MaxKeys               int
+	IsTruncated           bool
+	NextContinuationToken string `xml:",omitempty"`
+	Contents              []content
 }
 
-type content struct{ Key string }
+type content struct {
+	Key          string
+	Size         int
+	LastModified string
+}
 
-func (s *Service) list(w http.ResponseWriter, prefix string) {
-	keys := slices.DeleteFunc(s.store.ListKeys(), func(key string) bool { return !strings.HasPrefix(key, prefix) })
-	out := list{Name: s.bucket, Prefix: prefix, KeyCount: len(keys), MaxKeys: max(1000, len(keys))}
-	for _, key := range keys {
-		out.Contents = append(out.Contents, content{Key: key})
+// list serves one page of the objects. The continuation token is the last key of the page before.
+func (s *Service) list(w http.ResponseWriter, r *http.Request) {
+	prefix, after := r.URL.Query().Get("prefix"), r.URL.Query().Get("continuation-token")
+	out := list{Name: s.bucket, Prefix: prefix, MaxKeys: 1000}
+	for object, err := range s.store.List(r.Context(), prefix) {
+		if err != nil {
+			answer(w, err)
+			return
+		}
+		if object.Key <= after {
+			continue
+		}
+		if len(out.Contents) == pageSize {
+			out.IsTruncated, out.NextContinuationToken = true, out.Contents[pageSize-1].Key
+			break
+		}
+		out.Contents = append(out.Contents, content{object.Key, object.Size, object.LastWritten.UTC().Truncate(time.Second).Format("2006-01-02T15:04:05.000Z")})
 	}
+	out.KeyCount = len(out.Contents)
 	write(w, http.StatusOK, out)
 }
 

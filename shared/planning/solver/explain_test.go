@@ -1,0 +1,141 @@
+package solver_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// TestExplainPools explains one pod for each rule of NodePools and instance types.
+func TestExplainPools(t *testing.T) {
+	web := func(edits ...func(*planning.PodSpec)) planning.PodClass {
+		return planningtest.NewPods("web", 1, "500m", "64Mi", edits...)
+	}
+	for _, tt := range []struct {
+		name string
+		pod  planning.PodClass
+		edit func(*planning.Batch)
+		// rule and key are those of the NodePool, and types is a rule that removes an instance type, with its
+		// key.
+		rule, key string
+		typeRule  string
+		typeKey   string
+	}{
+		{"accepted", web(), nil, "", "", solver.TypePoolRequirements, karpenter.LabelInstanceFamily},
+		{"a size that no type has", web(selecting(karpenter.LabelInstanceSize, "huge")), nil, planning.RuleNoOffering, karpenter.LabelInstanceSize, solver.TypePodRequirements, karpenter.LabelInstanceSize},
+		{"an architecture", web(selecting(corev1.LabelArchStable, "s390x")), nil, planning.RuleRequirements, corev1.LabelArchStable, solver.TypePodRequirements, corev1.LabelArchStable},
+		{"too large", planningtest.NewPods("web", 1, "5000", "64Mi"), nil, planning.RuleResources, "cpu", solver.TypeResources, "cpu"},
+		{"a taint", web(), func(b *planning.Batch) {
+			b.Snapshot.NodePools[0].Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
+		}, planning.RuleTaints, "dedicated=a:NoSchedule", "", ""},
+		{"a limit", web(), func(b *planning.Batch) {
+			b.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(planningtest.NewRequests("0", "0"))
+		}, planning.RuleLimits, "", solver.TypeLimits, ""},
+		{"a missing class", web(), func(b *planning.Batch) { b.Snapshot.NodeClasses = nil }, planning.RuleNotReady, "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.NewBatch(tt.pod)
+			if tt.edit != nil {
+				tt.edit(&batch)
+			}
+			got := solver.ExplainPools(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()), tt.pod)
+			if len(got) != 1 || got[0].Rejection.Rule != tt.rule || got[0].Key != tt.key {
+				t.Fatalf("%d pools, rejected by %+v with key %q; want %s with %q", len(got), got[0].Rejection, got[0].Key, tt.rule, tt.key)
+			}
+			if (len(got[0].Node.Pods) == 0) != (tt.rule != "") {
+				t.Errorf("the node has %d pods", len(got[0].Node.Pods))
+			}
+			found := slices.ContainsFunc(got[0].Types, func(one solver.TypeExplanation) bool { return one.Rule == tt.typeRule && one.Key == tt.typeKey })
+			if !found && tt.typeRule != "" {
+				t.Errorf("no type is removed by %s with key %q", tt.typeRule, tt.typeKey)
+			}
+		})
+	}
+}
+
+// TestExplanationsAgreeWithPlans explains pods of random batches: the types without a rule must be those
+// that a plan for the pod alone would use, and a pod that Solve places on a new node when it is alone must
+// be accepted by a NodePool.
+func TestExplanationsAgreeWithPlans(t *testing.T) {
+	cat := planningtest.NewCatalogue()
+	rapid.Check(t, func(t *rapid.T) {
+		batch := genBatch(t)
+		if len(batch.Pending) == 0 {
+			return
+		}
+		class := rapid.SampledFrom(batch.Pending).Draw(t, "explained")
+		stock := instancetypes.New(batch.Snapshot, cat)
+		for _, p := range solver.ExplainPools(batch, stock, class) {
+			free := map[string]bool{}
+			for _, one := range p.Types {
+				if one.Rule == "" {
+					free[one.InstanceType] = true
+				}
+			}
+			used := map[string]bool{}
+			for _, o := range p.Node.Offerings {
+				used[o.InstanceType] = true
+			}
+			for name := range used {
+				if !free[name] {
+					t.Errorf("NodePool %s plans %s for the pod, but the explanation removes it", p.NodePool, name)
+				}
+			}
+			if p.Rejection.Rule == planning.RuleResources && len(free) > 0 {
+				t.Errorf("NodePool %s rejects the pod (%s), but %v can hold it", p.NodePool, p.Rejection.Detail, slices.Sorted(maps.Keys(free)))
+			}
+		}
+	})
+}
+
+// TestExplainNodes explains a node for each rule.
+func TestExplainNodes(t *testing.T) {
+	node := planning.Node{
+		Name: "a", Registered: true, Initialized: true, Ready: true, Labels: map[string]string{corev1.LabelArchStable: "arm64"},
+		Allocatable: planningtest.NewRequests("2", "4Gi"), Used: planningtest.NewRequests("1", "1Gi"),
+	}
+	node.Allocatable[corev1.ResourcePods] = resource.MustParse("9")
+	for _, tt := range []struct {
+		name      string
+		edit      func(*planning.Node)
+		pod       func(*planning.PodSpec)
+		rule, key string
+	}{
+		{"fits", nil, nil, "", ""},
+		{"is removed", func(n *planning.Node) { n.MarkedForDeletion = true }, nil, solver.NodeDeleting, ""},
+		{"a taint", func(n *planning.Node) {
+			n.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+		}, nil, planning.RuleTaints, "dedicated:NoSchedule"},
+		{"another architecture", nil, selecting(corev1.LabelArchStable, "amd64"), planning.RuleRequirements, corev1.LabelArchStable},
+		{"is full", func(n *planning.Node) { n.Used = n.Allocatable }, nil, planning.RuleResources, "cpu"},
+		{"a host port", func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }, func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }, solver.NodePorts, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			one := node
+			if tt.edit != nil {
+				tt.edit(&one)
+			}
+			edits := []func(*planning.PodSpec){}
+			if tt.pod != nil {
+				edits = append(edits, tt.pod)
+			}
+			class := planningtest.NewPods("web", 1, "500m", "64Mi", edits...)
+			batch := planningtest.NewBatch(class)
+			batch.Snapshot.Nodes = []planning.Node{one}
+			got := solver.ExplainNodes(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()), class)
+			if len(got) != 1 || got[0] != (solver.NodeExplanation{Node: "a", Rule: tt.rule, Key: tt.key}) {
+				t.Errorf("%+v, want %s with %q", got, tt.rule, tt.key)
+			}
+		})
+	}
+}
