@@ -30,7 +30,7 @@ func (n *nodesFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&n.scenario, "scenario", "", "scenario file (JSON; gzip if the name ends in .gz), or - for stdin")
 	f.StringVar(&n.snapshot, "snapshot", "", "cluster snapshot file, as stored or decompressed")
 	f.StringVar(&n.catalogue, "catalogue", "", "file of the catalogue that the snapshot refers to (default: the prices embedded in the command)")
-	f.StringVar(&n.store, "store", "", "s3://BUCKET/PREFIX in which a cluster's services keep their documents; its latest snapshot is read")
+	f.StringVar(&n.store, "store", "", "s3://BUCKET/PREFIX in which a cluster's services keep their documents, or a directory with a copy of it")
 }
 
 // readNodes reads the selected source and prints its notes to stderr. try is a correct form of the

@@ -88,10 +88,10 @@ func TestConsolidateASnapshot(t *testing.T) {
 	}
 }
 
-func TestWhyOfASnapshot(t *testing.T) {
+func TestExplainsANodeOfASnapshot(t *testing.T) {
 	s, _, catalogue := testCluster(t)
 	s.Nodes[0].DoNotDisrupt = true
-	stdout, stderr, code := runJoist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", writeDocument(t, planning.SnapshotKind, s), "--catalogue", catalogue)
+	stdout, stderr, code := runJoist(t, "", nil, "explain", "node/"+s.Nodes[0].Name, "--snapshot", writeDocument(t, planning.SnapshotKind, s), "--catalogue", catalogue)
 	if code != cli.ExitNothing || !strings.Contains(stdout, "is kept (do-not-disrupt)") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -223,7 +223,7 @@ func TestStoreErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, stderr, code := runJoist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
+	if _, stderr, code := runJoist(t, "", nil, "explain", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

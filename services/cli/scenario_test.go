@@ -154,23 +154,23 @@ func TestConsolidationAsATable(t *testing.T) {
 	}
 }
 
-func TestWhyANodeIsKept(t *testing.T) {
-	stdout, stderr, code := runJoist(t, "", nil, "why", "node/node-1", "--scenario", tiny, "-o", "json")
-	var got cli.Why
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
-		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
+func TestExplainsANodeThatIsKept(t *testing.T) {
+	stdout, stderr, code := runJoist(t, "", nil, "explain", "node/node-1", "--scenario", tiny, "-o", "json")
+	if code != cli.ExitNothing {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 	}
+	got := parseJSON[struct{ Node, Action, Rule, Detail, Change string }](t, stdout)
 	// No cheaper instance type can replace it.
-	if got.Node != "node-1" || got.IsRemoved || got.Rule == "" || got.Detail == "" {
-		t.Errorf("why: %+v", got)
+	if got.Node != "node-1" || got.Action != "keep" || got.Rule == "" || got.Detail == "" || got.Change == "" {
+		t.Errorf("explained: %+v", got)
 	}
-	line, _, _ := runJoist(t, "", nil, "why", "node/node-1", "--scenario", tiny)
-	if want := "node node-1 is kept (" + got.Rule + "): " + got.Detail + "\n"; line != want {
-		t.Errorf("printed %q, want %q", line, want)
+	text, _, _ := runJoist(t, "", nil, "explain", "node/node-1", "--scenario", tiny)
+	if want := "node node-1 is kept (" + got.Rule + "): " + got.Detail + "\nTo change that: " + got.Change + ".\n"; !strings.HasPrefix(text, want) {
+		t.Errorf("printed %q, want %q", text, want)
 	}
 }
 
-func TestWhyANodeIsRemoved(t *testing.T) {
+func TestExplainsANodeThatIsRemoved(t *testing.T) {
 	text, err := os.ReadFile(tiny)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestWhyANodeIsRemoved(t *testing.T) {
     "requirements"`, `"spec": {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}, "template": {"spec": {
     "requirements"`, 1)
 	empty = strings.Replace(empty, `"podGroups": [`, `"unused": [`, 1)
-	stdout, stderr, code := runJoist(t, empty, nil, "why", "node/idle", "--scenario", "-")
+	stdout, stderr, code := runJoist(t, empty, nil, "explain", "node/idle", "--scenario", "-")
 	if code != cli.ExitNothing || !strings.HasPrefix(stdout, "node idle would be removed by Emptiness, with 0 others: ") {
 		t.Errorf("exit code %d, printed %q, stderr:\n%s", code, stdout, stderr)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/records"
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -21,15 +23,7 @@ const snapshotAgeMax = 75 * time.Minute
 // readLatest reads the latest snapshot of a cluster, and the catalogue that it refers to, from
 // the bucket of the services.
 func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, error) {
-	place, isS3 := strings.CutPrefix(n.store, "s3://")
-	bucket, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
-	if !isS3 || bucket == "" {
-		return simulate.Source{}, usageError(fmt.Errorf("invalid --store %q: it must be s3://BUCKET/PREFIX", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX")
-	}
-	if env.Store == nil {
-		return simulate.Source{}, fault.E("opening "+n.store, fault.Invalid, errors.New("this build has no S3 client")).WithHint("--snapshot FILE")
-	}
-	store, err := env.Store(ctx, bucket, prefix)
+	store, err := n.openStore(ctx, env)
 	if err != nil {
 		return simulate.Source{}, err
 	}
@@ -60,3 +54,22 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	}
 	return out, nil
 }
+
+// openStore opens the bucket of the services, or a directory with a copy of it.
+func (n nodesFlags) openStore(ctx context.Context, env Env) (blob.Store, error) {
+	place, isS3 := strings.CutPrefix(n.store, "s3://")
+	if info, err := os.Stat(n.store); !isS3 && err == nil && info.IsDir() {
+		return records.Directory(n.store), nil
+	}
+	bucket, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
+	if !isS3 || bucket == "" {
+		return nil, usageError(fmt.Errorf("invalid --store %q: it must be s3://BUCKET/PREFIX", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX, or a directory with a copy of it")
+	}
+	if env.Store == nil {
+		return nil, fault.E("opening "+n.store, fault.Invalid, errNoStore).WithHint("--snapshot FILE")
+	}
+	return env.Store(ctx, bucket, prefix)
+}
+
+// errNoStore is the error of a build without S3.
+var errNoStore = errors.New("this build has no S3 client")

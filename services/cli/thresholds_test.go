@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 )
 
-// TestWhyAThresholdKeepsANode: why names the threshold that keeps a node, with its values.
-func TestWhyAThresholdKeepsANode(t *testing.T) {
+// TestExplainsThresholds: explain names the threshold that keeps a node, with its values.
+func TestExplainsThresholds(t *testing.T) {
 	text, err := os.ReadFile(tiny)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestWhyAThresholdKeepsANode(t *testing.T) {
 		manifest = strings.Replace(manifest, `"spec": {"template": {"spec": {
     "requirements"`, `"spec": {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized", "budgets": [{"nodes": "100%"}]}, "template": {"spec": {
     "requirements"`, 1)
-		stdout, stderr, code := runJoist(t, manifest, nil, "why", "node/node-1", "--scenario", "-")
+		stdout, stderr, code := runJoist(t, manifest, nil, "explain", "node/node-1", "--scenario", "-")
 		if code != cli.ExitNothing || !strings.HasPrefix(stdout, want) {
 			t.Errorf("exit code %d, printed %q, want %q, stderr:\n%s", code, stdout, want, stderr)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // Evaluate decides which nodes of a snapshot to disrupt. Handle publishes its result, and the CLI's
-// consolidate, simulate and why run it. It is a pure function whose only clock is the snapshot's
+// consolidate, simulate and explain run it. It is a pure function whose only clock is the snapshot's
 // TakenAt.
 //
 // It checks earlier proposals first, the oldest first, so that new commands cannot use their nodes.

@@ -36,8 +36,8 @@ type TypeExplanation struct {
 	Rule string
 	// Key is the label or the resource to which the rule refers, if there is one.
 	Key string
-	// Cheapest is the cheapest priced offering of the type, preferably one that pool and pod allow; its
-	// InstanceType is empty if the type has no price.
+	// Cheapest is the cheapest priced offering of the type, preferably one that pool and pod allow and that
+	// can be bought; its InstanceType is empty if the type has no price.
 	Cheapest planning.PricedOffering
 }
 
@@ -66,18 +66,34 @@ const (
 // decides with the functions of Solve, for a batch with this pod only, in which existing nodes have no
 // free capacity but count in topology rules.
 func ExplainPools(batch planning.Batch, stock instancetypes.InstanceTypes, class planning.PodClass) []PoolExplanation {
+	return explainPools(batch, stock, class, func(*pool) bool { return true }, true)
+}
+
+// ExplainPool is ExplainPools for one NodePool, without the instance types; false if there is no such
+// dynamic NodePool.
+func ExplainPool(batch planning.Batch, stock instancetypes.InstanceTypes, class planning.PodClass, name string) (PoolExplanation, bool) {
+	out := explainPools(batch, stock, class, func(p *pool) bool { return p.name == name }, false)
+	if len(out) == 0 {
+		return PoolExplanation{}, false
+	}
+	return out[0], true
+}
+
+func explainPools(batch planning.Batch, stock instancetypes.InstanceTypes, class planning.PodClass, isAsked func(*pool) bool, withTypes bool) []PoolExplanation {
 	alone := isolatePod(batch, class)
 	w := batchTask{&alone, stock}.newState()
 	w.readClasses(&alone)
-	w.addTopology()
 	r, c := newRounds(w), w.classes[0]
 	anyOf, _ := requiredAlternatives(c.spec)
 	out := make([]PoolExplanation, 0, len(w.pools))
 	for _, p := range w.pools {
+		if !isAsked(p) {
+			continue
+		}
 		one := PoolExplanation{NodePool: p.name, NodeClass: p.class, Weight: p.weight}
 		one.Node, one.Rejection = solveInPool(alone, stock, p.name)
 		one.Key = w.findRejectedKey(p, c, one.Rejection.Rule, anyOf)
-		if p.refusal.Rule == "" {
+		if withTypes && p.refusal.Rule == "" {
 			one.Types = r.explainTypes(p, c, anyOf)
 		}
 		out = append(out, one)

@@ -165,14 +165,16 @@ func (e *typeExplainer) explainSize(sold []int) (rule, key string) {
 	return "", ""
 }
 
-// findCheapest returns the cheapest priced offering: of those that pool and pod allow, else of those that
-// the pool allows, else of all.
+// findCheapest returns the cheapest priced offering: of those that pool and pod allow and that can be bought,
+// else of those that pool and pod allow, else of those that the pool allows, else of all.
 func (e *typeExplainer) findCheapest(t *instancetypes.Type) planning.PricedOffering {
 	rank := func(o *instancetypes.InstanceOffering) int {
 		switch {
 		case !e.pool.requirements.AllowsOffering(o.PricedOffering):
-			return 2
+			return 3
 		case !slices.ContainsFunc(e.anyOf, func(r planning.Requirements) bool { return r.AllowsOffering(o.PricedOffering) }):
+			return 2
+		case !o.IsBuyable():
 			return 1
 		}
 		return 0

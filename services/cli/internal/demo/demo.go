@@ -6,6 +6,7 @@ package demo
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -24,6 +26,7 @@ var manifests embed.FS
 func Command() *cobra.Command {
 	var seed int64
 	var verbose bool
+	var record string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Simulate the inflate Deployment scaling 0→5→0, without an AWS account or a cluster",
@@ -31,19 +34,34 @@ func Command() *cobra.Command {
 			"in virtual time. The same seed always gives the same result.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return Run(c.Context(), c.OutOrStdout(), seed, verbose)
+			return Run(c.Context(), c.OutOrStdout(), Options{Seed: seed, Verbose: verbose, Record: record})
 		},
 	}
 	command.Flags().Int64Var(&seed, "seed", 1, "random seed")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every message that a service handles")
+	command.Flags().StringVar(&record, "record", "", "directory to write the documents and logs of the services to, for joist explain and joist trace")
 	return command
 }
 
-// Run runs the demo with a seed and prints its output.
-func Run(ctx context.Context, out io.Writer, seed int64, verbose bool) error {
-	w := newRunner(out, verbose)
+// Options configure a run.
+type Options struct {
+	Seed int64
+	// Verbose prints every message that a service handles.
+	Verbose bool
+	// Record is the directory for the documents and logs; empty writes none.
+	Record string
+}
+
+// Run runs the demo and prints its output.
+func Run(ctx context.Context, out io.Writer, o Options) error {
+	w := newRunner(out, o.Verbose)
+	recorder := newRecorder()
 	env, err := embedded.New(embedded.Options{
-		Seed: seed, Cluster: "demo", Region: "ap-northeast-2", CacheDelay: 30 * time.Millisecond, Log: w.recordMessage,
+		Seed: o.Seed, Cluster: "demo", Region: "ap-northeast-2", CacheDelay: 30 * time.Millisecond,
+		Log: func(l host.LogLine) {
+			w.recordMessage(l)
+			recorder.recordLine(l)
+		},
 	})
 	if err != nil {
 		return err
@@ -52,7 +70,11 @@ func Run(ctx context.Context, out io.Writer, seed int64, verbose bool) error {
 	if err := applyManifests(ctx, env); err != nil {
 		return err
 	}
-	return w.runScenario(ctx)
+	err = w.runScenario(ctx)
+	if o.Record == "" {
+		return err
+	}
+	return errors.Join(err, recorder.write(ctx, env, o.Record))
 }
 
 // applyManifests reads and applies the embedded manifests.

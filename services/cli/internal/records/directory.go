@@ -97,7 +97,9 @@ func (d Directory) List(ctx context.Context, prefix string) iter.Seq2[blob.Objec
 	}
 }
 
-func (d Directory) fileName(key string) string { return filepath.Join(string(d), filepath.FromSlash(key)) }
+func (d Directory) fileName(key string) string {
+	return filepath.Join(string(d), filepath.FromSlash(key))
+}
 
 func wrapFileError(op string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {

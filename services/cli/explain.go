@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/explain"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// explainFlags are the flags of `joist explain`.
+type explainFlags struct {
+	nodes     nodesFlags
+	namespace string
+	at        string
+	since     time.Duration
+	format    string
+}
+
+// explainUsage is a correct form of the command.
+const explainUsage = "joist explain pod/NAME --store s3://BUCKET/PREFIX, or with --snapshot FILE or --scenario FILE"
+
+func explainCommand(env Env) *cobra.Command {
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain {pod | node | nodeclaim | nodepool} NAME {--store s3://BUCKET/PREFIX | --snapshot FILE | --scenario FILE}",
+		Short: "Explain why a pod is pending, why a node has its type, stays or goes, and what a NodePool rejects",
+		Long: "Explain runs the decision again on the documents of the services, and prints every option, the rule that removed it,\n" +
+			"the order by price, and what would have to change. It says whether the result is the recorded one, byte for byte.\n\n" +
+			"  pod        each NodePool and the rule by which it rejects the pod; instance types and nodes by rule; the launch\n" +
+			"  node       whether disruption would remove it and why, or the rule that keeps it; why it has its instance type\n" +
+			"  nodeclaim  the same for the NodeClaim's node\n" +
+			"  nodepool   readiness, limits, budgets now, instance types, and the pods that it rejects\n\n" +
+			"--store is the services' bucket, or a directory with a copy of it (aws s3 sync). It has the documents of the last 30\n" +
+			"days; --at explains a past decision. A scenario and a snapshot have no recorded plan: pods are planned anew.\n\n" +
+			"Exit codes: 0 the explanation was printed, 1 an error.",
+		Example: "  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
+			"  joist explain node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop --at 2026-11-20T03:00:00Z\n" +
+			"  joist explain nodepool/default --snapshot snapshot.json.zst -o json",
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		asked, err := parseObject(args, explainKinds, explainUsage)
+		if err != nil {
+			return err
+		}
+		return runExplain(cmd, env, flags, asked)
+	}
+	flags.nodes.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&flags.namespace, "namespace", "n", "default", "namespace of the pod")
+	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
+	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")
+	formatFlag(cmd, &flags.format, "table", "json")
+	return cmd
+}
+
+// object is a Kubernetes object that a command is asked about.
+type object struct{ kind, name string }
+
+// explainKinds are the kinds that explain knows, with kubectl's other names of them.
+var explainKinds = map[string][]string{
+	"pod": {"pods", "po"}, "node": {"nodes", "no"}, "nodeclaim": {"nodeclaims"}, "nodepool": {"nodepools"},
+}
+
+// parseObject parses KIND NAME or KIND/NAME.
+func parseObject(args []string, kinds map[string][]string, try string) (object, error) {
+	words := args
+	if len(args) == 1 && strings.Contains(args[0], "/") {
+		kind, name, _ := strings.Cut(args[0], "/")
+		words = []string{kind, name}
+	}
+	if len(words) != 2 || words[1] == "" {
+		return object{}, usageError(errors.New("exactly one object is required, as KIND NAME or KIND/NAME"), try)
+	}
+	for kind, others := range kinds {
+		if name := strings.ToLower(words[0]); name == kind || slices.Contains(others, name) {
+			return object{kind, words[1]}, nil
+		}
+	}
+	var known []string
+	for kind := range kinds {
+		known = append(known, kind)
+	}
+	slices.Sort(known)
+	return object{}, usageError(fmt.Errorf("unknown kind %q (use %s)", words[0], strings.Join(known, ", ")), try)
+}
+
+func runExplain(cmd *cobra.Command, env Env, flags explainFlags, asked object) error {
+	if flags.nodes.store != "" && flags.nodes.countSources() == 1 && flags.nodes.catalogue == "" {
+		return explainRecorded(cmd, env, flags, asked)
+	}
+	if flags.at != "" {
+		return usageError(errors.New("--at requires --store: a snapshot or scenario has one time"), explainUsage)
+	}
+	from, err := flags.nodes.readNodes(cmd, env, explainUsage)
+	if err != nil {
+		return err
+	}
+	switch asked.kind {
+	case "pod":
+		answer, err := decideSource(from).ExplainPod(flags.namespace, asked.name)
+		return printExplanation(cmd, flags.format, answer, err, explain.PrintPod)
+	case "nodepool":
+		answer, err := decideSource(from).ExplainNodePool(&from.Snapshot, asked.name)
+		return printExplanation(cmd, flags.format, answer, err, explain.PrintNodePool)
+	default:
+		answer, err := explain.ExplainNode(from.Snapshot, from.Stock(from.Snapshot), from.Snapshot.TakenAt, asked.name)
+		return printExplanation(cmd, flags.format, answer, err, explain.PrintNode)
+	}
+}
+
+// decideSource plans the pending pods of a snapshot or scenario anew.
+func decideSource(from simulate.Source) *explain.Decision {
+	batch := planning.Batch{Snapshot: from.Snapshot, Pending: from.Snapshot.PendingPods}
+	batch.Snapshot.PendingPods = nil
+	decision := explain.DecideAnew(batch, from.Stock(from.Snapshot))
+	return &decision
+}
+
+// printExplanation prints an answer, unless there is an error.
+func printExplanation[T any](cmd *cobra.Command, format string, answer T, err error, printTable func(w io.Writer, answer T) error) error {
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return printJSON(cmd.OutOrStdout(), answer)
+	}
+	return printTable(cmd.OutOrStdout(), answer)
+}
