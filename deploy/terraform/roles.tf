@@ -89,6 +89,15 @@ resource "aws_iam_policy" "operator" {
         Sid = "ReadArchive"
       },
       {
+        Action = ["logs:FilterLogEvents"]
+        Effect = "Allow"
+        Resource = [
+          "arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group:/aws/lambda/${local.name_prefix}-joist-*:*",
+          "arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group:/joist/${local.name_prefix}/facts:*",
+        ]
+        Sid = "ReadLogs"
+      },
+      {
         Action   = ["lambda:GetFunctionConfiguration"]
         Effect   = "Allow"
         Resource = ["arn:${local.partition}:lambda:${local.region}:${local.account_id}:function:${local.name_prefix}-joist-*"]

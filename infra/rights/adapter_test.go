@@ -87,7 +87,7 @@ func TestRightsMatchAdapterCalls(t *testing.T) {
 }
 
 // sdks are the prefixes of policy actions that differ from the SDK's package name.
-var sdks = map[string]string{"eventbridge": "events"}
+var sdks = map[string]string{"cloudwatchlogs": "logs", "eventbridge": "events"}
 
 // The policies for people have exactly the actions that the joist commands call.
 func TestOperatorRightsMatchCLICalls(t *testing.T) {

@@ -21,6 +21,8 @@ func (s Scope) OperatorPolicy() (Document, error) {
 		// Adopted rules may have any name.
 		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, []string{s.resourceARN("events", "rule/*")}),
 		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archiveARNs()),
+		allow("ReadLogs", []string{"logs:FilterLogEvents"}, append(s.prefixedARNs(s.Functions, func(name string) string { return s.resourceARN("logs", "log-group:/aws/lambda/"+name+":*") }),
+			s.resourceARN("logs", "log-group:"+s.Plan.AuditLogGroup+":*"))),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.prefixedARNs(s.Functions, func(name string) string { return s.resourceARN("lambda", "function:"+name) })),
 		// The policy simulator evaluates a role's permissions without using them.
 		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.prefixedARNs(s.Roles, func(name string) string { return s.iamARN("role/" + name) }),

@@ -61,6 +61,7 @@ var personSuppressions = []suppression{
 	documentsOf, describeActions, profilesOf,
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, by which they are read"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:eks:.*\/\*$/`, "Access entries and Pod Identity associations have names that EKS chooses, below the cluster's; they are read"},
+	{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*:log-group:.*:\*$/`, "The log groups of the functions and of the audit log have streams with names that AWS chooses; they are read"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:events:.*:rule\/\*$/`, "Rules that were adopted have names that another stack chose; they are read"},
 }
 

@@ -146,7 +146,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return plainFlagError(cmd, err)
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), convertCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), explainCommand(env), lintCommand(env), migrateCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env))
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), convertCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), explainCommand(env), lintCommand(env), migrateCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), traceCommand(env), versionCommand(env))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesText})
 	env.addCompletions(root)
 	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {

@@ -24,10 +24,10 @@ type NodePool struct {
 	At         time.Time `json:"at"`
 	Answer     string    `json:"answer"`
 	// IsReady reports whether it launches nodes, and Reason why not.
-	IsReady      bool    `json:"ready"`
-	Reason       string  `json:"reason,omitempty"`
-	Weight       int32   `json:"weight"`
-	Nodes        int     `json:"nodes"`
+	IsReady bool   `json:"ready"`
+	Reason  string `json:"reason,omitempty"`
+	Weight  int32  `json:"weight"`
+	Nodes   int    `json:"nodes"`
 	// PricePerHour is the sum of the prices that the NodeClaims record.
 	PricePerHour float64 `json:"pricePerHour"`
 	// Limits has each limited resource.

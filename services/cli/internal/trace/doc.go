@@ -1,0 +1,7 @@
+// Package trace follows one pod, node or message through all services, from their logs: the audit log of
+// facts, the log lines of the services, and spans of an OpenTelemetry collector.
+//
+// A trace is identified by its correlation id, which every message of it carries; the trace of a span has
+// the same id. The audit log has only facts, not the commands between the services, and no times of
+// handling. What the given logs do not have is listed.
+package trace
