@@ -21,7 +21,9 @@ type explainFlags struct {
 	namespace string
 	at        string
 	since     time.Duration
-	format    string
+	// with are files of other NodePools, with which a decision or a period is replayed.
+	with   []string
+	format string
 }
 
 // explainUsage is a correct form of the command.
@@ -39,11 +41,12 @@ func explainCommand(env Env) *cobra.Command {
 			"  nodeclaim  the same for the NodeClaim's node\n" +
 			"  nodepool   readiness, limits, budgets now, instance types, and the pods that it rejects\n\n" +
 			"--store is the services' bucket, or a directory with a copy of it (aws s3 sync). It has the documents of the last 30\n" +
-			"days; --at explains a past decision. A scenario and a snapshot have no recorded plan: pods are planned anew.\n\n" +
+			"days; --at explains a past decision, and --with replays it with other NodePools: for a pod the plan of its batch, for a\n" +
+			"nodepool the period of --since before --at, with nodes and dollars compared. A scenario and a snapshot have no recorded plan: pods are planned anew.\n\n" +
 			"Exit codes: 0 the explanation was printed, 1 an error.",
 		Example: "  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
 			"  joist explain node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop --at 2026-11-20T03:00:00Z\n" +
-			"  joist explain nodepool/default --snapshot snapshot.json.zst -o json",
+			"  joist explain nodepool/default --store s3://joist-shop/shop --since 24h --with nodepool.yaml",
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -58,6 +61,7 @@ func explainCommand(env Env) *cobra.Command {
 	f.StringVarP(&flags.namespace, "namespace", "n", "default", "namespace of the pod")
 	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
 	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")
+	f.StringArrayVar(&flags.with, "with", nil, "file of other NodePools and EC2NodeClasses: replays the decision about a pod, or for a nodepool the period of --since (with --store)")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
@@ -95,10 +99,13 @@ func parseObject(args []string, kinds map[string][]string, try string) (object, 
 
 func runExplain(cmd *cobra.Command, env Env, flags explainFlags, asked object) error {
 	if flags.nodes.store != "" && flags.nodes.countSources() == 1 && flags.nodes.catalogue == "" {
+		if len(flags.with) > 0 {
+			return explainWith(cmd, env, flags, asked)
+		}
 		return explainRecorded(cmd, env, flags, asked)
 	}
-	if flags.at != "" {
-		return usageError(errors.New("--at requires --store: a snapshot or scenario has one time"), explainUsage)
+	if flags.at != "" || len(flags.with) > 0 {
+		return usageError(errors.New("--at and --with require --store: a snapshot or scenario has one time and no recorded decision"), "joist explain pod/NAME --store s3://BUCKET/PREFIX, or joist simulate --pool-change FILE")
 	}
 	from, err := flags.nodes.readNodes(cmd, env, explainUsage)
 	if err != nil {

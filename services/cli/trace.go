@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -103,6 +104,9 @@ func newTraceQuery(cmd *cobra.Command, env Env, flags traceFlags, args []string)
 	}
 	if len(args) == 1 && args[0] != "" && !isObjectName(args[0]) {
 		query.Title, query.IDs = args[0], []string{args[0]}
+		if strings.HasPrefix(args[0], "i-") {
+			query.Instances = query.IDs // Other instances of the same launch are left out.
+		}
 		return query, nil
 	}
 	asked, err := parseObject(args, traceKinds, traceUsage)

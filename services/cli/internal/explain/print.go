@@ -285,4 +285,6 @@ func (p *printer) printBudgets(e NodePool) {
 	}
 }
 
+func countText(n int) string { return strconv.Itoa(n) }
+
 func formatDollars(dollars float64) string { return fmt.Sprintf("$%.4f", dollars) }
