@@ -42,7 +42,7 @@ func explainCommand(env Env) *cobra.Command {
 			"  nodepool   readiness, limits, budgets now, instance types, and the pods that it rejects\n\n" +
 			"--store is the services' bucket, or a directory with a copy of it (aws s3 sync). It has the documents of the last 30\n" +
 			"days; --at explains a past decision, and --with replays it with other NodePools: for a pod the plan of its batch, for a\n" +
-			"nodepool the period of --since before --at, with nodes and dollars compared. A scenario and a snapshot have no recorded plan: pods are planned anew.\n\n" +
+			"nodepool the period of --since before --at, with nodes and dollars compared. A scenario and a snapshot have no recorded plan: pods are planned now.\n\n" +
 			"Exit codes: 0 the explanation was printed, 1 an error.",
 		Example: "  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
 			"  joist explain node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop --at 2026-11-20T03:00:00Z\n" +
@@ -124,11 +124,11 @@ func runExplain(cmd *cobra.Command, env Env, flags explainFlags, asked object) e
 	}
 }
 
-// decideSource plans the pending pods of a snapshot or scenario anew.
-func decideSource(from simulate.Source) *explain.Decision {
+// decideSource plans the pending pods of a snapshot or scenario.
+func decideSource(from simulate.Source) *explain.PlanDecision {
 	batch := planning.Batch{Snapshot: from.Snapshot, Pending: from.Snapshot.PendingPods}
 	batch.Snapshot.PendingPods = nil
-	decision := explain.DecideAnew(batch, from.Stock(from.Snapshot))
+	decision := explain.DecideNow(batch, from.Stock(from.Snapshot))
 	return &decision
 }
 

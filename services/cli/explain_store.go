@@ -24,7 +24,7 @@ const writeLag = 10 * time.Second
 
 // storedDecisions finds decisions in the bucket of the services.
 type storedDecisions struct {
-	archive *records.Archive
+	archive *records.DocumentArchive
 	place   string
 	// until is the time of the decisions: now, or --at. isPast reports whether it is --at.
 	until  time.Time
@@ -109,7 +109,7 @@ func newProgress(cmd *cobra.Command, now func() time.Time) func(doing string, do
 
 // recordedPlan is a plan with its documents.
 type recordedPlan struct {
-	entry records.Entry
+	entry records.StoredDocument
 	plan  planning.Plan
 }
 
@@ -120,7 +120,7 @@ func (s *storedDecisions) findPlan(ctx context.Context, isWanted func(*planning.
 		return found, false, err
 	}
 	slices.Reverse(entries)
-	err = records.Read(ctx, s.archive, entries, func(entry records.Entry, plan planning.Plan) bool {
+	err = records.Read(ctx, s.archive, entries, func(entry records.StoredDocument, plan planning.Plan) bool {
 		if isFound = isWanted(&plan); isFound {
 			found = recordedPlan{entry, plan}
 		}
@@ -130,7 +130,7 @@ func (s *storedDecisions) findPlan(ctx context.Context, isWanted func(*planning.
 }
 
 // skipDocument notes a document that cannot be read.
-func (s *storedDecisions) skipDocument(entry records.Entry, err error) {
+func (s *storedDecisions) skipDocument(entry records.StoredDocument, err error) {
 	what := "has expired"
 	if fault.Is(err, fault.Poison) {
 		what = "was changed or damaged, and is not used: " + err.Error()
@@ -142,7 +142,7 @@ func (s *storedDecisions) skipDocument(entry records.Entry, err error) {
 func isOfBatch(p *planning.Plan) bool { return p.Batch.Kind == planning.BatchKind }
 
 // explainPod explains the last plan with the pod. Without one, it explains the pod on its node.
-func (s *storedDecisions) explainPod(ctx context.Context, namespace, name string) (explain.Pod, error) {
+func (s *storedDecisions) explainPod(ctx context.Context, namespace, name string) (explain.PodExplanation, error) {
 	var newest *recordedPlan
 	found, isFound, err := s.findPlan(ctx, func(p *planning.Plan) bool {
 		if isOfBatch(p) && newest == nil {
@@ -151,12 +151,12 @@ func (s *storedDecisions) explainPod(ctx context.Context, namespace, name string
 		return isOfBatch(p) && hasPod(p, namespace, name)
 	})
 	if err != nil {
-		return explain.Pod{}, err
+		return explain.PodExplanation{}, err
 	}
 	if isFound {
 		decision, err := s.reproduce(ctx, found)
 		if err != nil {
-			return explain.Pod{}, err
+			return explain.PodExplanation{}, err
 		}
 		answer, err := decision.ExplainPod(namespace, name)
 		if err != nil {
@@ -177,7 +177,7 @@ func hasPod(p *planning.Plan, namespace, name string) bool {
 }
 
 // explainUnplannedPod explains a pod that no plan has: the newest batch ignores it, or it is on a node.
-func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recordedPlan, namespace, name string) (explain.Pod, error) {
+func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recordedPlan, namespace, name string) (explain.PodExplanation, error) {
 	if newest != nil {
 		if batch, err := blob.Get[planning.Batch](ctx, s.archive.Store, newest.plan.Batch); err == nil {
 			decision := explain.NewDecision(batch, instancetypes.InstanceTypes{}, newest.plan, nil)
@@ -188,15 +188,15 @@ func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recor
 	}
 	snapshot, _, err := s.findSnapshot(ctx)
 	if err != nil {
-		return explain.Pod{}, err
+		return explain.PodExplanation{}, err
 	}
 	cat, err := s.readCatalogue(ctx, snapshot.Catalogue)
 	if err != nil {
-		return explain.Pod{}, err
+		return explain.PodExplanation{}, err
 	}
 	batch := planning.Batch{Snapshot: snapshot, Pending: snapshot.PendingPods}
 	batch.Snapshot.PendingPods = nil
-	decision := explain.DecideAnew(batch, instancetypes.New(snapshot, cat))
+	decision := explain.DecideNow(batch, instancetypes.New(snapshot, cat))
 	answer, err := decision.ExplainPod(namespace, name)
 	if fault.Is(err, fault.Missing) {
 		return answer, fault.F("explaining the pod", fault.Missing, "pod %s/%s is in no plan from %s to %s, and not in the snapshot of %s", namespace, name,
@@ -208,7 +208,7 @@ func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recor
 }
 
 // reproduce plans a recorded batch again.
-func (s *storedDecisions) reproduce(ctx context.Context, found recordedPlan) (*explain.Decision, error) {
+func (s *storedDecisions) reproduce(ctx context.Context, found recordedPlan) (*explain.PlanDecision, error) {
 	batch, err := blob.Get[planning.Batch](ctx, s.archive.Store, found.plan.Batch)
 	if err != nil {
 		return nil, wrapDocument("reading the batch of "+found.entry.Ref.Key(), err)
@@ -236,7 +236,7 @@ func (s *storedDecisions) readIntents(ctx context.Context, plan *planning.Plan) 
 	for i := range plan.Intents {
 		intent, err := blob.Get[launchspec.Intent](ctx, s.archive.Store, plan.Intents[i].Ref)
 		if err != nil {
-			s.skipDocument(records.Entry{Ref: plan.Intents[i].Ref}, err)
+			s.skipDocument(records.StoredDocument{Ref: plan.Intents[i].Ref}, err)
 		}
 		out = append(out, intent)
 	}
@@ -268,7 +268,7 @@ func wrapDocument(op string, err error) error {
 }
 
 // addPodLaunch adds the launch of the pod's node, which may be in an earlier plan, and what EC2 launched.
-func (s *storedDecisions) addPodLaunch(ctx context.Context, answer *explain.Pod) error {
+func (s *storedDecisions) addPodLaunch(ctx context.Context, answer *explain.PodExplanation) error {
 	if answer.Node == nil || answer.Node.Claim == "" {
 		return nil
 	}
@@ -322,15 +322,15 @@ func (s *storedDecisions) explainBatchLaunch(ctx context.Context, found recorded
 }
 
 // findSnapshot returns the newest snapshot until the time of the decision.
-func (s *storedDecisions) findSnapshot(ctx context.Context) (planning.Snapshot, records.Entry, error) {
+func (s *storedDecisions) findSnapshot(ctx context.Context) (planning.Snapshot, records.StoredDocument, error) {
 	entries, err := s.archive.List(ctx, planning.SnapshotKind, s.until.Add(-blob.Retention), s.until.Add(writeLag))
 	if err != nil {
-		return planning.Snapshot{}, records.Entry{}, err
+		return planning.Snapshot{}, records.StoredDocument{}, err
 	}
 	var snapshot planning.Snapshot
-	var found records.Entry
+	var found records.StoredDocument
 	slices.Reverse(entries)
-	err = records.Read(ctx, s.archive, entries, func(entry records.Entry, one planning.Snapshot) bool {
+	err = records.Read(ctx, s.archive, entries, func(entry records.StoredDocument, one planning.Snapshot) bool {
 		if one.TakenAt.After(s.until) {
 			return true
 		}
@@ -341,7 +341,7 @@ func (s *storedDecisions) findSnapshot(ctx context.Context) (planning.Snapshot, 
 		return snapshot, found, err
 	}
 	if found.Ref.IsZero() {
-		return snapshot, found, fault.F("finding a snapshot in "+s.place, fault.Missing, "there is none from the 30 days before %s", formatUTC(s.until)).
+		return snapshot, found, fault.F("finding a snapshot in "+s.place, fault.Missing, "the 30 days before %s have no snapshot", formatUTC(s.until)).
 			WithHint("check that the prefix is that of the cluster and that its watcher ran; the watcher writes snapshots only for clusters that have a node with a NodeClaim")
 	}
 	if age := s.until.Sub(snapshot.TakenAt); age > snapshotAgeMax {
@@ -360,14 +360,14 @@ func (s *storedDecisions) noteGap(last time.Time, age time.Duration) {
 }
 
 // explainNode explains a node of the snapshot, and its launch.
-func (s *storedDecisions) explainNode(ctx context.Context, name string) (explain.Node, error) {
+func (s *storedDecisions) explainNode(ctx context.Context, name string) (explain.NodeExplanation, error) {
 	snapshot, _, err := s.findSnapshot(ctx)
 	if err != nil {
-		return explain.Node{}, err
+		return explain.NodeExplanation{}, err
 	}
 	cat, err := s.readCatalogue(ctx, snapshot.Catalogue)
 	if err != nil {
-		return explain.Node{}, err
+		return explain.NodeExplanation{}, err
 	}
 	// The services evaluate a snapshot while it is current.
 	asOf := s.until
@@ -385,7 +385,7 @@ func (s *storedDecisions) explainNode(ctx context.Context, name string) (explain
 }
 
 // addLaunch adds why the node has its instance type.
-func (s *storedDecisions) addLaunch(ctx context.Context, answer *explain.Node, snapshot *planning.Snapshot) (err error) {
+func (s *storedDecisions) addLaunch(ctx context.Context, answer *explain.NodeExplanation, snapshot *planning.Snapshot) (err error) {
 	if answer.Claim == "" {
 		return nil
 	}
@@ -428,7 +428,7 @@ func (s *storedDecisions) explainReplacement(ctx context.Context, found recorded
 }
 
 // addConfirmation compares the plan of the node's confirmed proposal with the recorded one.
-func (s *storedDecisions) addConfirmation(ctx context.Context, answer *explain.Node) {
+func (s *storedDecisions) addConfirmation(ctx context.Context, answer *explain.NodeExplanation) {
 	found, isFound, err := s.findPlan(ctx, func(p *planning.Plan) bool { return p.Batch.Kind == planning.SnapshotKind })
 	if err != nil || !isFound {
 		return
@@ -439,15 +439,15 @@ func (s *storedDecisions) addConfirmation(ctx context.Context, answer *explain.N
 }
 
 // explainNodePool explains a NodePool in the snapshot, or without one in the last batch.
-func (s *storedDecisions) explainNodePool(ctx context.Context, name string) (explain.NodePool, error) {
+func (s *storedDecisions) explainNodePool(ctx context.Context, name string) (explain.NodePoolExplanation, error) {
 	found, isFound, err := s.findPlan(ctx, isOfBatch)
 	if err != nil {
-		return explain.NodePool{}, err
+		return explain.NodePoolExplanation{}, err
 	}
-	decision := &explain.Decision{}
+	decision := &explain.PlanDecision{}
 	if isFound {
 		if decision, err = s.reproduce(ctx, found); err != nil {
-			return explain.NodePool{}, err
+			return explain.NodePoolExplanation{}, err
 		}
 	}
 	snapshot, _, err := s.findSnapshot(ctx)
@@ -456,12 +456,12 @@ func (s *storedDecisions) explainNodePool(ctx context.Context, name string) (exp
 		s.notes = append(s.notes, "there is no snapshot: the state is that of the last batch")
 		return decision.ExplainNodePool(&decision.Batch.Snapshot, name)
 	case err != nil:
-		return explain.NodePool{}, err
+		return explain.NodePoolExplanation{}, err
 	}
 	if !isFound {
 		cat, err := s.readCatalogue(ctx, snapshot.Catalogue)
 		if err != nil {
-			return explain.NodePool{}, err
+			return explain.NodePoolExplanation{}, err
 		}
 		none := explain.NewDecision(planning.Batch{}, instancetypes.New(snapshot, cat), planning.Plan{}, nil)
 		decision = &none

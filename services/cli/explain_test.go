@@ -16,7 +16,7 @@ import (
 )
 
 // listDocuments reads all documents of a kind of a run.
-func listDocuments[T any](t *testing.T, env *embedded.EmbeddedCluster, kind string) (entries []records.Entry, docs []T) {
+func listDocuments[T any](t *testing.T, env *embedded.EmbeddedCluster, kind string) (entries []records.StoredDocument, docs []T) {
 	t.Helper()
 	archive, err := records.Open(env.Blobs, nil)
 	if err != nil {
@@ -24,10 +24,10 @@ func listDocuments[T any](t *testing.T, env *embedded.EmbeddedCluster, kind stri
 	}
 	list, err := archive.List(t.Context(), kind, env.Start, env.Now())
 	if err == nil {
-		err = records.Read(t.Context(), archive, list, func(e records.Entry, doc T) bool {
+		err = records.Read(t.Context(), archive, list, func(e records.StoredDocument, doc T) bool {
 			entries, docs = append(entries, e), append(docs, doc)
 			return true
-		}, func(e records.Entry, err error) { t.Errorf("%s: %v", e.Ref.Key(), err) })
+		}, func(e records.StoredDocument, err error) { t.Errorf("%s: %v", e.Ref.Key(), err) })
 	}
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("%d documents of %s, %v", len(docs), kind, err)
@@ -60,7 +60,7 @@ func TestExplainsEveryPodAndNode(t *testing.T) {
 			if code != cli.ExitNothing {
 				t.Fatalf("pod %s at %s: %s", pod, entries[i].Written, stderr)
 			}
-			got := parseJSON[explain.Pod](t, stdout)
+			got := parseJSON[explain.PodExplanation](t, stdout)
 			states[got.State]++
 			checkPod(t, got)
 		}
@@ -72,7 +72,7 @@ func TestExplainsEveryPodAndNode(t *testing.T) {
 }
 
 // checkPod checks the explanation of a pod of a plan.
-func checkPod(t *testing.T, got explain.Pod) {
+func checkPod(t *testing.T, got explain.PodExplanation) {
 	t.Helper()
 	if got.Reproduction == nil || !got.Reproduction.IsReproduced {
 		t.Errorf("%s: %+v", got.Pod, got.Reproduction)
@@ -80,7 +80,7 @@ func checkPod(t *testing.T, got explain.Pod) {
 	if len(got.NodePools) != 1 || got.NodePools[0].Accepts != (got.State != explain.StateUnschedulable) {
 		t.Errorf("%s is %s, with NodePools %+v", got.Pod, got.State, got.NodePools)
 	}
-	if l := got.Launch; l != nil && (len(l.Offerings) == 0 || l.Why == "" || len(l.InstanceTypes) == 0 || !slices.IsSortedFunc(l.Offerings, func(a, b explain.Offering) int {
+	if l := got.Launch; l != nil && (len(l.Offerings) == 0 || l.Why == "" || len(l.InstanceTypes) == 0 || !slices.IsSortedFunc(l.Offerings, func(a, b explain.OfferingPrice) int {
 		return int(1e6 * (a.PricePerHour - b.PricePerHour))
 	})) {
 		t.Errorf("%s: launch %+v", got.Pod, l)
@@ -102,7 +102,7 @@ func checkNodes(t *testing.T, env *embedded.EmbeddedCluster) {
 			if code != cli.ExitNothing {
 				t.Fatalf("node %s at %s: %s", node.Name, snapshot.TakenAt, stderr)
 			}
-			got := parseJSON[explain.Node](t, stdout)
+			got := parseJSON[explain.NodeExplanation](t, stdout)
 			actions[got.Action]++
 			if got.Action == explain.ActionKeep && (got.Rule == "" || got.Change == "") || got.Answer == "" || got.Detail == "" {
 				t.Errorf("node %s: %+v", node.Name, got)

@@ -72,7 +72,7 @@ func (s *storedDecisions) explainPodWith(ctx context.Context, change simulate.Ch
 	}
 	batch := recorded.Batch
 	batch.Snapshot = applied.Snapshot
-	other := explain.DecideAnew(batch, instancetypes.New(batch.Snapshot, cat))
+	other := explain.DecideNow(batch, instancetypes.New(batch.Snapshot, cat))
 	var changes []string
 	for _, o := range applied.Objects {
 		changes = append(changes, fmt.Sprintf("%s %s: %s", o.Kind, o.Name, o.Change))
@@ -104,7 +104,7 @@ func (s *storedDecisions) readMoments(ctx context.Context) ([]simulate.Source, e
 		return nil, err
 	}
 	part := s.since / momentsMax
-	var chosen []records.Entry
+	var chosen []records.StoredDocument
 	for i, entry := range entries {
 		isLast := i+1 == len(entries) || entries[i+1].Written.Sub(from)/part != entry.Written.Sub(from)/part
 		if isLast {
@@ -114,14 +114,14 @@ func (s *storedDecisions) readMoments(ctx context.Context) ([]simulate.Source, e
 	var out []simulate.Source
 	catalogues := blob.DocumentCache[catalog.Catalogue]{}
 	var failed error
-	err = records.Read(ctx, s.archive, chosen, func(entry records.Entry, snapshot planning.Snapshot) bool {
+	err = records.Read(ctx, s.archive, chosen, func(entry records.StoredDocument, snapshot planning.Snapshot) bool {
 		if snapshot.TakenAt.After(s.until) || snapshot.Catalogue.IsZero() || snapshot.TakenAt.Before(from.Add(-time.Hour)) {
 			return true
 		}
 		cat, err := catalogues.Get(ctx, s.archive.Store, snapshot.Catalogue)
 		switch {
 		case err != nil && (fault.Is(err, fault.Retry) || fault.Is(err, fault.Poison)):
-			s.skipDocument(records.Entry{Ref: snapshot.Catalogue}, err)
+			s.skipDocument(records.StoredDocument{Ref: snapshot.Catalogue}, err)
 		case err != nil:
 			failed = err
 			return false

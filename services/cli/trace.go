@@ -220,7 +220,7 @@ func logGroups(plan topology.Plan) []string {
 
 // traceObject finds the messages and instances of an object in the documents.
 type traceObject struct {
-	archive   *records.Archive
+	archive   *records.DocumentArchive
 	asked     object
 	namespace string
 }

@@ -23,7 +23,7 @@ func (t traceObject) addRecords(ctx context.Context, query *trace.Query) error {
 		return err
 	}
 	slices.Reverse(plans)
-	err = records.Read(ctx, t.archive, plans, func(entry records.Entry, plan planning.Plan) bool {
+	err = records.Read(ctx, t.archive, plans, func(entry records.StoredDocument, plan planning.Plan) bool {
 		if t.asked.kind == "pod" && hasPod(&plan, t.namespace, t.asked.name) {
 			query.IDs = append(query.IDs, string(entry.Ref.Digest), string(plan.Batch.Digest))
 			for _, n := range plan.Nominations {
@@ -33,7 +33,7 @@ func (t traceObject) addRecords(ctx context.Context, query *trace.Query) error {
 			}
 		}
 		return true
-	}, func(records.Entry, error) {})
+	}, func(records.StoredDocument, error) {})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t traceObject) findNode(ctx context.Context, query *trace.Query, claims ma
 		return err
 	}
 	slices.Reverse(snapshots)
-	return records.Read(ctx, t.archive, snapshots, func(_ records.Entry, s planning.Snapshot) bool {
+	return records.Read(ctx, t.archive, snapshots, func(_ records.StoredDocument, s planning.Snapshot) bool {
 		for i := range s.Nodes {
 			n := &s.Nodes[i]
 			if !isWanted(n) {
@@ -66,12 +66,12 @@ func (t traceObject) findNode(ctx context.Context, query *trace.Query, claims ma
 		}
 		// All claims are found when each has an instance.
 		return len(query.Instances) == 0 || len(query.Instances) < len(claims)
-	}, func(records.Entry, error) {})
+	}, func(records.StoredDocument, error) {})
 }
 
 // findLaunches adds the launches of the NodeClaims and the plans that contain them.
-func (t traceObject) findLaunches(ctx context.Context, query *trace.Query, plans []records.Entry, claims map[string]bool) error {
-	return records.Read(ctx, t.archive, plans, func(entry records.Entry, plan planning.Plan) bool {
+func (t traceObject) findLaunches(ctx context.Context, query *trace.Query, plans []records.StoredDocument, claims map[string]bool) error {
+	return records.Read(ctx, t.archive, plans, func(entry records.StoredDocument, plan planning.Plan) bool {
 		for _, intent := range plan.Intents {
 			for _, claim := range intent.Claims {
 				if claims[claim.Object.Name] {
@@ -82,7 +82,7 @@ func (t traceObject) findLaunches(ctx context.Context, query *trace.Query, plans
 			}
 		}
 		return true
-	}, func(records.Entry, error) {})
+	}, func(records.StoredDocument, error) {})
 }
 
 // addNew appends texts that are not empty and not in the list.

@@ -29,8 +29,8 @@ type Store interface {
 	LastWritten(ctx context.Context, key string) (time.Time, error)
 }
 
-// Object is one object of a store, without its content.
-type Object struct {
+// StoredObject is one object of a store, without its content.
+type StoredObject struct {
 	Key string
 	// Size is the number of stored bytes.
 	Size int
@@ -43,5 +43,5 @@ type Object struct {
 type Lister interface {
 	Store
 	// List yields the objects whose keys begin with prefix, sorted by key. It ends after an error.
-	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	List(ctx context.Context, prefix string) iter.Seq2[StoredObject, error]
 }

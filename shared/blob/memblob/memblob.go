@@ -162,10 +162,10 @@ func (s *Store) ListKeys() []string {
 }
 
 // List yields the objects whose keys begin with prefix, as they are when it is called.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
-	return func(yield func(blob.Object, error) bool) {
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.StoredObject, error] {
+	return func(yield func(blob.StoredObject, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield(blob.Object{}, fmt.Errorf("listing %s: %w", prefix, err))
+			yield(blob.StoredObject{}, fmt.Errorf("listing %s: %w", prefix, err))
 			return
 		}
 		for _, key := range s.ListKeys() {
@@ -175,7 +175,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, 
 			s.mu.Lock()
 			found := s.objects[key]
 			s.mu.Unlock()
-			if !yield(blob.Object{Key: key, Size: len(found.data), LastWritten: found.written}, nil) {
+			if !yield(blob.StoredObject{Key: key, Size: len(found.data), LastWritten: found.written}, nil) {
 				return
 			}
 		}

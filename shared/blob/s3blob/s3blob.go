@@ -89,18 +89,18 @@ func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) 
 }
 
 // List yields the objects whose keys begin with prefix, in pages of a thousand.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
-	return func(yield func(blob.Object, error) bool) {
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.StoredObject, error] {
+	return func(yield func(blob.StoredObject, error) bool) {
 		ask := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: s.objectKey(prefix)}
 		for {
 			page, err := s.client.ListObjectsV2(ctx, ask)
 			if err != nil {
-				yield(blob.Object{}, s.wrapError(ctx, "listing", prefix, awsfault.ReadCall("", "s3:ListBucket"), err))
+				yield(blob.StoredObject{}, s.wrapError(ctx, "listing", prefix, awsfault.ReadCall("", "s3:ListBucket"), err))
 				return
 			}
 			for _, one := range page.Contents {
 				key := strings.TrimPrefix(strings.TrimPrefix(aws.ToString(one.Key), s.prefix), "/")
-				if !yield(blob.Object{Key: key, Size: int(aws.ToInt64(one.Size)), LastWritten: aws.ToTime(one.LastModified)}, nil) {
+				if !yield(blob.StoredObject{Key: key, Size: int(aws.ToInt64(one.Size)), LastWritten: aws.ToTime(one.LastModified)}, nil) {
 					return
 				}
 			}

@@ -165,8 +165,8 @@ func (e *typeExplainer) explainSize(sold []int) (rule, key string) {
 	return "", ""
 }
 
-// findCheapest returns the cheapest priced offering: of those that pool and pod allow and that can be bought,
-// else of those that pool and pod allow, else of those that the pool allows, else of all.
+// findCheapest returns the cheapest priced offering, in this order of preference: buyable offerings that
+// pool and pod allow, all offerings that pool and pod allow, offerings that the pool allows, all offerings.
 func (e *typeExplainer) findCheapest(t *instancetypes.Type) planning.PricedOffering {
 	rank := func(o *instancetypes.InstanceOffering) int {
 		switch {

@@ -196,7 +196,7 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 }
 
 // findClosest returns the candidate that comes closest to holding a pod of the class, and the resource
-// that it lacks; -1 if there is none.
+// that it lacks; -1 if all candidates can hold it.
 func (w *state) findClosest(c *podClass, sold packing.Set) (closest, index int) {
 	closest, index = -1, -1
 	least := 2.0

@@ -34,7 +34,7 @@ func Command() *cobra.Command {
 			"in virtual time. The same seed always gives the same result.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return Run(c.Context(), c.OutOrStdout(), Options{Seed: seed, Verbose: verbose, Record: record})
+			return Run(c.Context(), c.OutOrStdout(), RunOptions{Seed: seed, Verbose: verbose, Record: record})
 		},
 	}
 	command.Flags().Int64Var(&seed, "seed", 1, "random seed")
@@ -43,8 +43,8 @@ func Command() *cobra.Command {
 	return command
 }
 
-// Options configure a run.
-type Options struct {
+// RunOptions configure a run.
+type RunOptions struct {
 	Seed int64
 	// Verbose prints every message that a service handles.
 	Verbose bool
@@ -53,7 +53,7 @@ type Options struct {
 }
 
 // Run runs the demo and prints its output.
-func Run(ctx context.Context, out io.Writer, o Options) error {
+func Run(ctx context.Context, out io.Writer, o RunOptions) error {
 	w := newRunner(out, o.Verbose)
 	recorder := newRecorder()
 	env, err := embedded.New(embedded.Options{

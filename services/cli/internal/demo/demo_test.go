@@ -47,7 +47,7 @@ func TestDemoCompletesForEverySeed(t *testing.T) {
 func runDemo(t *testing.T, seed int64) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := demo.Run(t.Context(), &out, demo.Options{Seed: seed}); err != nil {
+	if err := demo.Run(t.Context(), &out, demo.RunOptions{Seed: seed}); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, out.String())
 	}
 	return out.String()

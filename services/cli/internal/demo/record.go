@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/services/cli/internal/records"
-	"github.com/joist-autoscaler/joist/services/cli/internal/trace"
+	"github.com/joist-autoscaler/joist/services/cli/internal/servicelog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -25,7 +25,7 @@ func newRecorder() *recorder { return &recorder{seen: map[string]bool{}} }
 
 // recordLine records a handled message, and its fact at the first time.
 func (r *recorder) recordLine(l host.LogLine) {
-	line := trace.Line{
+	line := servicelog.HandledLine{
 		Time: l.Start.Add(l.Duration).UTC(), Level: "INFO", Msg: "handled", Service: l.Service, EventType: l.LogFields.Type, EventID: l.LogFields.ID, Subject: l.LogFields.Subject,
 		Cluster: l.LogFields.Cluster, Correlation: l.LogFields.Correlation, ReceiveCount: l.Message.Receives, AgeMS: l.Age().Milliseconds(),
 		Disposition: string(l.Disposition.Action), Kind: string(l.Disposition.Kind), DurationMS: l.Duration.Milliseconds(),
@@ -40,11 +40,11 @@ func (r *recorder) recordLine(l host.LogLine) {
 		return
 	}
 	r.seen[e.ID] = true
-	r.facts = r.appendEntry(r.facts, trace.Fact{DetailType: string(e.Type), Source: e.Source, Time: e.Time, Detail: e})
+	r.facts = r.appendEntry(r.facts, servicelog.AuditFact{DetailType: string(e.Type), Source: e.Source, Time: e.Time, Detail: e})
 }
 
 func (r *recorder) appendEntry(to []byte, entry any) []byte {
-	text, err := trace.Encode(entry)
+	text, err := servicelog.Encode(entry)
 	if err != nil {
 		r.err = err
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Changes are the edits after which a NodePool would launch a node for a pod. All of them are needed.
-type Changes struct {
+// PodChanges are the edits after which a NodePool would launch a node for a pod. All of them are needed.
+type PodChanges struct {
 	Edits []string `json:"edits"`
 	// IsVerified reports that the pod was planned again with the edits, and Cheapest is the cheapest
 	// offering of the resulting node.
-	IsVerified bool      `json:"verified"`
-	Cheapest   *Offering `json:"cheapest,omitempty"`
+	IsVerified bool           `json:"verified"`
+	Cheapest   *OfferingPrice `json:"cheapest,omitempty"`
 }
 
 // editsMax is the maximum number of edits that are combined.
@@ -28,10 +28,10 @@ const editsMax = 5
 
 // findChanges finds edits one after the other: each removes the rule that rejects the pod with the edits
 // before it.
-func (d *Decision) findChanges(class planning.PodClass, p *solver.PoolExplanation) Changes {
+func (d *PlanDecision) findChanges(class planning.PodClass, p *solver.PoolExplanation) PodChanges {
 	c := changer{decision: d, batch: d.Batch, class: class, pool: p.NodePool}
 	c.batch.Snapshot.NodePools = slices.Clone(c.batch.Snapshot.NodePools)
-	out := Changes{Edits: []string{}}
+	out := PodChanges{Edits: []string{}}
 	for now := *p; len(out.Edits) < editsMax; {
 		text, isEdited := c.applyEdit(&now)
 		out.Edits = append(out.Edits, text)
@@ -54,7 +54,7 @@ func (d *Decision) findChanges(class planning.PodClass, p *solver.PoolExplanatio
 
 // changer edits copies of the pod and the NodePool.
 type changer struct {
-	decision *Decision
+	decision *PlanDecision
 	batch    planning.Batch
 	class    planning.PodClass
 	pool     string

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Decision is a plan with its input.
-type Decision struct {
+// PlanDecision is a plan with its input.
+type PlanDecision struct {
 	Batch planning.Batch
 	Stock instancetypes.InstanceTypes
 	// Plan has the nominations and the unplaced pods.
@@ -35,8 +35,8 @@ type plannedLaunch struct {
 }
 
 // NewDecision returns the decision of a plan and its launch requests, in the order of the plan's intents.
-func NewDecision(batch planning.Batch, stock instancetypes.InstanceTypes, plan planning.Plan, intents []launchspec.Intent) Decision {
-	out := Decision{Batch: batch, Stock: stock, Plan: plan, launches: map[string]plannedLaunch{}}
+func NewDecision(batch planning.Batch, stock instancetypes.InstanceTypes, plan planning.Plan, intents []launchspec.Intent) PlanDecision {
+	out := PlanDecision{Batch: batch, Stock: stock, Plan: plan, launches: map[string]plannedLaunch{}}
 	for i := range min(len(intents), len(plan.Intents)) {
 		for j := range plan.Intents[i].Claims {
 			claim := &plan.Intents[i].Claims[j].Object
@@ -48,11 +48,11 @@ func NewDecision(batch planning.Batch, stock instancetypes.InstanceTypes, plan p
 	return out
 }
 
-// DecideAnew plans a batch that no recorded plan answers, such as the pods of a scenario. It names the new
+// DecideNow plans a batch that no recorded plan answers, such as the pods of a scenario. It names the new
 // nodes by number.
-func DecideAnew(batch planning.Batch, stock instancetypes.InstanceTypes) Decision {
+func DecideNow(batch planning.Batch, stock instancetypes.InstanceTypes) PlanDecision {
 	result := solver.SolveWithTypes(batch, stock)
-	out := Decision{Batch: batch, Stock: stock, launches: map[string]plannedLaunch{}, Plan: planning.Plan{
+	out := PlanDecision{Batch: batch, Stock: stock, launches: map[string]plannedLaunch{}, Plan: planning.Plan{
 		Nominations: slices.Clone(result.Nominations), Unplaced: result.Unplaced, PricePerHour: result.PricePerHour, BoundPerHour: result.BoundPerHour, Partial: result.Partial,
 	}}
 	for i := range result.Nodes {
@@ -103,7 +103,7 @@ func newPlannedLaunch(intent *launchspec.Intent) plannedLaunch {
 }
 
 // findPod returns the class of a pod, and its reference: among the pending pods, and on the nodes.
-func (d *Decision) findPod(namespace, name string) (class planning.PodClass, pod planning.PodRef, node string, isFound bool) {
+func (d *PlanDecision) findPod(namespace, name string) (class planning.PodClass, pod planning.PodRef, node string, isFound bool) {
 	find := func(classes []planning.PodClass) bool {
 		for i := range classes {
 			if classes[i].Spec.Namespace != namespace {
@@ -132,7 +132,7 @@ func (d *Decision) findPod(namespace, name string) (class planning.PodClass, pod
 
 // podsOf returns the pods that the plan expects on a NodeClaim, as one pod with the sum of their requests
 // and all of their requirements, and their names.
-func (d *Decision) podsOf(claim string) (merged planning.PodClass, names []string) {
+func (d *PlanDecision) podsOf(claim string) (merged planning.PodClass, names []string) {
 	specs := d.indexSpecs()
 	merged.Spec.Requests = corev1.ResourceList{}
 	var term corev1.NodeSelectorTerm
@@ -163,7 +163,7 @@ func (d *Decision) podsOf(claim string) (merged planning.PodClass, names []strin
 
 // indexSpecs returns the specs of the pending pods, and of the pods on nodes, which a plan of replacements
 // moves, by UID and name.
-func (d *Decision) indexSpecs() map[string]*planning.PodSpec {
+func (d *PlanDecision) indexSpecs() map[string]*planning.PodSpec {
 	specs := map[string]*planning.PodSpec{}
 	add := func(classes []planning.PodClass) {
 		for i := range classes {

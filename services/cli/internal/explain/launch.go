@@ -23,10 +23,10 @@ type Launch struct {
 	Pods     []string            `json:"pods"`
 	Requests corev1.ResourceList `json:"requests"`
 	// Offerings are what the launch tries, the cheapest first.
-	Offerings []Offering `json:"offerings"`
+	Offerings []OfferingPrice `json:"offerings"`
 	// Chosen is what EC2 launched, if the instance is known, and Rank its place in Offerings, from 1.
-	Chosen *Offering `json:"chosen,omitempty"`
-	Rank   int       `json:"rank,omitempty"`
+	Chosen *OfferingPrice `json:"chosen,omitempty"`
+	Rank   int            `json:"rank,omitempty"`
 	// Why describes why this offering came first.
 	Why string `json:"why"`
 	// InstanceTypes are the types of the EC2NodeClass by the rule that removes them, for all pods of the
@@ -36,14 +36,14 @@ type Launch struct {
 
 // ExplainLaunch explains the launch of a NodeClaim that the plan creates; false if it creates none of this
 // name.
-func (d *Decision) ExplainLaunch(claim string) (Launch, bool) {
+func (d *PlanDecision) ExplainLaunch(claim string) (Launch, bool) {
 	planned, ok := d.launches[claim]
 	if !ok {
 		return Launch{}, false
 	}
 	out := Launch{
 		Claim: claim, NodePool: planned.nodePool, CapacityType: planned.capacityType, Strategy: planned.strategy,
-		Requests: planned.requests, Offerings: []Offering{}, InstanceTypes: []TypeGroup{},
+		Requests: planned.requests, Offerings: []OfferingPrice{}, InstanceTypes: []TypeGroup{},
 	}
 	for _, o := range planned.offerings {
 		out.Offerings = append(out.Offerings, newOffering(o))
@@ -58,7 +58,7 @@ func (d *Decision) ExplainLaunch(claim string) (Launch, bool) {
 }
 
 // explainMerged explains the types of a NodePool for all pods of a node.
-func (d *Decision) explainMerged(merged planning.PodClass, pool string) (solver.PoolExplanation, bool) {
+func (d *PlanDecision) explainMerged(merged planning.PodClass, pool string) (solver.PoolExplanation, bool) {
 	pools := solver.ExplainPools(d.Batch, d.Stock, merged)
 	i := slices.IndexFunc(pools, func(p solver.PoolExplanation) bool { return p.NodePool == pool })
 	if i < 0 {
@@ -70,14 +70,14 @@ func (d *Decision) explainMerged(merged planning.PodClass, pool string) (solver.
 // SetChosen sets the offering of the instance that EC2 launched, from the node's labels. unavailable are
 // the offerings that EC2 refused.
 func (l *Launch) SetChosen(n *planning.Node, unavailable []planning.Unavailable) {
-	chosen := Offering{
+	chosen := OfferingPrice{
 		InstanceType: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey],
 		PricePerHour: n.PricePerHour,
 	}
 	if chosen.InstanceType == "" {
 		return
 	}
-	l.Rank = 1 + slices.IndexFunc(l.Offerings, func(o Offering) bool { return o.InstanceType == chosen.InstanceType && o.Zone == chosen.Zone })
+	l.Rank = 1 + slices.IndexFunc(l.Offerings, func(o OfferingPrice) bool { return o.InstanceType == chosen.InstanceType && o.Zone == chosen.Zone })
 	if l.Rank > 0 {
 		chosen.PricePerHour = l.Offerings[l.Rank-1].PricePerHour
 	}

@@ -26,8 +26,8 @@ const (
 // RuleNotManaged is the rule of nodes without a NodeClaim.
 const RuleNotManaged = "not-managed"
 
-// Node explains why a node stays or goes, and why it has its instance type.
-type Node struct {
+// NodeExplanation explains why a node stays or goes, and why it has its instance type.
+type NodeExplanation struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Node       string `json:"node"`
@@ -68,9 +68,9 @@ type Node struct {
 
 // Replacement is a node that is launched first.
 type Replacement struct {
-	NodePool string   `json:"nodePool"`
-	Cheapest Offering `json:"cheapest"`
-	Pods     int      `json:"pods"`
+	NodePool string        `json:"nodePool"`
+	Cheapest OfferingPrice `json:"cheapest"`
+	Pods     int           `json:"pods"`
 }
 
 // FindNode returns the index of a node, by the name of the node or of its NodeClaim. The error is
@@ -100,10 +100,10 @@ func someNames(s *planning.Snapshot) string {
 }
 
 // ExplainNode evaluates disruption on the snapshot as of a time, and explains the decision about one node.
-func ExplainNode(s planning.Snapshot, stock instancetypes.InstanceTypes, asOf time.Time, name string) (Node, error) {
+func ExplainNode(s planning.Snapshot, stock instancetypes.InstanceTypes, asOf time.Time, name string) (NodeExplanation, error) {
 	at, err := FindNode(&s, name)
 	if err != nil {
-		return Node{}, err
+		return NodeExplanation{}, err
 	}
 	taken := s.TakenAt
 	s.TakenAt = asOf
@@ -112,9 +112,9 @@ func ExplainNode(s planning.Snapshot, stock instancetypes.InstanceTypes, asOf ti
 	return out, nil
 }
 
-func newNode(s *planning.Snapshot, at int, found disruption.Findings, stock instancetypes.InstanceTypes) Node {
+func newNode(s *planning.Snapshot, at int, found disruption.Findings, stock instancetypes.InstanceTypes) NodeExplanation {
 	n := &s.Nodes[at]
-	out := Node{
+	out := NodeExplanation{
 		APIVersion: apiVersion, Kind: "NodeExplanation", Node: n.Name, Claim: n.Claim, NodePool: n.NodePool, At: s.TakenAt.UTC(), Action: ActionKeep,
 		InstanceType: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey],
 		PricePerHour: n.PricePerHour, Notes: []string{},
@@ -146,7 +146,7 @@ func newNode(s *planning.Snapshot, at int, found disruption.Findings, stock inst
 }
 
 // setCommand describes the command that removes or reboots the node.
-func (e *Node) setCommand(s *planning.Snapshot, at int, c *disruption.Command, stock instancetypes.InstanceTypes) {
+func (e *NodeExplanation) setCommand(s *planning.Snapshot, at int, c *disruption.Command, stock instancetypes.InstanceTypes) {
 	e.Action, e.Method, e.Reason, e.Detail, e.SavedPerHour = ActionRemove, string(c.Method), string(c.Reason), c.Why, c.SavedPerHour
 	if c.Reboot {
 		e.Action, e.Answer = ActionReboot, fmt.Sprintf("node %s would be rebooted by %s", e.Node, c.Method)

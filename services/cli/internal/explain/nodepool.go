@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// NodePool explains what a NodePool launches and what limits it.
-type NodePool struct {
+// NodePoolExplanation explains what a NodePool launches and what limits it.
+type NodePoolExplanation struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	NodePool   string    `json:"nodePool"`
@@ -61,13 +61,13 @@ type RejectedPods struct {
 }
 
 // ExplainNodePool explains a NodePool. The decision is the last plan, whose snapshot may be older than s.
-func (d *Decision) ExplainNodePool(s *planning.Snapshot, name string) (NodePool, error) {
+func (d *PlanDecision) ExplainNodePool(s *planning.Snapshot, name string) (NodePoolExplanation, error) {
 	at := slices.IndexFunc(s.NodePools, func(np karpenter.NodePool) bool { return np.Name == name })
 	if at < 0 {
-		return NodePool{}, fault.F("explaining the NodePool", fault.Missing, "NodePool %s not found", name).WithHint("give the name of a NodePool of the cluster%s", poolNames(s))
+		return NodePoolExplanation{}, fault.F("explaining the NodePool", fault.Missing, "NodePool %s not found", name).WithHint("give the name of a NodePool of the cluster%s", poolNames(s))
 	}
 	np := &s.NodePools[at]
-	out := NodePool{
+	out := NodePoolExplanation{
 		APIVersion: apiVersion, Kind: "NodePoolExplanation", NodePool: name, At: s.TakenAt.UTC(), Weight: np.Weight(),
 		Limits: []Limit{}, Rejects: []RejectedPods{}, InstanceTypes: []TypeGroup{}, Notes: []string{}, Reproduction: d.Reproduction,
 	}
@@ -90,7 +90,7 @@ func poolNames(s *planning.Snapshot) string {
 }
 
 // countNodes counts the nodes, their price and their use of the limits, as the planner does.
-func (e *NodePool) countNodes(s *planning.Snapshot, np *karpenter.NodePool) {
+func (e *NodePoolExplanation) countNodes(s *planning.Snapshot, np *karpenter.NodePool) {
 	used := corev1.ResourceList{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -126,7 +126,7 @@ func addQuantity(list corev1.ResourceList, name corev1.ResourceName, amount reso
 
 // addBudgets adds the budgets at the time of the snapshot, and the nodes that use them, which are counted
 // as disruption counts them.
-func (e *NodePool) addBudgets(s *planning.Snapshot, np *karpenter.NodePool) {
+func (e *NodePoolExplanation) addBudgets(s *planning.Snapshot, np *karpenter.NodePool) {
 	total := 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -149,7 +149,7 @@ func (e *NodePool) addBudgets(s *planning.Snapshot, np *karpenter.NodePool) {
 }
 
 // addRejected adds the pods of the last plan that the NodePool rejects.
-func (d *Decision) addRejected(e *NodePool) {
+func (d *PlanDecision) addRejected(e *NodePoolExplanation) {
 	for _, u := range d.Plan.Unplaced {
 		for _, r := range u.Rejections {
 			if r.NodePool != e.NodePool && r.NodePool != "" {
@@ -168,7 +168,7 @@ func (d *Decision) addRejected(e *NodePool) {
 }
 
 // addPoolTypes groups the instance types for a pod that requests nothing and tolerates every taint.
-func (d *Decision) addPoolTypes(e *NodePool, s *planning.Snapshot) {
+func (d *PlanDecision) addPoolTypes(e *NodePoolExplanation, s *planning.Snapshot) {
 	pod := planning.PodClass{Spec: planning.PodSpec{
 		Namespace: "default", Requests: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -186,7 +186,7 @@ func (d *Decision) addPoolTypes(e *NodePool, s *planning.Snapshot) {
 }
 
 // answer returns the explanation in one sentence.
-func (e *NodePool) answer() string {
+func (e *NodePoolExplanation) answer() string {
 	text := fmt.Sprintf("NodePool %s has %s", e.NodePool, countNoun(e.Nodes, "node"))
 	if e.PricePerHour > 0 {
 		text += fmt.Sprintf(" for $%.4f an hour", e.PricePerHour)

@@ -10,20 +10,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-// Offering is a way to buy an instance type.
-type Offering struct {
+// OfferingPrice is a way to buy an instance type.
+type OfferingPrice struct {
 	InstanceType string  `json:"instanceType"`
 	Zone         string  `json:"zone"`
 	CapacityType string  `json:"capacityType"`
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-func newOffering(o planning.PricedOffering) Offering {
-	return Offering{o.InstanceType, o.Zone, o.CapacityType, o.PricePerHour}
+func newOffering(o planning.PricedOffering) OfferingPrice {
+	return OfferingPrice{o.InstanceType, o.Zone, o.CapacityType, o.PricePerHour}
 }
 
 // String returns the offering in words.
-func (o Offering) String() string {
+func (o OfferingPrice) String() string {
 	return fmt.Sprintf("%s (%s, %s, $%.4f)", o.InstanceType, o.CapacityType, o.Zone, o.PricePerHour)
 }
 
@@ -37,7 +37,7 @@ type TypeGroup struct {
 	Detail string `json:"detail"`
 	Count  int    `json:"count"`
 	// Cheapest is the cheapest offering of these types, if one has a price.
-	Cheapest *Offering `json:"cheapest,omitempty"`
+	Cheapest *OfferingPrice `json:"cheapest,omitempty"`
 }
 
 // Rules by which a launch leaves out instance types that could hold the pods.
@@ -125,7 +125,7 @@ func describeTypeRule(rule string) string {
 }
 
 // groupPoolTypes groups the types of a NodePool for a pod that is planned alone.
-func (d *Decision) groupPoolTypes(p *solver.PoolExplanation) []TypeGroup {
+func (d *PlanDecision) groupPoolTypes(p *solver.PoolExplanation) []TypeGroup {
 	exotic := exoticTypes(d.Stock, p.NodePool, p.NodeClass)
 	if len(p.Node.Pods) == 0 {
 		return groupTypes(p.Types, nil, exotic)

@@ -31,8 +31,8 @@ const (
 	StateIgnored = "ignored"
 )
 
-// Pod explains why a pod is where it is.
-type Pod struct {
+// PodExplanation explains why a pod is where it is.
+type PodExplanation struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Pod is the namespace and the name.
@@ -44,7 +44,7 @@ type Pod struct {
 	// Batch is the sequence number of the batch, if the decision is recorded.
 	Batch        uint64        `json:"batch,omitempty"`
 	Reproduction *Reproduction `json:"reproduction,omitempty"`
-	Node         *Place        `json:"node,omitempty"`
+	Node         *PodPlace     `json:"node,omitempty"`
 	// Launch is why the node that was planned for the pod has its instance type. If an earlier plan launched
 	// it, LaunchReproduction compares that plan.
 	Launch             *Launch       `json:"launch,omitempty"`
@@ -57,8 +57,8 @@ type Pod struct {
 	Notes []string    `json:"notes"`
 }
 
-// Place is the node of a pod.
-type Place struct {
+// PodPlace is the node of a pod.
+type PodPlace struct {
 	// Name is the node, and Claim the NodeClaim; a node that has not joined has no name.
 	Name     string `json:"name,omitempty"`
 	Claim    string `json:"nodeClaim,omitempty"`
@@ -75,14 +75,14 @@ type PoolOption struct {
 	Weight   int32  `json:"weight"`
 	// Accepts reports whether the NodePool would launch a node for the pod alone, and Cheapest is that
 	// node's cheapest offering.
-	Accepts  bool      `json:"accepts"`
-	Cheapest *Offering `json:"cheapest,omitempty"`
+	Accepts  bool           `json:"accepts"`
+	Cheapest *OfferingPrice `json:"cheapest,omitempty"`
 	// Rule and Detail are why it does not; Key is the label, resource or taint of the rule.
 	Rule   string `json:"rule,omitempty"`
 	Key    string `json:"key,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Changes are the edits after which the NodePool would launch a node for the pod.
-	Changes *Changes `json:"changes,omitempty"`
+	Changes *PodChanges `json:"changes,omitempty"`
 	// InstanceTypes are the types of the EC2NodeClass by the rule that removes them.
 	InstanceTypes []TypeGroup `json:"instanceTypes"`
 }
@@ -98,8 +98,8 @@ type NodeGroup struct {
 }
 
 // ExplainPod explains a pod of the decision.
-func (d *Decision) ExplainPod(namespace, name string) (Pod, error) {
-	out := Pod{
+func (d *PlanDecision) ExplainPod(namespace, name string) (PodExplanation, error) {
+	out := PodExplanation{
 		APIVersion: apiVersion, Kind: "PodExplanation", Pod: namespace + "/" + name, At: d.Batch.Snapshot.TakenAt.UTC(),
 		Reproduction: d.Reproduction, NodePools: []PoolOption{}, Nodes: []NodeGroup{}, Notes: []string{},
 	}
@@ -127,7 +127,7 @@ func (d *Decision) ExplainPod(namespace, name string) (Pod, error) {
 }
 
 // findIgnored returns why the batch ignores a pod; empty if it does not.
-func (d *Decision) findIgnored(namespace, name string) string {
+func (d *PlanDecision) findIgnored(namespace, name string) string {
 	for _, ignored := range d.Batch.Ignored {
 		if ignored.Namespace == namespace && slices.ContainsFunc(ignored.Pods, func(p planning.PodRef) bool { return p.Name == name }) {
 			return ignored.Reason
@@ -137,7 +137,7 @@ func (d *Decision) findIgnored(namespace, name string) string {
 }
 
 // explainPlace sets the state, the node and the launch of a pod.
-func (d *Decision) explainPlace(out *Pod, pod planning.PodRef, node string) {
+func (d *PlanDecision) explainPlace(out *PodExplanation, pod planning.PodRef, node string) {
 	at := slices.IndexFunc(d.Plan.Nominations, func(n planning.Nomination) bool { return n.Pod.UID == pod.UID && n.Pod.Name == pod.Name })
 	switch {
 	case at >= 0:
@@ -146,7 +146,7 @@ func (d *Decision) explainPlace(out *Pod, pod planning.PodRef, node string) {
 		out.Node = d.newPlace(n.Node, n.Claim)
 		if launch, isNew := d.ExplainLaunch(n.Claim); isNew {
 			out.State, out.Launch = StateLaunching, &launch
-			out.Node = &Place{Claim: n.Claim, NodePool: launch.NodePool}
+			out.Node = &PodPlace{Claim: n.Claim, NodePool: launch.NodePool}
 		}
 	case node != "":
 		out.State, out.Node = StateRunning, d.newPlace(node, "")
@@ -156,22 +156,22 @@ func (d *Decision) explainPlace(out *Pod, pod planning.PodRef, node string) {
 }
 
 // newPlace returns the node or NodeClaim of the snapshot with a name.
-func (d *Decision) newPlace(node, claim string) *Place {
+func (d *PlanDecision) newPlace(node, claim string) *PodPlace {
 	at := slices.IndexFunc(d.Batch.Snapshot.Nodes, func(n planning.Node) bool {
 		return node != "" && n.Name == node || node == "" && claim != "" && n.Claim == claim
 	})
 	if at < 0 {
-		return &Place{Name: node, Claim: claim}
+		return &PodPlace{Name: node, Claim: claim}
 	}
 	n := &d.Batch.Snapshot.Nodes[at]
-	out := &Place{Claim: n.Claim, NodePool: n.NodePool, InstanceType: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey]}
+	out := &PodPlace{Claim: n.Claim, NodePool: n.NodePool, InstanceType: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey]}
 	if n.HasJoined() {
 		out.Name = n.Name
 	}
 	return out
 }
 
-func (d *Decision) newPoolOption(p *solver.PoolExplanation, class planning.PodClass) PoolOption {
+func (d *PlanDecision) newPoolOption(p *solver.PoolExplanation, class planning.PodClass) PoolOption {
 	out := PoolOption{NodePool: p.NodePool, Weight: p.Weight, Accepts: p.Rejection.Rule == "", Rule: p.Rejection.Rule, Key: p.Key, Detail: p.Rejection.Detail, InstanceTypes: d.groupPoolTypes(p)}
 	if out.Accepts {
 		cheapest := newOffering(p.Node.Offerings[0])
@@ -184,7 +184,7 @@ func (d *Decision) newPoolOption(p *solver.PoolExplanation, class planning.PodCl
 }
 
 // findUnplaced returns the rejections of a pod in the plan.
-func (d *Decision) findUnplaced(pod planning.PodRef) []planning.Rejection {
+func (d *PlanDecision) findUnplaced(pod planning.PodRef) []planning.Rejection {
 	for _, u := range d.Plan.Unplaced {
 		if slices.ContainsFunc(u.Pods, func(p planning.PodRef) bool { return p.UID == pod.UID && p.Name == pod.Name }) {
 			return u.Rejections
@@ -195,12 +195,12 @@ func (d *Decision) findUnplaced(pod planning.PodRef) []planning.Rejection {
 
 // useRecordedRules replaces the decisions about the pod alone by those of the plan, in which other pods may
 // have used up limits or addresses.
-func (e *Pod) useRecordedRules(rejections []planning.Rejection) {
+func (e *PodExplanation) useRecordedRules(rejections []planning.Rejection) {
 	for _, r := range rejections {
 		for i := range e.NodePools {
 			if p := &e.NodePools[i]; p.NodePool == r.NodePool && p.Accepts {
 				p.Accepts, p.Rule, p.Detail, p.Cheapest = false, r.Rule, r.Detail, nil
-				p.Changes = &Changes{Edits: []string{"Alone, the pod would get a node of this NodePool: other pods of the batch come first."}}
+				p.Changes = &PodChanges{Edits: []string{"Alone, the pod would get a node of this NodePool: other pods of the batch come first."}}
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func groupNodes(nodes []solver.NodeExplanation, own string) []NodeGroup {
 }
 
 // answer returns the explanation in one sentence.
-func (e *Pod) answer() string {
+func (e *PodExplanation) answer() string {
 	switch e.State {
 	case StateLaunching:
 		return fmt.Sprintf("a new node of NodePool %s is planned for it, with %s", e.Launch.NodePool, countNoun(len(e.Launch.Pods), "pod"))
@@ -250,7 +250,7 @@ func (e *Pod) answer() string {
 }
 
 // String returns the node in words.
-func (p *Place) String() string {
+func (p *PodPlace) String() string {
 	name := "node " + p.Name
 	if p.Name == "" {
 		name = "NodeClaim " + p.Claim

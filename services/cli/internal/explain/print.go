@@ -21,7 +21,7 @@ type printer struct{ strings.Builder }
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 // PrintPod prints an explanation as text.
-func PrintPod(w io.Writer, e Pod) error {
+func PrintPod(w io.Writer, e PodExplanation) error {
 	var p printer
 	p.line("Pod %s: %s", e.Pod, e.Answer)
 	p.printDecision(e.At, e.Batch, e.Reproduction)
@@ -52,7 +52,7 @@ func (p *printer) flush(w io.Writer) error {
 func (p *printer) printDecision(at time.Time, batch uint64, r *Reproduction) {
 	when := at.UTC().Format(time.DateTime) + " UTC"
 	if r == nil {
-		p.line("Decided anew from the cluster's state at %s; there is no recorded plan to compare with.", when)
+		p.line("Decided now from the cluster's state at %s; there is no recorded plan to compare with.", when)
 		return
 	}
 	if batch > 0 {
@@ -111,7 +111,7 @@ func (p *printer) printLaunch(l *Launch) {
 	p.printTypes("Instance types for the pods of this node", l.InstanceTypes)
 }
 
-func (p *printer) printPools(e Pod) {
+func (p *printer) printPools(e PodExplanation) {
 	if len(e.NodePools) == 0 {
 		return
 	}
@@ -193,7 +193,7 @@ func (p *printer) printNodeGroups(groups []NodeGroup) {
 }
 
 // PrintNode prints an explanation as text.
-func PrintNode(w io.Writer, e Node) error {
+func PrintNode(w io.Writer, e NodeExplanation) error {
 	var p printer
 	p.line("%s: %s", e.Answer, e.Detail)
 	if e.Change != "" {
@@ -218,7 +218,7 @@ func PrintNode(w io.Writer, e Node) error {
 }
 
 // printCommand prints where the pods go.
-func (p *printer) printCommand(e Node) {
+func (p *printer) printCommand(e NodeExplanation) {
 	if e.Action != ActionRemove {
 		return
 	}
@@ -239,7 +239,7 @@ func (p *printer) printCommand(e Node) {
 }
 
 // PrintNodePool prints an explanation as text.
-func PrintNodePool(w io.Writer, e NodePool) error {
+func PrintNodePool(w io.Writer, e NodePoolExplanation) error {
 	var p printer
 	p.line("%s", e.Answer)
 	p.line("State at %s UTC.", e.At.UTC().Format(time.DateTime))
@@ -266,7 +266,7 @@ func PrintNodePool(w io.Writer, e NodePool) error {
 	return p.flush(w)
 }
 
-func (p *printer) printBudgets(e NodePool) {
+func (p *printer) printBudgets(e NodePoolExplanation) {
 	if e.Budgets == nil || len(e.Budgets.Windows) == 0 {
 		return
 	}

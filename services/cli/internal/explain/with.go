@@ -16,9 +16,9 @@ type PodWith struct {
 	Recorded PlanSummary `json:"recorded"`
 	With     PlanSummary `json:"with"`
 	// RecordedPod and WithPod explain the pod in both.
-	RecordedPod Pod      `json:"recordedPod"`
-	WithPod     Pod      `json:"withPod"`
-	Notes       []string `json:"notes"`
+	RecordedPod PodExplanation `json:"recordedPod"`
+	WithPod     PodExplanation `json:"withPod"`
+	Notes       []string       `json:"notes"`
 }
 
 // PlanSummary is a plan in numbers.
@@ -28,7 +28,7 @@ type PlanSummary struct {
 	Unplaced     int     `json:"unplaced"`
 }
 
-func (d *Decision) summarize() PlanSummary {
+func (d *PlanDecision) summarize() PlanSummary {
 	out := PlanSummary{Nodes: len(d.launches), PricePerHour: d.Plan.PricePerHour}
 	for _, u := range d.Plan.Unplaced {
 		out.Unplaced += len(u.Pods)
@@ -37,7 +37,7 @@ func (d *Decision) summarize() PlanSummary {
 }
 
 // ComparePod explains a pod in two decisions about one batch.
-func ComparePod(recorded, with *Decision, namespace, name string, changes, notes []string) (PodWith, error) {
+func ComparePod(recorded, with *PlanDecision, namespace, name string, changes, notes []string) (PodWith, error) {
 	out := PodWith{APIVersion: apiVersion, Kind: "PodComparison", Changes: append([]string{}, changes...), Recorded: recorded.summarize(), With: with.summarize(), Notes: append([]string{}, notes...)}
 	var err error
 	if out.RecordedPod, err = recorded.ExplainPod(namespace, name); err != nil {

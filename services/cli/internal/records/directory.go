@@ -68,8 +68,8 @@ func (d Directory) LastWritten(_ context.Context, key string) (time.Time, error)
 }
 
 // List yields the files below the directory whose keys begin with prefix.
-func (d Directory) List(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
-	return func(yield func(blob.Object, error) bool) {
+func (d Directory) List(ctx context.Context, prefix string) iter.Seq2[blob.StoredObject, error] {
+	return func(yield func(blob.StoredObject, error) bool) {
 		err := filepath.WalkDir(string(d), func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
@@ -86,13 +86,13 @@ func (d Directory) List(ctx context.Context, prefix string) iter.Seq2[blob.Objec
 			if err != nil {
 				return err
 			}
-			if !yield(blob.Object{Key: key, Size: int(info.Size()), LastWritten: info.ModTime()}, nil) {
+			if !yield(blob.StoredObject{Key: key, Size: int(info.Size()), LastWritten: info.ModTime()}, nil) {
 				return fs.SkipAll
 			}
 			return nil
 		})
 		if err != nil {
-			yield(blob.Object{}, wrapFileError(fmt.Sprintf("listing %s in %s", prefix, d), err))
+			yield(blob.StoredObject{}, wrapFileError(fmt.Sprintf("listing %s in %s", prefix, d), err))
 		}
 	}
 }

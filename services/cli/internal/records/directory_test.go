@@ -43,13 +43,13 @@ func TestDirectory(t *testing.T) {
 func TestReadSkipsDamagedDocuments(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	store := records.Directory(dir)
-	var entries []records.Entry
+	var entries []records.StoredDocument
 	for i := range 20 {
 		ref, err := blob.Put(t.Context(), store, now, "plans", map[string]int{"a": i})
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, records.Entry{Ref: ref, Written: now})
+		entries = append(entries, records.StoredDocument{Ref: ref, Written: now})
 	}
 	if err := os.WriteFile(dir+"/"+entries[3].Ref.Key(), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,10 +60,10 @@ func TestReadSkipsDamagedDocuments(t *testing.T) {
 	}
 	var read []int
 	skipped := 0
-	err = records.Read(t.Context(), archive, entries, func(_ records.Entry, doc map[string]int) bool {
+	err = records.Read(t.Context(), archive, entries, func(_ records.StoredDocument, doc map[string]int) bool {
 		read = append(read, doc["a"])
 		return doc["a"] < 12
-	}, func(entry records.Entry, err error) {
+	}, func(entry records.StoredDocument, err error) {
 		if skipped++; entry.Ref != entries[3].Ref || !fault.Is(err, fault.Poison) {
 			t.Errorf("skipped %s: %v", entry.Ref.Key(), err)
 		}

@@ -19,34 +19,34 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Archive is the documents of one cluster.
-type Archive struct {
+// DocumentArchive is the documents of one cluster.
+type DocumentArchive struct {
 	Store blob.Lister
 	// Progress is called while many documents are read, with the number of documents so far; nil for no
 	// reports.
 	Progress func(doing string, done int)
 }
 
-// Entry is a stored document.
-type Entry struct {
+// StoredDocument is a stored document.
+type StoredDocument struct {
 	Ref event.Ref
 	// Written is when the document was last written.
 	Written time.Time
 }
 
 // Open returns the archive of a store. It returns an error if the store cannot list its objects.
-func Open(store blob.Store, progress func(doing string, done int)) (*Archive, error) {
+func Open(store blob.Store, progress func(doing string, done int)) (*DocumentArchive, error) {
 	lister, ok := store.(blob.Lister)
 	if !ok {
 		return nil, fault.F("opening the documents", fault.Invalid, "the store cannot list its objects")
 	}
-	return &Archive{Store: lister, Progress: progress}, nil
+	return &DocumentArchive{Store: lister, Progress: progress}, nil
 }
 
 // List returns the documents of a kind that were written from one time until another, both included,
 // the oldest first.
-func (a *Archive) List(ctx context.Context, kind string, from, until time.Time) ([]Entry, error) {
-	var out []Entry
+func (a *DocumentArchive) List(ctx context.Context, kind string, from, until time.Time) ([]StoredDocument, error) {
+	var out []StoredDocument
 	seen := 0
 	for object, err := range a.Store.List(ctx, kind+"/") {
 		if err != nil {
@@ -59,13 +59,13 @@ func (a *Archive) List(ctx context.Context, kind string, from, until time.Time) 
 		if !ref.Digest.IsValid() || object.LastWritten.Before(from) || object.LastWritten.After(until) {
 			continue // "latest" is a pointer.
 		}
-		out = append(out, Entry{ref, object.LastWritten})
+		out = append(out, StoredDocument{ref, object.LastWritten})
 	}
-	slices.SortStableFunc(out, func(x, y Entry) int { return x.Written.Compare(y.Written) })
+	slices.SortStableFunc(out, func(x, y StoredDocument) int { return x.Written.Compare(y.Written) })
 	return out, nil
 }
 
-func (a *Archive) report(doing string, done int) {
+func (a *DocumentArchive) report(doing string, done int) {
 	if a.Progress != nil {
 		a.Progress(doing, done)
 	}
@@ -76,7 +76,7 @@ const readersMax = 8
 
 // Read reads documents and calls use for each in the order of the entries, until use returns false. A
 // document that expired in the meantime or whose content does not match its name is passed to skip.
-func Read[T any](ctx context.Context, a *Archive, entries []Entry, use func(Entry, T) bool, skip func(Entry, error)) error {
+func Read[T any](ctx context.Context, a *DocumentArchive, entries []StoredDocument, use func(StoredDocument, T) bool, skip func(StoredDocument, error)) error {
 	type result struct {
 		doc T
 		err error

@@ -13,7 +13,7 @@ import (
 )
 
 // Period is a replay of recorded snapshots with other NodePools. The pods of each snapshot come and go as
-// recorded; the nodes are those that planning and disruption would have had, once with the recorded
+// recorded; the nodes are the result of planning and disruption, once with the recorded
 // NodePools and once with the changed ones. So the difference of both is due to the change, and the
 // difference of the first to the recorded nodes is due to the simulation, which skips all waits.
 type Period struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/servicelog"
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
@@ -32,8 +33,8 @@ type Trace struct {
 	Begin      time.Time `json:"begin"`
 	End        time.Time `json:"end"`
 	// Traces are the correlation ids, in the order of their first step.
-	Traces []string `json:"traces"`
-	Steps  []Step   `json:"steps"`
+	Traces []string    `json:"traces"`
+	Steps  []TraceStep `json:"steps"`
 	// Related are traces to which spans link.
 	Related []string `json:"related"`
 	// Missing is what the logs do not have.
@@ -53,14 +54,14 @@ const (
 	ResultDone      = "done"
 )
 
-// Step is the handling of one message by one service, or a span.
-type Step struct {
+// TraceStep is the handling of one message by one service, or a span.
+type TraceStep struct {
 	Trace string `json:"trace"`
 	// From is the sender of the message, and Service the service that handled it; a fact of which only the
 	// audit log is known has no Service.
 	From    string `json:"from,omitempty"`
 	Service string `json:"service,omitempty"`
-	// What is the type and the subject of the message, or the name of the span.
+	// What names the type and the subject of the message, or the name of the span.
 	What    string `json:"what"`
 	Message string `json:"message,omitempty"`
 	Cause   string `json:"cause,omitempty"`
@@ -92,7 +93,7 @@ func Build(e Entries, q Query) Trace {
 type builder struct {
 	query  Query
 	traces map[string]bool
-	steps  []Step
+	steps  []TraceStep
 }
 
 // findTraces finds the correlation ids of the entries that mention the object.
@@ -186,8 +187,8 @@ func (b *builder) addSteps(e *Entries) {
 		b.addSpan(&e.Spans[i], isHandled)
 	}
 	for _, id := range slices.Sorted(maps.Keys(facts)) {
-		if f := facts[id]; !slices.ContainsFunc(b.steps, func(s Step) bool { return s.Message == f.ID }) {
-			b.steps = append(b.steps, Step{
+		if f := facts[id]; !slices.ContainsFunc(b.steps, func(s TraceStep) bool { return s.Message == f.ID }) {
+			b.steps = append(b.steps, TraceStep{
 				Trace: f.Correlation, From: trimSource(f.Source), What: describeMessage(string(f.Type), f.Subject), Message: f.ID, Cause: f.Causation,
 				Sent: f.Time, Begin: f.Time, End: f.Time, Result: ResultPublished, Detail: describeFact(f),
 			})
@@ -196,13 +197,13 @@ func (b *builder) addSteps(e *Entries) {
 }
 
 // addLine adds the handling of a message, or a further attempt of one.
-func (b *builder) addLine(l *Line, fact *event.Envelope, isHandled map[[2]string]int) {
+func (b *builder) addLine(l *servicelog.HandledLine, fact *event.Envelope, isHandled map[[2]string]int) {
 	key := [2]string{l.EventID, l.Service}
 	at, isKnown := isHandled[key]
 	if !isKnown {
 		at = len(b.steps)
 		isHandled[key] = at
-		b.steps = append(b.steps, Step{Trace: l.Correlation, Service: l.Service, What: describeMessage(l.EventType, l.Subject), Message: l.EventID, Sent: l.sent()})
+		b.steps = append(b.steps, TraceStep{Trace: l.Correlation, Service: l.Service, What: describeMessage(l.EventType, l.Subject), Message: l.EventID, Sent: l.Sent()})
 	}
 	s := &b.steps[at]
 	s.Attempts++
@@ -210,7 +211,7 @@ func (b *builder) addLine(l *Line, fact *event.Envelope, isHandled map[[2]string
 		s.From, s.Cause, s.Sent, s.Detail = trimSource(fact.Source), fact.Causation, fact.Time, describeFact(fact)
 	}
 	if !isKnown || l.Time.After(s.End) {
-		s.Begin, s.End, s.Result = l.begin(), l.Time, resultOf(l)
+		s.Begin, s.End, s.Result = l.Begin(), l.Time, resultOf(l)
 		if l.Error != "" {
 			s.Detail = l.Error
 		}
@@ -218,13 +219,13 @@ func (b *builder) addLine(l *Line, fact *event.Envelope, isHandled map[[2]string
 			s.Detail += fmt.Sprintf(" (again after %s)", time.Duration(l.RetryAfterMS)*time.Millisecond)
 		}
 	}
-	if sent := l.sent(); fact == nil && sent.Before(s.Sent) {
+	if sent := l.Sent(); fact == nil && sent.Before(s.Sent) {
 		s.Sent = sent
 	}
 }
 
 // resultOf returns the result of a disposition.
-func resultOf(l *Line) string {
+func resultOf(l *servicelog.HandledLine) string {
 	switch l.Disposition {
 	case "retry":
 		return ResultRetried
@@ -240,7 +241,7 @@ func resultOf(l *Line) string {
 }
 
 // addSpan adds a span. A span of a message that a log line has only adds its exact times.
-func (b *builder) addSpan(s *Span, isHandled map[[2]string]int) {
+func (b *builder) addSpan(s *RecordedSpan, isHandled map[[2]string]int) {
 	if !b.traces[s.Trace] || b.isOfOthers(s.Attributes["joist.subject"]) {
 		return
 	}
@@ -249,7 +250,7 @@ func (b *builder) addSpan(s *Span, isHandled map[[2]string]int) {
 		b.steps[at].Begin, b.steps[at].End = s.Start, s.End
 		return
 	}
-	step := Step{Trace: s.Trace, Service: s.Service, What: strings.TrimSpace(s.Name + " " + s.Attributes["joist.subject"]), Message: message, Begin: s.Start, End: s.End, Result: ResultDone, Detail: describeSpan(s)}
+	step := TraceStep{Trace: s.Trace, Service: s.Service, What: strings.TrimSpace(s.Name + " " + s.Attributes["joist.subject"]), Message: message, Begin: s.Start, End: s.End, Result: ResultDone, Detail: describeSpan(s)}
 	if s.Error != "" {
 		step.Result, step.Detail = ResultFailed, s.Error
 	}
@@ -258,7 +259,7 @@ func (b *builder) addSpan(s *Span, isHandled map[[2]string]int) {
 
 // sortSteps sorts the steps by time, and sets their depths.
 func (b *builder) sortSteps() {
-	slices.SortStableFunc(b.steps, func(x, y Step) int {
+	slices.SortStableFunc(b.steps, func(x, y TraceStep) int {
 		return cmp.Or(x.start().Compare(y.start()), x.Begin.Compare(y.Begin), cmp.Compare(x.What, y.What), cmp.Compare(x.Service, y.Service))
 	})
 	depths := map[string]int{}
@@ -274,7 +275,7 @@ func (b *builder) sortSteps() {
 }
 
 // start is when the step begins to take time: when the message was sent, or the span began.
-func (s *Step) start() time.Time {
+func (s *TraceStep) start() time.Time {
 	if !s.Sent.IsZero() && s.Sent.Before(s.Begin) {
 		return s.Sent
 	}
@@ -360,7 +361,7 @@ func describeMessage(typ, subject string) string { return strings.TrimSpace(typ 
 func trimSource(source string) string { return strings.TrimPrefix(source, "joist/") }
 
 // describeSpan returns the fields of a span that the services add.
-func describeSpan(s *Span) string {
+func describeSpan(s *RecordedSpan) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(s.Attributes)) {
 		name, isOurs := strings.CutPrefix(key, "joist.")

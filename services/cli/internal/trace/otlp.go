@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Span is a span of an OpenTelemetry trace.
-type Span struct {
+// RecordedSpan is a span of an OpenTelemetry trace.
+type RecordedSpan struct {
 	Trace, ID, Parent string
 	Name, Service     string
 	Start, End        time.Time
@@ -64,7 +64,7 @@ func (e *Entries) addSpans(resource *tracepb.ResourceSpans) {
 	}
 	for _, scope := range resource.GetScopeSpans() {
 		for _, s := range scope.GetSpans() {
-			one := Span{
+			one := RecordedSpan{
 				Trace: hexID(s.GetTraceId()), ID: hexID(s.GetSpanId()), Parent: hexID(s.GetParentSpanId()), Name: s.GetName(), Service: trimService(service),
 				Start: time.Unix(0, int64(s.GetStartTimeUnixNano())).UTC(), End: time.Unix(0, int64(s.GetEndTimeUnixNano())).UTC(), Attributes: map[string]string{}, //nolint:gosec // until 2262
 			}

@@ -81,7 +81,7 @@ func formatSteps(t Trace) string {
 }
 
 // formatBar draws when a step waited (–) and was handled (█) within the trace.
-func formatBar(s *Step, begin time.Time, total time.Duration) string {
+func formatBar(s *TraceStep, begin time.Time, total time.Duration) string {
 	cell := func(at time.Time) int {
 		if total <= 0 {
 			return 0
@@ -98,7 +98,7 @@ func formatBar(s *Step, begin time.Time, total time.Duration) string {
 	return string(bar)
 }
 
-func countResults(steps []Step, results ...string) (count int) {
+func countResults(steps []TraceStep, results ...string) (count int) {
 	for i := range steps {
 		for _, one := range results {
 			if steps[i].Result == one || steps[i].Attempts > 1 && one == ResultRetried {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/servicelog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -16,8 +16,8 @@ import (
 // Entries are what logs have about messages.
 type Entries struct {
 	Facts []event.Envelope
-	Lines []Line
-	Spans []Span
+	Lines []servicelog.HandledLine
+	Spans []RecordedSpan
 	// Skipped counts lines that are neither.
 	Skipped int
 }
@@ -110,7 +110,7 @@ func (e *Entries) addLine(text []byte) {
 	case kind.SpecVersion != "":
 		e.addFact(text)
 	case kind.EventID != "" || kind.EventType != "":
-		var line Line
+		var line servicelog.HandledLine
 		if json.Unmarshal(text, &line) != nil {
 			e.Skipped++
 			return
@@ -130,7 +130,3 @@ func (e *Entries) addFact(text []byte) {
 	}
 	e.Facts = append(e.Facts, fact)
 }
-
-// begin is when the handling of a line began, and sent when its message was sent.
-func (l *Line) begin() time.Time { return l.Time.Add(-time.Duration(l.DurationMS) * time.Millisecond) }
-func (l *Line) sent() time.Time  { return l.begin().Add(-time.Duration(l.AgeMS) * time.Millisecond) }

@@ -1,4 +1,6 @@
-package trace
+// Package servicelog has the entries of logs about messages: the lines of the services, and the facts of the
+// audit log.
+package servicelog
 
 import (
 	"encoding/json"
@@ -8,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Line is the log line of a service about one handled message. Its JSON is that of the services' logs.
-type Line struct {
+// HandledLine is the log line of a service about one handled message. Its JSON is that of the services' logs.
+type HandledLine struct {
 	// Time is when the handling ended.
 	Time           time.Time `json:"time"`
 	Level          string    `json:"level"`
@@ -30,8 +32,8 @@ type Line struct {
 	DispositionErr string    `json:"disposition_error,omitempty"`
 }
 
-// Fact is an entry of the audit log: EventBridge's event around a message.
-type Fact struct {
+// AuditFact is an entry of the audit log: EventBridge's event around a message.
+type AuditFact struct {
 	DetailType string         `json:"detail-type"`
 	Source     string         `json:"source"`
 	Time       time.Time      `json:"time"`
@@ -45,4 +47,14 @@ func Encode(entry any) ([]byte, error) {
 		return nil, fault.E("encoding a log line", fault.Bug, err)
 	}
 	return append(text, '\n'), nil
+}
+
+// Begin returns when the handling began.
+func (l *HandledLine) Begin() time.Time {
+	return l.Time.Add(-time.Duration(l.DurationMS) * time.Millisecond)
+}
+
+// Sent returns when the message was sent.
+func (l *HandledLine) Sent() time.Time {
+	return l.Begin().Add(-time.Duration(l.AgeMS) * time.Millisecond)
 }
