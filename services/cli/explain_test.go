@@ -181,7 +181,7 @@ func TestExplainGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"explain-recorded-unschedulable": {"pod", picky}, "explain-recorded-running": {"pod", small, "--at", "2026-01-01T00:02:00Z"},
 		"explain-recorded-nodeclaim": {"nodeclaim", node}, "explain-recorded-nodepool": {"nodepool", "default"},
-		"explain-recorded-missing": {"pod", "nobody"}, "explain-recorded-gap": {"node", node, "--at", "2026-01-01T03:00:00Z"}, "explain-recorded-early": {"node", node, "--at", "2025-12-31T00:00:00Z"},
+		"explain-recorded-missing": {"pod", "absent"}, "explain-recorded-gap": {"node", node, "--at", "2026-01-01T03:00:00Z"}, "explain-recorded-early": {"node", node, "--at", "2025-12-31T00:00:00Z"},
 	} {
 		for _, format := range []string{"table", "json"} {
 			stdout, stderr, code := joistOnRecords(t, env, append([]string{"explain", "-o", format}, args...)...)

@@ -44,8 +44,8 @@ func TestTraceGolden(t *testing.T) {
 		"trace-pod":      {"pod", "inflate-qzpbpgwhv-dkh6d", "--store", dir, "--log", facts, "--log", lines, "--until", "2026-01-01T00:01:00Z"},
 		"trace-instance": {"i-0324fa61562160a2f", "--log", facts},
 		"trace-json":     {"i-0324fa61562160a2f", "--log", facts, "--log", lines, "-o", "json"},
-		"trace-none":     {"pod", "nobody", "--log", facts},
-		"trace-no-log":   {"pod", "nobody", "--log", "none.jsonl"},
+		"trace-none":     {"pod", "absent", "--log", facts},
+		"trace-no-log":   {"pod", "absent", "--log", "none.jsonl"},
 		"trace-nothing":  {},
 		"trace-help":     {"--help"},
 	} {

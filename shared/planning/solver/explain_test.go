@@ -133,7 +133,7 @@ func TestExplainNodes(t *testing.T) {
 			batch := planningtest.NewBatch(class)
 			batch.Snapshot.Nodes = []planning.Node{one}
 			got := solver.ExplainNodes(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()), class)
-			if len(got) != 1 || got[0] != (solver.NodeExplanation{Node: "a", Rule: tt.rule, Key: tt.key}) {
+			if len(got) != 1 || got[0] != (solver.ExistingNodeFit{Node: "a", Rule: tt.rule, Key: tt.key}) {
 				t.Errorf("%+v, want %s with %q", got, tt.rule, tt.key)
 			}
 		})

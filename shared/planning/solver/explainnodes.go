@@ -8,9 +8,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
-// NodeExplanation is the rule by which an existing node, or a NodeClaim that will become one, cannot hold
+// ExistingNodeFit is the rule by which an existing node, or a NodeClaim that will become one, cannot hold
 // a pod.
-type NodeExplanation struct {
+type ExistingNodeFit struct {
 	// Node is the name of the node in the snapshot.
 	Node string
 	// Rule is planning.RuleTaints, planning.RuleRequirements, planning.RuleResources, NodeDeleting or
@@ -21,7 +21,7 @@ type NodeExplanation struct {
 	Key string
 }
 
-// Rules of NodeExplanations that NodePools do not have.
+// Rules of ExistingNodeFits that NodePools do not have.
 const (
 	// NodeDeleting: the node is being removed.
 	NodeDeleting = "deleting"
@@ -30,19 +30,19 @@ const (
 )
 
 // ExplainNodes explains each node of the batch for one pod of the class, in the snapshot's order.
-func ExplainNodes(batch planning.Batch, stock instancetypes.InstanceTypes, class planning.PodClass) []NodeExplanation {
+func ExplainNodes(batch planning.Batch, stock instancetypes.InstanceTypes, class planning.PodClass) []ExistingNodeFit {
 	batch.Pending = []planning.PodClass{class}
 	w := batchTask{&batch, stock}.newState()
 	w.readClasses(&batch)
 	c := w.classes[0]
 	anyOf, _ := requiredAlternatives(c.spec)
-	rules := make(map[string]NodeExplanation, len(w.nodes))
+	rules := make(map[string]ExistingNodeFit, len(w.nodes))
 	for i, e := range w.nodes {
-		one := NodeExplanation{Node: e.node.Name}
+		one := ExistingNodeFit{Node: e.node.Name}
 		one.Rule, one.Key = w.explainNode(i, c, anyOf)
 		rules[e.node.Name] = one
 	}
-	out := make([]NodeExplanation, 0, len(batch.Snapshot.Nodes))
+	out := make([]ExistingNodeFit, 0, len(batch.Snapshot.Nodes))
 	for i := range batch.Snapshot.Nodes {
 		out = append(out, rules[batch.Snapshot.Nodes[i].Name])
 	}

@@ -210,7 +210,7 @@ func (e *PodExplanation) useRecordedRules(rejections []planning.Rejection) {
 }
 
 // groupNodes groups the nodes by rule and key, the largest group first. It leaves out the pod's own node.
-func groupNodes(nodes []solver.NodeExplanation, own string) []NodeGroup {
+func groupNodes(nodes []solver.ExistingNodeFit, own string) []NodeGroup {
 	out := []NodeGroup{}
 	for _, n := range nodes {
 		if n.Node == own {
