@@ -36,7 +36,7 @@ var fileFlags = []struct{ verb, flag, rest string }{
 	{"simulate --scenario " + tiny, "--pool-change", ""},
 	{"plan", "--scenario", ""},
 	{"consolidate", "--scenario", ""},
-	{"why node/node-1", "--snapshot", ""},
+	{"explain node/node-1", "--snapshot", ""},
 	{"simulate --remove node/node-1", "--snapshot", ""},
 	{"consolidate --snapshot testdata/snapshot-empty.json", "--catalogue", ""},
 }

@@ -80,13 +80,13 @@ func TestCompletion(t *testing.T) {
 		{"clusters without AWS and Kubernetes", Env{}, []string{"queues", "--cluster", ""}, []string{}},
 		{"contexts", reachable, []string{"doctor", "--context", "k"}, []string{"kind"}},
 		{"contexts of a file", reachable, []string{"doctor", "--kubeconfig", "file", "--context", ""}, []string{"other"}},
-		{"nodes of a scenario", reachable, []string{"why", "--scenario", tiny, "node/"}, []string{"node/node-1"}},
-		{"nodes of the cluster", reachable, []string{"why", ""}, []string{"node/ip-10-0-0-1", "node/ip-10-0-0-2"}},
+		{"nodes of a scenario", reachable, []string{"explain", "--scenario", tiny, "node/"}, []string{"node/node-1"}},
+		{"nodes of the cluster", reachable, []string{"explain", ""}, []string{"node/ip-10-0-0-1", "node/ip-10-0-0-2"}},
 		{"nodes to remove", reachable, []string{"simulate", "--scenario", tiny, "--remove", ""}, []string{"node/node-1"}},
 		{"NodePools of the cluster", reachable, []string{"simulate", "--pool-delete", ""}, []string{"general"}},
 		{"NodePools of a scenario", reachable, []string{"simulate", "--scenario", tiny, "--pool-delete", ""}, []string{"default"}},
 		{"NodePools without a cluster", Env{}, []string{"simulate", "--pool-delete", ""}, []string{}},
-		{"a file that does not exist", reachable, []string{"why", "--snapshot", "none", ""}, []string{}},
+		{"a file that does not exist", reachable, []string{"explain", "--snapshot", "none", ""}, []string{}},
 		{"no arguments", Env{}, []string{"plan", ""}, []string{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -62,6 +62,7 @@ func explainCommand(env Env) *cobra.Command {
 	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
 	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")
 	f.StringArrayVar(&flags.with, "with", nil, "file of other NodePools and EC2NodeClasses: replays the decision about a pod, or for a nodepool the period of --since (with --store)")
+	cmd.ValidArgsFunction = env.completeRemote(env.nodeArguments)
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }

@@ -30,6 +30,8 @@ type storedDecisions struct {
 	until  time.Time
 	isPast bool
 	since  time.Duration
+	// shown is the progress, which the caller of openDecisions stops.
+	shown *progress
 	// notes are about missing and damaged documents.
 	notes []string
 }
@@ -40,19 +42,23 @@ func explainRecorded(cmd *cobra.Command, env Env, flags explainFlags, asked obje
 	if err != nil {
 		return err
 	}
+	defer stored.shown.Stop()
 	ctx := cmd.Context()
 	switch asked.kind {
 	case "pod":
 		answer, err := stored.explainPod(ctx, flags.namespace, asked.name)
 		answer.Notes = append(answer.Notes, stored.notes...)
+		stored.shown.Stop()
 		return printExplanation(cmd, flags.format, answer, err, explain.PrintPod)
 	case "nodepool":
 		answer, err := stored.explainNodePool(ctx, asked.name)
 		answer.Notes = append(answer.Notes, stored.notes...)
+		stored.shown.Stop()
 		return printExplanation(cmd, flags.format, answer, err, explain.PrintNodePool)
 	default:
 		answer, err := stored.explainNode(ctx, asked.name)
 		answer.Notes = append(answer.Notes, stored.notes...)
+		stored.shown.Stop()
 		return printExplanation(cmd, flags.format, answer, err, explain.PrintNode)
 	}
 }
@@ -69,11 +75,13 @@ func openDecisions(cmd *cobra.Command, env Env, flags explainFlags) (*storedDeci
 	if err != nil {
 		return nil, err
 	}
-	archive, err := records.Open(store, newProgress(cmd, env.Now))
+	shown := startProgress(cmd, "reading the documents of %s", flags.nodes.store)
+	archive, err := records.Open(store, shown.updateCount)
 	if err != nil {
+		shown.Stop()
 		return nil, err
 	}
-	return &storedDecisions{archive: archive, place: flags.nodes.store, until: until, isPast: flags.at != "", since: flags.since}, nil
+	return &storedDecisions{archive: archive, shown: shown, place: flags.nodes.store, until: until, isPast: flags.at != "", since: flags.since}, nil
 }
 
 // parseTime parses a time, or a duration before now; empty is now.
@@ -90,21 +98,6 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, usageError(fmt.Errorf("invalid time %q", text), "a time in UTC such as 2026-11-20T03:00:00Z, or an age such as 90m")
-}
-
-// progressInterval is the time between two lines of progress.
-const progressInterval = time.Second
-
-// newProgress returns a function that prints progress to stderr, at most once a second and not in the
-// first second.
-func newProgress(cmd *cobra.Command, now func() time.Time) func(doing string, done int) {
-	last := now()
-	return func(doing string, done int) {
-		if now().Sub(last) >= progressInterval {
-			last = now()
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d so far\n", doing, done)
-		}
-	}
 }
 
 // recordedPlan is a plan with its documents.

@@ -37,12 +37,15 @@ func explainWith(cmd *cobra.Command, env Env, flags explainFlags, asked object) 
 	if err != nil {
 		return err
 	}
+	defer stored.shown.Stop()
 	switch asked.kind {
 	case "pod":
 		answer, err := stored.explainPodWith(cmd.Context(), change, flags.namespace, asked.name)
+		stored.shown.Stop()
 		return printExplanation(cmd, flags.format, answer, err, explain.PrintPodWith)
 	case "nodepool":
-		answer, err := stored.replayPeriod(cmd, env, change)
+		answer, err := stored.replayPeriod(cmd.Context(), env, change)
+		stored.shown.Stop()
 		return printExplanation(cmd, flags.format, answer, err, report.PrintPeriod)
 	}
 	return usageError(errors.New("--with explains a pod (one past decision) or a nodepool (a past period)"), "joist simulate --pool-change FILE, which shows what happens to each node")
@@ -81,15 +84,14 @@ func (s *storedDecisions) explainPodWith(ctx context.Context, change simulate.Ch
 }
 
 // replayPeriod replays the snapshots of the period with other NodePools.
-func (s *storedDecisions) replayPeriod(cmd *cobra.Command, env Env, change simulate.Change) (simulate.Period, error) {
-	moments, err := s.readMoments(cmd.Context())
+func (s *storedDecisions) replayPeriod(ctx context.Context, env Env, change simulate.Change) (simulate.Period, error) {
+	moments, err := s.readMoments(ctx)
 	if err != nil {
 		return simulate.Period{}, err
 	}
-	options := consolidateOptions(cmd, env, 0, false)
-	progress := newProgress(cmd, env.Now)
+	options := consolidateOptions(env, s.shown, 0, false)
 	options.Progress = func(done int, _ *scenario.Consolidation) {
-		progress(fmt.Sprintf("replaying %d snapshots", len(moments)), done)
+		s.shown.updateCount(fmt.Sprintf("replaying %d snapshots", len(moments)), done)
 	}
 	out, err := change.ReplayPeriod(moments, s.until.Add(-s.since), s.until, snapshotAgeMax, options)
 	out.Assumptions = append(out.Assumptions, s.notes...)

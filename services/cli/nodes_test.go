@@ -143,7 +143,7 @@ func TestNodesErrors(t *testing.T) {
 		{"no document", []string{"consolidate", "--snapshot", pool}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},
 		{"a cluster without nodes", []string{"consolidate", "--snapshot", nowhere}, []string{"no node of the snapshot has a region label", "Try: --catalogue FILE"}},
 		{"a wrong change", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool}, []string{"pool.yaml:6:3", "spec.limit", "limits"}},
-		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"exactly one simulation is required", "Try: --remove, --spot-storm, or --pool-change"}},
+		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"exactly one of --remove, --spot-storm, and --pool-change", "Try: joist simulate --scenario FILE --remove node/NAME"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := runJoist(t, "", nil, tt.args...)

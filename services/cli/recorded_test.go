@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli"
@@ -81,24 +79,6 @@ func recordRun(t *testing.T, options embedded.Options) *embedded.EmbeddedCluster
 	return env
 }
 
-// compareGolden compares the output of a command with a golden file.
-func compareGolden(t *testing.T, name, got string) {
-	t.Helper()
-	golden := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatalf("%v (run the test with -update)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // joistOnRecords runs a command on the documents of a run, at its end.
 func joistOnRecords(t *testing.T, env *embedded.EmbeddedCluster, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
@@ -106,6 +86,7 @@ func joistOnRecords(t *testing.T, env *embedded.EmbeddedCluster, args ...string)
 	code = cli.Run(t.Context(), cli.Env{
 		Args: append(args, "--store", "s3://joist-shop/shop"), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: env.Now,
 		Store: func(context.Context, string, string) (blob.Store, error) { return env.Blobs, nil },
+		After: func(time.Duration) <-chan time.Time { return nil }, // no progress
 	})
 	return out.String(), errs.String(), code
 }

@@ -69,14 +69,17 @@ func traceCommand(env Env) *cobra.Command {
 }
 
 func runTrace(cmd *cobra.Command, env Env, flags traceFlags, args []string) error {
-	query, err := newTraceQuery(cmd, env, flags, args)
+	shown := startProgress(cmd, "reading traces")
+	defer shown.Stop()
+	query, err := newTraceQuery(cmd, env, shown, flags, args)
 	if err != nil {
 		return err
 	}
-	entries, missing, err := readTraceEntries(cmd, env, flags, query)
+	entries, missing, err := readTraceEntries(cmd, env, shown, flags, query)
 	if err != nil {
 		return err
 	}
+	shown.Stop()
 	found := trace.Build(entries, query)
 	found.Missing = append(found.Missing, missing...)
 	if len(found.Steps) == 0 {
@@ -90,7 +93,7 @@ func runTrace(cmd *cobra.Command, env Env, flags traceFlags, args []string) erro
 }
 
 // newTraceQuery returns what to look for.
-func newTraceQuery(cmd *cobra.Command, env Env, flags traceFlags, args []string) (trace.Query, error) {
+func newTraceQuery(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, args []string) (trace.Query, error) {
 	var query trace.Query
 	var err error
 	if query.Until, err = parseTime(flags.until, env.Now()); err != nil {
@@ -124,7 +127,7 @@ func newTraceQuery(cmd *cobra.Command, env Env, flags traceFlags, args []string)
 	if err != nil {
 		return query, err
 	}
-	archive, err := records.Open(store, newProgress(cmd, env.Now))
+	archive, err := records.Open(store, shown.updateCount)
 	if err != nil {
 		return query, err
 	}
@@ -146,9 +149,9 @@ func isObjectName(word string) bool {
 }
 
 // readTraceEntries reads the files, or without a file CloudWatch.
-func readTraceEntries(cmd *cobra.Command, env Env, flags traceFlags, query trace.Query) (entries trace.Entries, missing []string, err error) {
+func readTraceEntries(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, query trace.Query) (entries trace.Entries, missing []string, err error) {
 	if len(flags.logs)+len(flags.spans) == 0 {
-		return searchCloudWatch(cmd, env, flags, query)
+		return searchCloudWatch(cmd, env, shown, flags, query)
 	}
 	for _, name := range flags.logs {
 		if err := addFile(cmd, name, trace.ReadLog, &entries); err != nil {
@@ -180,7 +183,7 @@ func addFile(cmd *cobra.Command, name string, read func(string, io.Reader) (trac
 }
 
 // searchCloudWatch searches the logs for the object, and then for the traces that mention it.
-func searchCloudWatch(cmd *cobra.Command, env Env, flags traceFlags, query trace.Query) (trace.Entries, []string, error) {
+func searchCloudWatch(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, query trace.Query) (trace.Entries, []string, error) {
 	plan, err := flags.cluster.topologyPlan(cmd, env)
 	if err != nil {
 		return trace.Entries{}, nil, err
@@ -189,7 +192,7 @@ func searchCloudWatch(cmd *cobra.Command, env Env, flags traceFlags, query trace
 	if err != nil {
 		return trace.Entries{}, nil, err
 	}
-	logs := trace.CloudWatch{Logs: cloudwatchlogs.NewFromConfig(config), Groups: logGroups(plan), Since: query.Since, Until: query.Until, PagesMax: tracePagesMax, Progress: newProgress(cmd, env.Now)}
+	logs := trace.CloudWatch{Logs: cloudwatchlogs.NewFromConfig(config), Groups: logGroups(plan), Since: query.Since, Until: query.Until, PagesMax: tracePagesMax, Progress: shown.updateCount}
 	return searchTwice(cmd.Context(), &logs, query)
 }
 
