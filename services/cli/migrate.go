@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -151,11 +152,11 @@ func formatPools(pools []migrate.PoolAdoption) string {
 		if n := len(p.Drifted); n > 0 {
 			drifted = fmt.Sprintf("%d, first %s: %s", n, p.Drifted[0].NodeClaim, p.Drifted[0].Reason)
 		}
-		adopted := fmt.Sprint(p.NodeClaims)
+		adopted := strconv.Itoa(p.NodeClaims)
 		if !p.Managed {
 			adopted = "0 (other provider)"
 		}
-		rows = append(rows, []string{p.Name, adopted, fmt.Sprint(p.Nodes), fmt.Sprint(p.Rehashed), drifted})
+		rows = append(rows, []string{p.Name, adopted, strconv.Itoa(p.Nodes), strconv.Itoa(p.Rehashed), drifted})
 	}
 	return report.FormatColumns([]string{"NODEPOOL", "ADOPTED NODECLAIMS", "NODES", "NEW HASHES", "DRIFTED"}, rows)
 }

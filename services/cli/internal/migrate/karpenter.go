@@ -62,7 +62,7 @@ func checkVersion(f MigrationFacts) MigrationStep {
 	switch {
 	case major < 1:
 		return blocked("Karpenter "+version+" uses the API versions v1beta1 or v1alpha5, which Joist does not read",
-			"upgrade Karpenter to 1.14 or 1.15 first, as its upgrade guide describes; joist convert translates the manifests", object)
+			"upgrade Karpenter to 1.14 or 1.15 first, as its upgrade guide describes; joist convert translates manifests", object)
 	case major > 1 || minor > 15:
 		return ready("Karpenter "+version+" is newer than 1.15, the version that Joist follows: settings that were added since are ignored",
 			"compare the release notes since 1.15 with the features that you use", object)

@@ -42,6 +42,7 @@ type MigrationStep struct {
 // Active is the controller that acts on the cluster.
 type Active string
 
+// The controllers.
 const (
 	Karpenter Active = "karpenter"
 	Joist     Active = "joist"

@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,10 +59,10 @@ func karpentersCluster(t *testing.T) migrate.MigrationFacts {
 		karpenter.EC2NodeClassHashAnnotationKey: must(f.Classes[0].Hash(authority)), karpenter.EC2NodeClassHashVersionAnnotationKey: karpenter.EC2NodeClassHashVersion,
 		karpenter.InstanceTaggedAnnotationKey: "true", karpenter.ClusterNameTaggedCompatibilityAnnotationKey: "true",
 	}
-	f.Pools[0].Annotations, f.Classes[0].Annotations = copyOf(hashes), copyOf(hashes)
+	f.Pools[0].Annotations, f.Classes[0].Annotations = maps.Clone(hashes), maps.Clone(hashes)
 	for _, name := range []string{"default-a", "default-b"} {
 		claim := karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default"}, Annotations: copyOf(hashes),
+			Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default"}, Annotations: maps.Clone(hashes),
 			Finalizers: []string{karpenter.TerminationFinalizer}, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute)),
 		}}
 		claim.Status.ProviderID = "aws:///eu-west-1a/i-" + name
@@ -77,14 +78,6 @@ func must(hash string, err error) string {
 		panic(err)
 	}
 	return hash
-}
-
-func copyOf(m map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, value := range m {
-		out[key] = value
-	}
-	return out
 }
 
 func TestCheck(t *testing.T) {
@@ -153,6 +146,10 @@ func TestCheck(t *testing.T) {
 		{"nodes without drift", func(*migrate.MigrationFacts) {}, "nodes", migrate.Done, "2 NodeClaims adopted"},
 		{"older hashes", olderHashes, "nodes", migrate.Done, "2 with new hashes"},
 		{"another certificate authority", func(f *migrate.MigrationFacts) { f.CertificateAuthority = "b3RoZXIK" }, "nodes", migrate.Blocked, "CLUSTER_CA_BUNDLE"},
+		{"the authority of EKS is not read", func(*migrate.MigrationFacts) {}, "nodes", migrate.Done, "eks:DescribeCluster was not read"},
+		{"hashes that Joist wrote with the authority of EKS", func(f *migrate.MigrationFacts) {
+			f.CertificateAuthority, f.Installation.Lease.Holder = "b3RoZXIK", lease.KarpenterHolder
+		}, "nodes", migrate.Done, "2 NodeClaims adopted"},
 		{"a changed template", func(f *migrate.MigrationFacts) { f.Pools[0].Spec.Template.Labels = map[string]string{"team": "a"} }, "nodes", migrate.Blocked, "would drift"},
 		{"drift that Karpenter has found", func(f *migrate.MigrationFacts) {
 			f.Pools[0].Spec.Template.Labels = map[string]string{"team": "a"}

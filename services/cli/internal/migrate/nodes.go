@@ -97,7 +97,9 @@ func (f MigrationFacts) withHashes(pool *karpenter.NodePool) (*karpenter.NodePoo
 		return nil, nil, err
 	}
 	class = class.DeepCopy()
-	if f.CertificateAuthority != "" {
+	// Once Joist acts, the hash on the class is its own, also if the authority is not known here.
+	isJoists := f.active() == Joist && class.Annotations[classHash.version] == classHash.current
+	if f.CertificateAuthority != "" && !isJoists {
 		setHash(class, classHash, hash)
 	}
 	return hashed, class, nil
@@ -196,6 +198,9 @@ func checkNodes(f MigrationFacts) MigrationStep {
 	}
 	if already > 0 {
 		detail += fmt.Sprintf("; drifted under Karpenter, and replaced by Joist as Karpenter would: %d", already)
+	}
+	if f.Installation.CertificateAuthority == "" && f.active() != Joist && claims > 0 {
+		detail += "; this assumes that EKS has the certificate authority of the pods (eks:DescribeCluster was not read)"
 	}
 	if len(foreign) > 0 {
 		detail += "; Joist leaves NodePools of other providers alone"
