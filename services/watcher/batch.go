@@ -124,9 +124,9 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox, view collect.View, selection bisect.Selection) (collect.View, event.Ref, error) {
 	view.Pending, view.Snapshot.Nodes = selection.Pending, selection.ReserveCapacity(view.Snapshot.Nodes)
 	view.Ignored = slices.Concat(view.Ignored, selection.IgnoredPods())
-	batch := planning.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
-	if !bisect.IsActive(bisectionOf(next)) { // Parts of a bisection contain pods only.
-		batch.Unplanned = view.Unplanned
+	batch := newBatch(uid, next.Seq, view)
+	if bisect.IsActive(bisectionOf(next)) { // Parts of a bisection contain pods only.
+		batch.Unplanned = nil
 	}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), planning.BatchKind, batch)
 	return view, ref, err

@@ -139,10 +139,6 @@ func New(config Config) *Service {
 	if config.BatchMax <= 0 {
 		config.BatchMax = window.DefaultMax
 	}
-	feed := config.Cache
-	if len(config.DefaultConstraints) > 0 {
-		feed = collect.AddDefaultSpread(feed, config.DefaultConstraints)
-	}
 	return &Service{
 		Config: config,
 		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster, Samples: config.Samples},
@@ -150,7 +146,7 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		state:          collect.NewState(feed),
+		state:          newState(config.Cache, config.DefaultConstraints),
 		window:         window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		lastSent:       map[string]time.Time{},
 		expectedClaims: map[string]bool{},

@@ -16,7 +16,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
-	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func main() {
@@ -32,35 +31,6 @@ func main() {
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone,
 		},
 	}, run)
-}
-
-// watchedKinds returns the kinds to watch: every input of a decision. Only Joist's own ConfigMaps
-// are watched.
-func watchedKinds(given planning.Settings, hasDefaultSpread bool) []cluster.Kind {
-	kinds := []cluster.Kind{
-		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
-		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
-		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
-	}
-	// Do not watch kinds behind disabled feature gates: the cluster may lack their CRDs, and the
-	// cache would never sync.
-	gates := given.Gates
-	if gates.NodeOverlay {
-		kinds = append(kinds, cluster.NodeOverlays)
-	}
-	if gates.CapacityBuffer {
-		kinds = append(kinds, cluster.CapacityBuffers, cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets)
-	}
-	if given.PlanDRARequests {
-		kinds = append(kinds, cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims)
-	}
-	if hasDefaultSpread {
-		kinds = append(kinds, cluster.Services, cluster.ReplicationControllers)
-		if !gates.CapacityBuffer {
-			kinds = append(kinds, cluster.StatefulSets, cluster.ReplicaSets)
-		}
-	}
-	return kinds
 }
 
 func run(ctx context.Context, p *startup.Bootstrap) error {
@@ -82,7 +52,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watchedKinds(p.Scheduling, len(p.DefaultConstraints) > 0), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Kinds: watcher.WatchedKinds(p.Scheduling, len(p.DefaultConstraints) > 0), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
 		Trim: watcher.Trims(p.PodDeletionCostManagement),
 	})
 	if err != nil {
