@@ -33,15 +33,39 @@ func (s Service) readMarket(ctx context.Context) (catalog.Catalogue, []string, e
 	if err != nil {
 		return catalog.Catalogue{}, nil, err
 	}
+	doc, stale, err := s.assembleMarket(state, cached, offline, clusterFacts(cached.Cluster.Items[0]))
+	return doc, append(warnings, stale...), err
+}
+
+// assembleMarket returns the catalogue of all parts, and warnings about parts that are outdated or
+// replaced.
+func (s Service) assembleMarket(state market.State, cached market.CachedParts, offline market.Offline, facts catalog.ClusterFacts) (catalog.Catalogue, []string, error) {
 	now := s.Now().UTC()
 	parts := market.BuildParts(cached, offline, s.marketPolicy(), now)
-	parts.Cluster = clusterFacts(cached.Cluster.Items[0])
+	parts.Cluster = facts
 	doc := catalog.Assemble(parts)
 	if !doc.HasPrices() {
 		return doc, nil, fault.E("assembling the catalogue of "+s.Region, fault.Invalid, state.JoinErrors()).
 			WithHint("allow the calls that failed: without them the region has no offering with a price")
 	}
-	return doc, append(warnings, market.ListWarnings(state, cached, offline, s.marketPolicy(), now)...), nil
+	return doc, market.ListWarnings(state, cached, offline, s.marketPolicy(), now), nil
+}
+
+// ReadCatalogue reads the region's instance types, offerings and prices once, without a bucket and
+// without the cluster's facts: the CLI prices a running cluster with them. It uses Market, Prices,
+// Region, Isolated and Now of the service. A part that cannot be read is replaced by the embedded one,
+// with a warning.
+func (s Service) ReadCatalogue(ctx context.Context, facts catalog.ClusterFacts) (catalog.Catalogue, []string, error) {
+	offline, err := s.readOffline()
+	if err != nil {
+		return catalog.Catalogue{}, nil, err
+	}
+	state := market.State{Readings: map[market.PartName]market.Reading{}}
+	cached := market.CachedParts{Format: market.Format, Region: s.Region}
+	if _, err := s.readParts(ctx, &state, &cached, s.Now().UTC()); err != nil {
+		return catalog.Catalogue{}, nil, err
+	}
+	return s.assembleMarket(state, cached, offline, facts)
 }
 
 func (s Service) marketPolicy() market.Policy {
@@ -69,18 +93,28 @@ func (s Service) readDueParts(ctx context.Context, state *market.State, cached *
 	default:
 		warnings = append(warnings, market.TruncateWarning("the cluster: using its previous description, because of this error: "+err.Error()))
 	}
+	read, err = s.readParts(ctx, state, cached, began)
+	if err != nil {
+		return nil, false, err
+	}
+	return warnings, read, nil
+}
+
+// readParts reads the parts that are due into the cache, and reports whether there was one. An error of
+// a part is recorded in the state; the returned error is that of the context.
+func (s Service) readParts(ctx context.Context, state *market.State, cached *market.CachedParts, began time.Time) (read bool, err error) {
 	for _, name := range market.ListDue(*state, s.marketPolicy(), began) {
 		if s.Now().Sub(began) > readingMax {
 			break
 		}
 		err := s.readPart(ctx, name, cached)
 		if ctx.Err() != nil {
-			return nil, false, err
+			return false, err
 		}
 		state.Readings[name] = state.Readings[name].WithOutcome(s.Now(), err)
 		read = true
 	}
-	return warnings, read, nil
+	return read, nil
 }
 
 // readPart reads one part into the cache. On an error the cache keeps the old part.

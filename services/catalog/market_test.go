@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // newMarketHarness returns a harness whose catalog reads the market from memcloud.
@@ -68,6 +70,25 @@ func TestCatalogueMatchesModel(t *testing.T) {
 	}
 	if !doc.AsOf.Equal(start) || doc.Cluster.Name != "demo" || doc.Sources[0].Source != "ec2:DescribeInstanceTypes" {
 		t.Errorf("asOf %s, cluster %q, sources %+v", doc.AsOf, doc.Cluster.Name, doc.Sources)
+	}
+}
+
+// A catalogue that is read once, without a bucket and without EKS, has the types, offerings and prices
+// that the service publishes.
+func TestReadCatalogueOnce(t *testing.T) {
+	h := newMarketHarness(t)
+	published, _ := h.refreshMarket(t)
+	reader := Service{Market: h.ec2, Prices: h.ec2, Region: h.Region, Now: h.Now}
+	doc, warnings, err := reader.ReadCatalogue(t.Context(), published.Cluster)
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("%v, warnings %q", err, warnings)
+	}
+	if diff := cmp.Diff(published, doc, cmpopts.IgnoreFields(catalog.Catalogue{}, "Sources", "Counted", "Reservations", "Subnets", "PlacementGroups")); diff != "" {
+		t.Error(diff)
+	}
+	h.ec2.Refuse(memcloud.GetProducts, fault.Denied, "AccessDenied", "no")
+	if _, warnings, err := reader.ReadCatalogue(t.Context(), published.Cluster); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "on-demand prices: using the embedded ones") {
+		t.Errorf("without the price list: %v, warnings %q", err, warnings)
 	}
 }
 
