@@ -167,6 +167,10 @@ interrupted: ## Measure interruption handling of Joist and Karpenter (about 5 mi
 figures: ## Repeat the measurements, three runs each, and write the results to README.md
 	@$(STAGES) figures
 
+.PHONY: report-figures
+report-figures: ## Draw the pictures of deploy/docs/report.md again (needs Chromium)
+	@$(STAGES) report-figures
+
 .PHONY: controlplane
 controlplane: ## Build the Kubernetes control plane for e2e (about 5 minutes, once)
 	@$(STAGES) controlplane

@@ -28,6 +28,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/manifest"
@@ -86,6 +87,11 @@ type Env struct {
 	// Contexts returns the names of the contexts in a kubeconfig, whose path may be empty, for the completion
 	// of values. It returns none if there is no kubeconfig.
 	Contexts func(kubeconfig string) []string
+	// Live opens a running cluster for reading. A kubeconfig of "" means those of kubectl.
+	Live func(kubeconfig, context string) (LiveCluster, error)
+	// Catalogue reads a region's instance types and prices with the caller's credentials. It also
+	// returns warnings about parts that are not the account's own.
+	Catalogue func(ctx context.Context, region string) (catalog.Catalogue, []string, error)
 	// Run runs a local program and returns its output.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
@@ -146,7 +152,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return plainFlagError(cmd, err)
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), convertCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), explainCommand(env), lintCommand(env), migrateCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), traceCommand(env), versionCommand(env))
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), convertCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), explainCommand(env), lintCommand(env), migrateCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), reportCommand(env), simulateCommand(env), traceCommand(env), versionCommand(env))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesText})
 	env.addCompletions(root)
 	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {

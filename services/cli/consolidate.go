@@ -25,14 +25,15 @@ type consolidateFlags struct {
 func consolidateCommand(env Env) *cobra.Command {
 	var flags consolidateFlags
 	cmd := &cobra.Command{
-		Use:   "consolidate {--scenario FILE | --snapshot FILE | --store s3://BUCKET}",
+		Use:   "consolidate [--context NAME | --scenario FILE | --snapshot FILE | --store s3://BUCKET]",
 		Short: "Simulate consolidation until it changes nothing more",
-		Long: "Consolidate reads a scenario with nodes, or a snapshot of a cluster, and simulates disruption on it. It repeats\n" +
+		Long: "Consolidate reads a running cluster, a snapshot of one or a scenario, and simulates disruption on it. It repeats\n" +
 			"passes until nothing changes, within the budgets and policies of the NodePools, ignores waiting times, and applies\n" +
 			"each command at once. It prints the nodes that each command removes and launches, the pods that move, the cluster's\n" +
-			"cost after each command, and the time that deciding took. It needs no cluster, and an AWS account only for --store.\n\n" +
+			"cost after each command, and the time that deciding took.\n\n" + liveHelp +
 			"Exit codes: 0 the simulation is done, 1 an error.",
-		Example: "  joist consolidate --scenario e-100.json\n" +
+		Example: "  joist consolidate --context prod\n" +
+			"  joist consolidate --scenario e-100.json\n" +
 			"  joist consolidate --snapshot snapshot.json.zst --catalogue catalogue.json.zst -o json",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConsolidate(cmd, env, flags) },
@@ -46,7 +47,7 @@ func consolidateCommand(env Env) *cobra.Command {
 }
 
 func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
-	asked, err := flags.nodes.readNodes(cmd, env, "joist consolidate --scenario FILE, or "+clusterSourceFlags)
+	asked, err := flags.nodes.readNodes(cmd, env, "joist consolidate "+sourceFlags)
 	if err != nil {
 		return err
 	}

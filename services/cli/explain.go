@@ -27,12 +27,12 @@ type explainFlags struct {
 }
 
 // explainUsage is a correct form of the command.
-const explainUsage = "joist explain pod/NAME --store s3://BUCKET/PREFIX, or with --snapshot FILE or --scenario FILE"
+const explainUsage = "joist explain pod/NAME " + sourceFlags
 
 func explainCommand(env Env) *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain {pod | node | nodeclaim | nodepool} NAME {--store s3://BUCKET/PREFIX | --snapshot FILE | --scenario FILE}",
+		Use:   "explain {pod | node | nodeclaim | nodepool} NAME [--context NAME | --store s3://BUCKET/PREFIX | --snapshot FILE | --scenario FILE]",
 		Short: "Explain why a pod is pending, why a node has its type, stays or goes, and what a NodePool rejects",
 		Long: "Explain runs the decision again on the documents of the services, and prints every option, the rule that removed it,\n" +
 			"the order by price, and what would have to change. It says whether the result is the recorded one, byte for byte.\n\n" +
@@ -42,9 +42,11 @@ func explainCommand(env Env) *cobra.Command {
 			"  nodepool   readiness, limits, budgets now, instance types, and the pods that it rejects\n\n" +
 			"--store is the services' bucket, or a directory with a copy of it (aws s3 sync). It has the documents of the last 30\n" +
 			"days; --at explains a past decision, and --with replays it with other NodePools: for a pod the plan of its batch, for a\n" +
-			"nodepool the period of --since before --at, with nodes and dollars compared. A scenario and a snapshot have no recorded plan: pods are planned now.\n\n" +
+			"nodepool the period of --since before --at, with nodes and dollars compared. A running cluster, a scenario and a\n" +
+			"snapshot have no recorded plan: pods are planned now.\n\n" + liveHelp +
 			"Exit codes: 0 the explanation was printed, 1 an error.",
-		Example: "  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
+		Example: "  joist explain node/ip-10-0-1-7.ec2.internal\n" +
+			"  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
 			"  joist explain node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop --at 2026-11-20T03:00:00Z\n" +
 			"  joist explain nodepool/default --store s3://joist-shop/shop --since 24h --with nodepool.yaml",
 		Args: cobra.ArbitraryArgs,
@@ -56,9 +58,9 @@ func explainCommand(env Env) *cobra.Command {
 		}
 		return runExplain(cmd, env, flags, asked)
 	}
-	flags.nodes.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&flags.namespace, "namespace", "n", "default", "namespace of the pod")
+	flags.nodes.addFlags(cmd)
 	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
 	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")
 	f.StringArrayVar(&flags.with, "with", nil, "file of other NodePools and EC2NodeClasses: replays the decision about a pod, or for a nodepool the period of --since (with --store)")

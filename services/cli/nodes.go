@@ -20,10 +20,13 @@ import (
 )
 
 // nodesFlags are the flags that select the nodes to simulate.
-type nodesFlags struct{ scenario, snapshot, catalogue, store string }
+type nodesFlags struct {
+	scenario, snapshot, catalogue, store string
+	live                                 liveFlags
+}
 
-// clusterSourceFlags names the flags that read a cluster.
-const clusterSourceFlags = "--snapshot FILE, or --store s3://BUCKET/PREFIX"
+// sourceFlags names the flags that read another source than the running cluster.
+const sourceFlags = "--scenario FILE, or --snapshot FILE, or --store s3://BUCKET/PREFIX"
 
 func (n *nodesFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -31,18 +34,39 @@ func (n *nodesFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&n.snapshot, "snapshot", "", "cluster snapshot file, as stored or decompressed")
 	f.StringVar(&n.catalogue, "catalogue", "", "file of the catalogue that the snapshot refers to (default: the prices embedded in the command)")
 	f.StringVar(&n.store, "store", "", "s3://BUCKET/PREFIX in which a cluster's services keep their documents, or a directory with a copy of it")
+	n.live.addFlags(cmd)
 }
 
-// readNodes reads the selected source and prints its notes to stderr. try is a correct form of the
-// command, for the error.
-func (n nodesFlags) readNodes(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
+// readNodes reads the selected source, by default the running cluster, and prints its notes to stderr.
+// try is a correct form of the command without a cluster, for the error.
+func (n *nodesFlags) readNodes(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
+	out, err := n.readSource(cmd, env, try)
+	if err != nil {
+		return out, err
+	}
+	for _, note := range out.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
+	}
+	return out, nil
+}
+
+// readSource is readNodes without printing the notes.
+func (n *nodesFlags) readSource(cmd *cobra.Command, env Env, try string) (simulate.Source, error) {
 	var out simulate.Source
 	var err error
 	switch {
-	case n.countSources() != 1:
-		return out, usageError(errors.New("exactly one of --scenario, --snapshot and --store is required"), try)
+	case n.countSources() > 1:
+		return out, usageError(errors.New("--scenario, --snapshot and --store exclude each other"), try)
+	case n.countSources() == 1 && n.live.changedFlag(cmd) != "":
+		return out, usageError(fmt.Errorf("%s is for a running cluster, and excludes --scenario, --snapshot and --store", n.live.changedFlag(cmd)), try)
 	case n.snapshot == "" && n.catalogue != "":
 		return out, usageError(errors.New("--catalogue requires --snapshot: scenarios and stores have their own instance types and prices"), "--snapshot FILE --catalogue FILE")
+	case n.countSources() == 0:
+		reading, err := n.live.readCluster(cmd, env, try, nil)
+		if err != nil {
+			return out, err
+		}
+		out = reading.source()
 	case n.store != "":
 		if out, err = n.readLatest(cmd.Context(), env); err != nil {
 			return out, err
@@ -57,9 +81,6 @@ func (n nodesFlags) readNodes(cmd *cobra.Command, env Env, try string) (simulate
 		if out, err = n.readFiles(); err != nil {
 			return out, err
 		}
-	}
-	for _, note := range out.Notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
 	return out, nil
 }
@@ -122,6 +143,7 @@ func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
 			WithHint("--catalogue FILE, the catalogue that the snapshot refers to; the command has prices for %s", strings.Join(catalog.Regions(), ", "))
 	}
 	out := simulate.SourceFromCatalogue(s, c)
+	out.PricesFrom = pricesEmbedded
 	out.Notes = append(out.Notes, fmt.Sprintf("instance types and prices are the embedded ones of %s, from %s; spot prices are regional averages", region, c.AsOf.Format("2006-01-02")))
 	return out, nil
 }

@@ -134,7 +134,7 @@ func TestNodesErrors(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"exactly one of --scenario, --snapshot and --store", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
+		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"--scenario, --snapshot and --store exclude each other", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
 		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"--catalogue requires --snapshot"}},
 		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: check the path"}},
 		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},

@@ -22,7 +22,7 @@ import (
 type planFlags struct {
 	files    []string
 	scenario string
-	region   string
+	live     liveFlags
 	cluster  string
 	expand   bool
 	vars     []string
@@ -34,16 +34,20 @@ type planFlags struct {
 func planCommand(env Env) *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
-		Use:   "plan {-f FILE... | --scenario FILE}",
-		Short: "Plan the nodes for the pods of some manifests",
-		Long: "Plan reads NodePools, EC2NodeClasses and workloads from manifests. It prints the nodes that would be launched with\n" +
-			"their prices, and the unschedulable pods with the reasons. It needs no cluster and no AWS account: the prices are\n" +
-			"embedded in the command, and values normally read from a cluster are assumed and listed.\n\n" +
+		Use:   "plan [--context NAME | -f FILE... | --scenario FILE]",
+		Short: "Plan the nodes for the pods of a running cluster or of some manifests",
+		Long: "Plan reads the cluster of the kubeconfig, which Joist or Karpenter may run, and plans nodes for its pending pods. It\n" +
+			"only gets and lists objects and changes nothing. Prices are those of the AWS account if there are credentials, and\n" +
+			"else the embedded ones of the command. It prints the nodes that would be launched with their prices, and the\n" +
+			"unschedulable pods with the reasons.\n\n" +
+			"With -f it reads NodePools, EC2NodeClasses and workloads from manifests. It then needs no cluster and no AWS account:\n" +
+			"the prices are the embedded ones, and values normally read from a cluster are assumed and listed.\n\n" +
 			"With --scenario it reads a planning benchmark, which has its own instance types and prices, and also prints the\n" +
 			"time that planning took.\n\n" +
 			"Exit codes: 0 nothing to launch and every pod is schedulable, 2 nodes to launch or unschedulable pods, 1 an error.\n" +
 			"With --scenario: 0 a plan was made, 1 an error.",
-		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
+		Example: "  joist plan --context prod\n" +
+			"  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
 			"  " + simulate.KubectlGetAll + " |\n    joist plan -f - --region eu-central-1\n" +
 			"  joist plan --scenario b-1000.json -o json",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -57,7 +61,7 @@ func planCommand(env Env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for stdin; may be repeated")
 	f.StringVar(&flags.scenario, "scenario", "", "planning benchmark file (JSON; gzip if the name ends in .gz), or - for stdin")
-	f.StringVar(&flags.region, "region", "", "AWS region of the instance types and prices (default: $AWS_REGION or $AWS_DEFAULT_REGION)")
+	flags.live.addFlags(cmd)
 	f.StringVar(&flags.cluster, "cluster-name", "cluster", "name of the EKS cluster")
 	f.BoolVar(&flags.expand, "expand", false, "replace ${NAME} in the files from the environment")
 	f.StringArrayVar(&flags.vars, "var", nil, "replace ${NAME} in the files, as NAME=value; may be repeated")
@@ -72,17 +76,39 @@ func runPlan(cmd *cobra.Command, env Env, flags planFlags) error {
 		return usageError(errors.New("--scenario and -f exclude each other"), "--scenario or -f")
 	case flags.scenario != "" && flags.priceLimit != "":
 		return usageError(errors.New("--price-limit excludes --scenario: a scenario has its own limits"), "annotation "+policy.PriceLimit+" on its NodePools")
+	case len(flags.files)+len(flags.scenario) > 0 && flags.live.changedFlag(cmd) != "":
+		return usageError(fmt.Errorf("%s is for a running cluster, and excludes -f and --scenario", flags.live.changedFlag(cmd)), "joist plan -f nodepool.yaml -f deployment.yaml")
 	case flags.scenario != "":
 		return planScenario(cmd, env, flags.scenario, flags.format)
 	case len(flags.files) == 0:
-		return noFileError()
+		return planCluster(cmd, env, flags)
 	}
 	return planManifests(cmd, env, flags)
 }
 
+// planCluster plans the nodes for the pending pods of the running cluster.
+func planCluster(cmd *cobra.Command, env Env, flags planFlags) error {
+	limit, err := parseDollars("--price-limit", flags.priceLimit)
+	if err != nil {
+		return err
+	}
+	reading, err := flags.live.readCluster(cmd, env, "joist plan -f nodepool.yaml -f deployment.yaml", limit)
+	if err != nil {
+		return err
+	}
+	running := startProgress(cmd, "planning the nodes for the pending pods")
+	defer running.Stop()
+	answer, err := reading.plan()
+	running.Stop()
+	if err != nil {
+		return err
+	}
+	return printPlan(cmd, answer, nil, flags.format)
+}
+
 // planManifests plans the nodes for the manifests of files, with the embedded prices.
 func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
-	region, err := chooseRegion(env, flags.region)
+	region, err := chooseRegion(env, flags.live.region)
 	if err != nil {
 		return err
 	}
@@ -114,11 +140,16 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 		return fmt.Errorf("planning: %w", err)
 	}
 	running.Stop()
+	return printPlan(cmd, answer, warnings, flags.format)
+}
+
+// printPlan prints a plan, and its warnings also to stderr.
+func printPlan(cmd *cobra.Command, answer simulate.PlanResult, warnings []string, format string) (err error) {
 	for _, warning := range answer.Built.Plan.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning.String())
 	}
 	shown := report.NewPlan(answer, warnings)
-	if flags.format == "json" {
+	if format == "json" {
 		err = printJSON(cmd.OutOrStdout(), shown)
 	} else {
 		err = report.PrintPlan(cmd.OutOrStdout(), shown)
@@ -211,9 +242,4 @@ var plannedKinds = []cluster.Kind{
 	cluster.Pods, cluster.Deployments, cluster.ReplicaSets, cluster.StatefulSets, manifest.Jobs, manifest.CronJobs, cluster.DaemonSets,
 	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses,
 	cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims, manifest.ResourceClaimTemplates,
-}
-
-// noFileError returns the error of a plan without manifests.
-func noFileError() error {
-	return usageError(errors.New("no file given"), "joist plan -f nodepool.yaml -f deployment.yaml")
 }

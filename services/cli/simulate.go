@@ -25,17 +25,18 @@ type simulateFlags struct {
 func simulateCommand(env Env) *cobra.Command {
 	var flags simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate {--scenario FILE | --snapshot FILE | --store s3://BUCKET} {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
+		Use:   "simulate [--context NAME | --scenario FILE | --snapshot FILE | --store s3://BUCKET] {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
 		Short: "Simulate losing nodes or changing NodePools",
-		Long: "Simulate reads a scenario with nodes, or a snapshot of a cluster, and removes some of the nodes. It prints where\n" +
+		Long: "Simulate reads a running cluster, a snapshot of one or a scenario, and removes some of the nodes. It prints where\n" +
 			"their pods would be scheduled, which nodes would be launched, the cluster's cost, and the pods that would be\n" +
 			"unschedulable. It uses the simulation of disruption, without budgets.\n\n" +
 			"With --pool-change or --pool-delete it changes NodePools and EC2NodeClasses. It prints which nodes would drift,\n" +
 			"each command that disruption would execute within the budgets, and the resulting nodes and cost.\n\n" +
-			"It needs no cluster, and an AWS account only for --store.\n\n" +
+			liveHelp +
 			"Exit codes: 0 every pod would be scheduled, 2 some pods would be unschedulable, or drifted nodes would be kept,\n" +
 			"1 an error.",
-		Example: "  joist simulate --scenario shop.json --remove node/node-7 --remove node/node-8\n" +
+		Example: "  joist simulate --context prod --remove node/ip-10-0-1-7.ec2.internal\n" +
+			"  joist simulate --scenario shop.json --remove node/node-7 --remove node/node-8\n" +
 			"  joist simulate --snapshot snapshot.json.zst --spot-storm 30%\n" +
 			"  joist simulate --store s3://joist-shop/shop --pool-change nodepool.yaml\n" +
 			"  joist simulate --scenario shop.json --pool-delete batch",
@@ -66,7 +67,7 @@ func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	asked, err := flags.nodes.readNodes(cmd, env, "joist simulate --scenario FILE, or "+clusterSourceFlags)
+	asked, err := flags.nodes.readNodes(cmd, env, "joist simulate "+sourceFlags)
 	if err != nil {
 		return err
 	}

@@ -40,13 +40,16 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 		return simulate.Source{}, fmt.Errorf("reading the latest snapshot: %w", err)
 	}
 	if s.Catalogue.IsZero() {
-		return withEmbeddedPrices(s)
+		out, err := withEmbeddedPrices(s)
+		out.Kind = "store"
+		return out, err
 	}
 	c, err := blob.Get[catalog.Catalogue](ctx, store, s.Catalogue)
 	if err != nil {
 		return simulate.Source{}, fmt.Errorf("reading the catalogue of the latest snapshot: %w", err)
 	}
 	out := simulate.SourceFromCatalogue(s, c)
+	out.Kind = "store"
 	age := env.Now().Sub(s.TakenAt)
 	out.Notes = append(out.Notes, fmt.Sprintf("the snapshot of %s is %s old; its prices are from %s", s.Cluster, age.Round(time.Second), c.AsOf.Format(time.DateTime)))
 	if age > snapshotAgeMax {

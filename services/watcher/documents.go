@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Observation is the input of CollectDocuments: a feed that nothing else reads, and what the
-// documents contain besides objects.
+// Observation is the input of CollectDocuments: a feed that nothing else reads, and the
+// other values of the documents.
 type Observation struct {
 	// Feed has the objects of WatchedKinds, with the fields that Trims leaves.
 	Feed      cluster.Feed

@@ -43,7 +43,7 @@ func (f Finding) String() string {
 // compare.
 const sizeMax = 1 << 20
 
-// Files returns every text file that git tracks, or would track.
+// Files returns every text file and picture that git tracks, or would track.
 func Files(root string) ([]File, error) {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
@@ -59,6 +59,8 @@ func Files(root string) ([]File, error) {
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("reading %s: %w", name, err)
+		case strings.HasSuffix(name, ".png"):
+			text = nil // Pages show pictures, which have no text.
 		case len(text) > sizeMax || bytes.IndexByte(text, 0) >= 0:
 			continue
 		}

@@ -14,17 +14,18 @@ import (
 )
 
 // ListPages reads all objects of a kind in pages, for a process that reads a cluster once and does
-// not watch it. The order is by namespace and name. seen is called with each page, which it may
+// not watch it: those of a namespace and with labels, where "" means all. The order is by namespace
+// and name. seen is called with each page, which it may
 // trim, and the number of objects so far. If the list expires between two pages, it is read again
 // from the beginning, in one piece. The error is fault.Missing if the server does not serve the kind.
-func (c *Client) ListPages(ctx context.Context, kind cluster.Kind, namespace string, seen func(page []cluster.Object, total int)) ([]cluster.Object, error) {
+func (c *Client) ListPages(ctx context.Context, kind cluster.Kind, namespace, labels string, seen func(page []cluster.Object, total int)) ([]cluster.Object, error) {
 	what := call{verb: verbList, kind: kind, key: cluster.Key{Namespace: namespace}}
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: labels}
 	var out []cluster.Object
 	for {
 		page, next, err := c.listPage(ctx, what, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			out, options = nil, metav1.ListOptions{}
+			out, options = nil, metav1.ListOptions{LabelSelector: labels}
 			continue
 		}
 		if isKindMissing(err) {

@@ -31,20 +31,21 @@ func nodePage(next string, names ...string) string {
 func TestListPages(t *testing.T) {
 	const gone = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`
 	for _, test := range []struct {
-		name string
+		name, labels string
 		// answers are by the query of the request.
 		answers map[string]string
 		want    []string
 		totals  []int
 		kind    fault.Kind
 	}{
-		{"one page", map[string]string{"limit=500": nodePage("", "b", "a")}, []string{"a", "b"}, []int{2}, ""},
-		{"no object", map[string]string{"limit=500": nodePage("")}, nil, []int{0}, ""},
-		{"two pages", map[string]string{"limit=500": nodePage("x", "a"), "continue=x&limit=500": nodePage("", "b")}, []string{"a", "b"}, []int{1, 2}, ""},
-		{"expired", map[string]string{"limit=500": nodePage("x", "a"), "continue=x&limit=500": gone, "": nodePage("", "a", "c")}, []string{"a", "c"}, []int{1, 2}, ""},
-		{"expired at once", map[string]string{"limit=500": gone}, nil, nil, fault.Retry},
-		{"forbidden", map[string]string{"limit=500": `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`}, nil, nil, fault.Denied},
-		{"not served", map[string]string{}, nil, nil, fault.Missing},
+		{"one page", "", map[string]string{"limit=500": nodePage("", "b", "a")}, []string{"a", "b"}, []int{2}, ""},
+		{"no object", "", map[string]string{"limit=500": nodePage("")}, nil, []int{0}, ""},
+		{"two pages", "", map[string]string{"limit=500": nodePage("x", "a"), "continue=x&limit=500": nodePage("", "b")}, []string{"a", "b"}, []int{1, 2}, ""},
+		{"expired", "", map[string]string{"limit=500": nodePage("x", "a"), "continue=x&limit=500": gone, "": nodePage("", "a", "c")}, []string{"a", "c"}, []int{1, 2}, ""},
+		{"expired at once", "", map[string]string{"limit=500": gone}, nil, nil, fault.Retry},
+		{"forbidden", "", map[string]string{"limit=500": `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`}, nil, nil, fault.Denied},
+		{"by labels", "app in (a)", map[string]string{"labelSelector=app+in+%28a%29&limit=500": nodePage("", "a")}, []string{"a"}, []int{1}, ""},
+		{"not served", "", map[string]string{}, nil, nil, fault.Missing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +66,7 @@ func TestListPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			var totals []int
-			objects, err := client.ListPages(t.Context(), cluster.NodePools, "", func(_ []cluster.Object, total int) { totals = append(totals, total) })
+			objects, err := client.ListPages(t.Context(), cluster.NodePools, "", test.labels, func(_ []cluster.Object, total int) { totals = append(totals, total) })
 			if fault.KindOf(err) != test.kind {
 				t.Fatalf("%v, want %q", err, test.kind)
 			}

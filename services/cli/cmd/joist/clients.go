@@ -1,13 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/config"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,28 +21,93 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/joist-autoscaler/joist/services/catalog"
+	"github.com/joist-autoscaler/joist/services/cli"
+	shared "github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/build"
 )
 
-// openCluster opens a cluster like kubectl.
-func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path string) ([]byte, error), error) {
-	const what = "reading the kubeconfig"
+// readingKubeconfig is what fails when a kubeconfig cannot be used.
+const readingKubeconfig = "reading the kubeconfig"
+
+// loadKubeconfig reads the configuration of a cluster like kubectl, and returns the name of the cluster
+// in it.
+func loadKubeconfig(kubeconfig, kubecontext string) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
+	raw, rawErr := loader.RawConfig()
+	if _, known := raw.Contexts[kubecontext]; rawErr == nil && kubecontext != "" && !known {
+		return nil, "", fault.F(readingKubeconfig, fault.Invalid, "it has no context %q", kubecontext).
+			WithHint("--context with one of %s", cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none: aws eks update-kubeconfig --name NAME adds one"))
+	}
+	access, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("no kubeconfig found")
 	}
 	if err != nil {
-		return nil, fault.E(what, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or --kubeconfig FILE")
+		return nil, "", fault.E(readingKubeconfig, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or --kubeconfig FILE")
+	}
+	name := ""
+	if used := raw.Contexts[cmp.Or(kubecontext, raw.CurrentContext)]; used != nil {
+		name = used.Cluster
+	}
+	access.UserAgent = build.UserAgent("joist")
+	return access, name, nil
+}
+
+// clusterARN matches the ARN that aws eks update-kubeconfig gives a cluster as its name.
+var clusterARN = regexp.MustCompile(`^arn:[^:]+:eks:([^:]+):[0-9]*:cluster/(.+)$`)
+
+// endpointRegion matches the region in the address of an EKS cluster.
+var endpointRegion = regexp.MustCompile(`\.([a-z0-9-]+)\.eks\.amazonaws\.com`)
+
+// openLive opens a running cluster. It writes nothing: cli.LiveCluster has no function that does.
+func openLive(kubeconfig, kubecontext string) (cli.LiveCluster, error) {
+	access, name, err := loadKubeconfig(kubeconfig, kubecontext)
+	if err != nil {
+		return cli.LiveCluster{}, err
+	}
+	kubecluster.SetLogger(slog.New(slog.DiscardHandler)) // Errors are returned.
+	client, err := kubecluster.New(access, "joist")
+	if err != nil {
+		return cli.LiveCluster{}, err
+	}
+	out := cli.LiveCluster{Lister: client, Name: name}
+	if found := endpointRegion.FindStringSubmatch(access.Host); found != nil {
+		out.Region = found[1]
+	}
+	if found := clusterARN.FindStringSubmatch(name); found != nil {
+		out.Region, out.Name = found[1], found[2]
+	}
+	return out, nil
+}
+
+// readCatalogue reads a region's instance types and prices with the caller's credentials.
+func readCatalogue(ctx context.Context, region string) (shared.Catalogue, []string, error) {
+	found, err := loadAWS(ctx, config.WithRegion(region))
+	if err != nil {
+		return shared.Catalogue{}, nil, err
+	}
+	reader := catalog.Service{Market: ec2cloud.New(found), Prices: pricing.New(found), Region: region, Now: time.Now}
+	return reader.ReadCatalogue(ctx, shared.ClusterFacts{})
+}
+
+// openCluster opens a cluster like kubectl.
+func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path string) ([]byte, error), error) {
+	config, _, err := loadKubeconfig(kubeconfig, kubecontext)
+	if err != nil {
+		return nil, err
 	}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	config.GroupVersion = &schema.GroupVersion{}
-	config.UserAgent = build.UserAgent("joist")
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
-		return nil, fault.E(what, fault.Invalid, err).WithHint("check with kubectl get nodes")
+		return nil, fault.E(readingKubeconfig, fault.Invalid, err).WithHint("check with kubectl get nodes")
 	}
 	return func(ctx context.Context, path string) ([]byte, error) {
 		op := "reading " + path

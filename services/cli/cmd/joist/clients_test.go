@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/build"
 )
@@ -53,6 +54,47 @@ func TestOpenCluster(t *testing.T) {
 	}
 	if _, err := openCluster(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "update-kubeconfig") {
 		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestOpenLive lists objects of an API server with a kubeconfig, and takes the cluster's name and region
+// from its ARN or its address.
+func TestOpenLive(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.UserAgent() != build.UserAgent("joist") {
+			t.Errorf("%s by %q", r.Method, r.UserAgent())
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePoolList","items":[{"metadata":{"name":"default"}}]}`))
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","users":[{"name":"u","user":{"token":"secret"}}],"current-context":"arn",` +
+		`"clusters":[{"name":"arn:aws:eks:eu-west-1:111122223333:cluster/shop","cluster":{"server":"` + server.URL + `"}},{"name":"eksctl","cluster":{"server":"https://ABC.gr7.us-east-2.eks.amazonaws.com"}}],` +
+		`"contexts":[{"name":"arn","context":{"cluster":"arn:aws:eks:eu-west-1:111122223333:cluster/shop","user":"u"}},{"name":"eksctl","context":{"cluster":"eksctl","user":"u"}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	byARN, err := openLive(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := byARN.ListPages(t.Context(), cluster.NodePools, "", "", func([]cluster.Object, int) {})
+	if err != nil || len(objects) != 1 || byARN.Name != "shop" || byARN.Region != "eu-west-1" {
+		t.Errorf("%d objects of %s in %s: %v", len(objects), byARN.Name, byARN.Region, err)
+	}
+	if byAddress, err := openLive(file, "eksctl"); err != nil || byAddress.Name != "eksctl" || byAddress.Region != "us-east-2" {
+		t.Errorf("%s in %s: %v", byAddress.Name, byAddress.Region, err)
+	}
+	if _, err := openLive(file, "prod"); err == nil || !strings.Contains(err.Error(), `it has no context "prod"`) || fault.FindHint(err) != "--context with one of arn, eksctl" {
+		t.Errorf("a missing context: %v", err)
+	}
+	binary := filepath.Join(t.TempDir(), "binary")
+	if err := os.WriteFile(binary, []byte{0xff, 0xfe, 0}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLive(binary, ""); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), binary) {
+		t.Errorf("an unreadable file: %v", err)
 	}
 }
 

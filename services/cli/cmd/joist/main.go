@@ -36,17 +36,18 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: measureTerminal,
-		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: loadAWS, Kube: openCluster, Contexts: listContexts, Run: runProgram,
+		Environ: os.Environ(), Now: time.Now, Build: build.Read(), Store: openBucket, AWS: func(ctx context.Context) (aws.Config, error) { return loadAWS(ctx) },
+		Kube: openCluster, Contexts: listContexts, Live: openLive, Catalogue: readCatalogue, Run: runProgram,
 	})
 	stop()
 	os.Exit(code)
 }
 
-// loadAWS loads the AWS configuration of the caller.
-func loadAWS(ctx context.Context) (aws.Config, error) {
+// loadAWS loads the AWS configuration of the caller, with options.
+func loadAWS(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
 	const what = "loading the AWS configuration"
 	// The SDK's warnings are discarded: the error has every failure.
-	found, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	found, err := config.LoadDefaultConfig(ctx, append(options, config.WithLogger(logging.Nop{}))...)
 	if err != nil {
 		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("check AWS_PROFILE and the files in ~/.aws")
 	}

@@ -56,9 +56,7 @@ func (c Change) Simulate(from Source, o ConsolidateOptions) (ChangeResult, error
 		Rounds: []scenario.Round{}, Kept: map[string]string{}, Unscheduled: map[string]string{},
 		Assumptions: append(slices.Clone(applied.Assumptions), was.Notes()...),
 	}
-	quiet := o
-	quiet.Progress = func(int, *scenario.Consolidation) {}
-	without, err := Consolidate(was, quiet)
+	without, err := Consolidate(was, o.quiet())
 	if err != nil {
 		return out, fmt.Errorf("simulating without the change: %w", err)
 	}

@@ -34,6 +34,14 @@ const passesMax = 1000
 type ConsolidateResult struct {
 	scenario.Consolidation
 	Kept []disruption.Kept
+	// Why are disruption's descriptions of the commands, in the order of Rounds.
+	Why []string
+}
+
+// quiet returns the options without progress.
+func (o ConsolidateOptions) quiet() ConsolidateOptions {
+	o.Progress = func(int, *scenario.Consolidation) {}
+	return o
 }
 
 // Consolidate repeats passes of disruption on a fleet until nothing changes. It consumes the fleet.
@@ -129,7 +137,7 @@ func (p *consolidation) executeFindings(snapshot *planning.Snapshot, found disru
 		}
 		candidates -= len(c.Nodes)
 		p.result.PodsMoved, p.result.CostAfter = p.result.PodsMoved+round.PodsMoved, round.CostAfter
-		p.result.Rounds = append(p.result.Rounds, round)
+		p.result.Rounds, p.result.Why = append(p.result.Rounds, round), append(p.result.Why, c.Why)
 	}
 }
 

@@ -86,7 +86,7 @@ func (c Change) ReplayPeriod(moments []Source, from, until time.Time, gapMin tim
 		if i+1 < len(moments) {
 			end = moments[i+1].Snapshot.TakenAt
 		}
-		one := PeriodMoment{At: moment.Snapshot.TakenAt.UTC(), Pods: countPods(&moment.Snapshot), Recorded: recordedCost(moment)}
+		one := PeriodMoment{At: moment.Snapshot.TakenAt.UTC(), Pods: countSnapshotPods(&moment.Snapshot), Recorded: recordedCost(moment)}
 		var err error
 		if one.Same, err = same.step(moment); err != nil {
 			return out, fmt.Errorf("replaying %s with the recorded NodePools: %w", one.At.Format(time.RFC3339), err)
@@ -176,7 +176,7 @@ func recordedCost(moment Source) (out PeriodCost) {
 	return out
 }
 
-func countPods(s *planning.Snapshot) (count int) {
+func countSnapshotPods(s *planning.Snapshot) (count int) {
 	for i := range s.Nodes {
 		for _, class := range s.Nodes[i].Pods {
 			count += len(class.Pods)

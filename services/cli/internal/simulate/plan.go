@@ -41,7 +41,7 @@ func Plan(q PlanRequest) (PlanResult, error) {
 	if err != nil {
 		return PlanResult{}, err
 	}
-	cat.Cluster = placeholderFacts(q.Cluster)
+	cat.Cluster = PlaceholderFacts(q.Cluster)
 	a := PlanResult{Catalogue: cat}
 	a.assume("prices are from %s; spot prices are regional averages", cat.AsOf.Format(time.DateOnly))
 	q.Objects = a.keepLast(q.Objects)

@@ -16,9 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// placeholderFacts returns placeholders for the data that nodes need to join. Plans do not depend
+// PlaceholderFacts returns placeholders for the data that nodes need to join. Plans do not depend
 // on it, but a launch request needs it.
-func placeholderFacts(name string) catalog.ClusterFacts {
+func PlaceholderFacts(name string) catalog.ClusterFacts {
 	return catalog.ClusterFacts{
 		Name: name, Endpoint: "https://cluster.example.com", ServiceCIDR: "10.100.0.0/16", IPFamily: "ipv4",
 		CABundle: base64.StdEncoding.EncodeToString([]byte("placeholder")),
@@ -48,9 +48,7 @@ func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 		if ref == nil || slices.ContainsFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name }) {
 			continue
 		}
-		class := karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
-		class.Name = ref.Name
-		s.NodeClasses = append(s.NodeClasses, class)
+		s.NodeClasses = append(s.NodeClasses, newAssumedClass(ref.Name))
 		a.assume("EC2NodeClass %s is not in the files: assuming AL2023 with its defaults", ref.Name)
 	}
 	for i := range s.NodeClasses {
@@ -61,6 +59,30 @@ func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 			a.assume("The expressions in spec.kubelet of EC2NodeClass %s are evaluated as with the AWS feature gate NodeClassCEL", class.Name)
 		}
 	}
+}
+
+// AssumeClasses adds the node classes that NodePools of a running cluster name and that could not be
+// read, and completes them. It returns the assumptions.
+func AssumeClasses(s *planning.Snapshot, cat catalog.Catalogue) []string {
+	a := PlanResult{Catalogue: cat}
+	for _, pool := range s.NodePools {
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if ref == nil || slices.ContainsFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name }) {
+			continue
+		}
+		class := newAssumedClass(ref.Name)
+		a.assume("EC2NodeClass %s was not read: assuming AL2023 with its defaults", ref.Name)
+		a.assumeStatus(&class, s.TakenAt)
+		s.NodeClasses = append(s.NodeClasses, class)
+	}
+	return a.Assumptions
+}
+
+// newAssumedClass returns a node class with the defaults of AL2023.
+func newAssumedClass(name string) karpenter.EC2NodeClass {
+	out := karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
+	out.Name = name
+	return out
 }
 
 // assumeStatus completes the status of a class. A status with the condition Ready comes from a
