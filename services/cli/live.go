@@ -144,7 +144,7 @@ func (l *liveFlags) openCluster(cmd *cobra.Command, env Env, try string) (live.R
 
 // findRegion returns the region of --region, of the nodes, of the cluster's address, or of the
 // environment.
-func (l *liveFlags) findRegion(env Env, state live.Reading, from live.RunningCluster) (string, error) {
+func (l *liveFlags) findRegion(env Env, state live.ClusterContent, from live.RunningCluster) (string, error) {
 	region := firstNonEmpty(l.region, state.Region(), from.Region, env.lookupEnv("AWS_REGION"), env.lookupEnv("AWS_DEFAULT_REGION"))
 	if region == "" {
 		return "", usageError(errors.New("the region of the cluster is unknown: no node has a region label or an AWS provider ID"), "--region, with one of "+strings.Join(catalog.Regions(), ", "))
@@ -196,7 +196,7 @@ func describeEmbedded(c catalog.Catalogue, now time.Time) string {
 }
 
 // collect makes the documents of the watcher from the objects.
-func (r *clusterReading) collect(state live.Reading, identity event.Cluster, now time.Time) error {
+func (r *clusterReading) collect(state live.ClusterContent, identity event.Cluster, now time.Time) error {
 	prices, _, err := blob.Encode(catalog.Kind, r.catalogue)
 	if err != nil {
 		return fmt.Errorf("writing the catalogue: %w", err)

@@ -56,7 +56,7 @@ type servicesTest struct {
 
 // runServices runs the watcher and the planner on the cluster until they have stored a batch, a
 // snapshot and a plan.
-func runServices(t *testing.T, server *livetest.API, start time.Time, prices catalog.Catalogue) servicesTest {
+func runServices(t *testing.T, server *livetest.ListedServer, start time.Time, prices catalog.Catalogue) servicesTest {
 	t.Helper()
 	now := start
 	clock := func() time.Time { return now }
@@ -137,7 +137,7 @@ func TestLiveEqualsServices(t *testing.T) {
 		cmd.SetErr(&bytes.Buffer{})
 		flags := liveFlags{offlinePrices: true, timeout: time.Minute}
 		out, err := flags.readCluster(cmd, Env{Now: func() time.Time { return at }, Live: func(string, string) (LiveCluster, error) {
-			return LiveCluster{Lister: server}, nil
+			return LiveCluster{PageReader: server}, nil
 		}}, "", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ const clusterFile = "testdata/live/cluster.yaml"
 
 // liveTest is a running cluster for commands.
 type liveTest struct {
-	*livetest.API
+	*livetest.ListedServer
 	t *testing.T
 	// catalogue is the catalogue of the account; nil means no credentials.
 	catalogue *catalog.Catalogue
@@ -46,7 +46,7 @@ type liveTest struct {
 func newLiveTest(t *testing.T) *liveTest {
 	t.Helper()
 	never := func(time.Duration) <-chan time.Time { return nil }
-	return &liveTest{API: livetest.New(t, clusterFile, liveNow), t: t, after: never}
+	return &liveTest{ListedServer: livetest.New(t, clusterFile, liveNow), t: t, after: never}
 }
 
 // run runs a command on the cluster.
@@ -57,7 +57,7 @@ func (l *liveTest) run(args ...string) (stdout, stderr string, code int) {
 		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: func() time.Time { return liveNow }, After: l.after,
 		Build: build.Info{Version: "v1.2.3"}, Platform: "os/arch",
 		Live: func(string, string) (cli.LiveCluster, error) {
-			return cli.LiveCluster{Lister: l.API, Name: "kubeconfig-name"}, nil
+			return cli.LiveCluster{PageReader: l.ListedServer, Name: "kubeconfig-name"}, nil
 		},
 		Catalogue: func(context.Context, string) (catalog.Catalogue, []string, error) {
 			if l.catalogue == nil {

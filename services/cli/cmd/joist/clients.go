@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/services/cli/internal/live"
 	shared "github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
@@ -60,12 +60,6 @@ func loadKubeconfig(kubeconfig, kubecontext string) (*rest.Config, string, error
 	return access, name, nil
 }
 
-// clusterARN matches the ARN that aws eks update-kubeconfig gives a cluster as its name.
-var clusterARN = regexp.MustCompile(`^arn:[^:]+:eks:([^:]+):[0-9]*:cluster/(.+)$`)
-
-// endpointRegion matches the region in the address of an EKS cluster.
-var endpointRegion = regexp.MustCompile(`\.([a-z0-9-]+)\.eks\.amazonaws\.com`)
-
 // openLive opens a running cluster. It writes nothing: cli.LiveCluster has no function that does.
 func openLive(kubeconfig, kubecontext string) (cli.LiveCluster, error) {
 	access, name, err := loadKubeconfig(kubeconfig, kubecontext)
@@ -77,14 +71,7 @@ func openLive(kubeconfig, kubecontext string) (cli.LiveCluster, error) {
 	if err != nil {
 		return cli.LiveCluster{}, err
 	}
-	out := cli.LiveCluster{Lister: client, Name: name}
-	if found := endpointRegion.FindStringSubmatch(access.Host); found != nil {
-		out.Region = found[1]
-	}
-	if found := clusterARN.FindStringSubmatch(name); found != nil {
-		out.Region, out.Name = found[1], found[2]
-	}
-	return out, nil
+	return live.NewRunningCluster(client, name, access.Host), nil
 }
 
 // readCatalogue reads a region's instance types and prices with the caller's credentials.

@@ -50,7 +50,7 @@ type NodeExplanation struct {
 	Reason       string              `json:"reason,omitempty"`
 	Others       []string            `json:"others,omitempty"`
 	Moves        map[string][]string `json:"moves,omitempty"`
-	Replacements []Replacement       `json:"replacements,omitempty"`
+	Replacements []NodeReplacement   `json:"replacements,omitempty"`
 	SavedPerHour float64             `json:"savedPerHour,omitempty"`
 	// Rule and Detail are why it stays, or why it goes; Change is what would have to change.
 	Rule   string `json:"rule,omitempty"`
@@ -66,8 +66,8 @@ type NodeExplanation struct {
 	Notes              []string      `json:"notes"`
 }
 
-// Replacement is a node that is launched first.
-type Replacement struct {
+// NodeReplacement is a node that is launched first.
+type NodeReplacement struct {
 	NodePool string        `json:"nodePool"`
 	Cheapest OfferingPrice `json:"cheapest"`
 	Pods     int           `json:"pods"`
@@ -171,7 +171,7 @@ func (e *NodeExplanation) setCommand(s *planning.Snapshot, at int, c *disruption
 		if len(offerings) == 0 {
 			offerings = r.Offerings
 		}
-		e.Replacements = append(e.Replacements, Replacement{NodePool: r.NodePool, Cheapest: newOffering(offerings[0]), Pods: len(r.Pods)})
+		e.Replacements = append(e.Replacements, NodeReplacement{NodePool: r.NodePool, Cheapest: newOffering(offerings[0]), Pods: len(r.Pods)})
 	}
 	e.Answer = fmt.Sprintf("node %s would be removed by %s, with %d others", e.Node, c.Method, len(e.Others))
 }

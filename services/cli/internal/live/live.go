@@ -24,8 +24,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Lister reads a cluster.
-type Lister interface {
+// PageReader reads a cluster.
+type PageReader interface {
 	// ListPages reads the objects of a kind, of a namespace and with labels; "" means all. seen is
 	// called with each page and the number of objects so far. The error is fault.Missing if the
 	// cluster does not serve the kind, and fault.Denied if the caller may not list it.
@@ -36,7 +36,7 @@ type Lister interface {
 
 // RunningCluster is a cluster that can be read.
 type RunningCluster struct {
-	Lister
+	PageReader
 	// Name is the cluster's name in the kubeconfig, and Region the region in its address or its ARN;
 	// both may be empty.
 	Name, Region string
@@ -52,8 +52,8 @@ type ReadOptions struct {
 	Progress func(text string)
 }
 
-// Reading is the content of a running cluster.
-type Reading struct {
+// ClusterContent is the content of a running cluster.
+type ClusterContent struct {
 	// Feed has the objects. It can be collected once.
 	Feed       cluster.Stores
 	Controller Controller
@@ -70,7 +70,7 @@ type Reading struct {
 const parallel = 4
 
 // Read reads the cluster.
-func Read(ctx context.Context, from RunningCluster, o ReadOptions) (Reading, error) {
+func Read(ctx context.Context, from RunningCluster, o ReadOptions) (ClusterContent, error) {
 	r := reader{from: from, options: o, counts: map[cluster.Kind]int{}}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -91,12 +91,12 @@ type reader struct {
 	counts map[cluster.Kind]int
 }
 
-func (r *reader) read(ctx context.Context) (Reading, error) {
+func (r *reader) read(ctx context.Context) (ClusterContent, error) {
 	controller, assumptions, unread, err := r.findController(ctx)
 	if err != nil {
-		return Reading{}, err
+		return ClusterContent{}, err
 	}
-	out := Reading{Controller: controller, Assumptions: assumptions, Unread: unread}
+	out := ClusterContent{Controller: controller, Assumptions: assumptions, Unread: unread}
 	kinds := watcher.WatchedKinds(controller.Settings.Scheduling, len(controller.Settings.DefaultConstraints) > 0)
 	kinds = slices.DeleteFunc(kinds, func(kind cluster.Kind) bool { return kind == cluster.ConfigMaps })
 	out.Feed = cluster.NewStores(kinds, watcher.Trims(controller.Settings.PodDeletionCostManagement))
@@ -197,7 +197,7 @@ func (r *reader) describeCounts() string {
 }
 
 // readUnavailable reads the offerings that EC2 refused recently, which only Joist stores.
-func (r *reader) readUnavailable(ctx context.Context, out *Reading) error {
+func (r *reader) readUnavailable(ctx context.Context, out *ClusterContent) error {
 	if out.Controller.Name != Joist {
 		out.Assumptions = append(out.Assumptions, "no offering is unavailable: only Joist stores which ones EC2 refused recently")
 		return nil
@@ -223,7 +223,7 @@ func (r *reader) readUnavailable(ctx context.Context, out *Reading) error {
 
 // Identify returns the cluster's name and UID as in the services' documents. Without a setting of
 // Joist or Karpenter the name is that of the kubeconfig.
-func (s Reading) Identify(from RunningCluster) event.Cluster {
+func (s ClusterContent) Identify(from RunningCluster) event.Cluster {
 	return event.Cluster{Name: cmp.Or(s.Controller.Settings.Cluster.Name, from.Name, "cluster"), UID: s.UID}
 }
 

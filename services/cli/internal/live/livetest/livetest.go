@@ -23,8 +23,8 @@ const Actor = "user"
 // pageSize makes lists have several pages.
 const pageSize = 2
 
-// API is the API server of a cluster. It implements live.Lister.
-type API struct {
+// ListedServer is the API server of a cluster. It implements live.PageReader.
+type ListedServer struct {
 	*memcluster.Server
 	// Err is the error of every list; nil for none.
 	Err error
@@ -33,9 +33,9 @@ type API struct {
 }
 
 // New returns the cluster of a file at a time.
-func New(t *testing.T, file string, now time.Time) *API {
+func New(t *testing.T, file string, now time.Time) *ListedServer {
 	t.Helper()
-	out := &API{Server: memcluster.New(memcluster.Options{Now: func() time.Time { return now }})}
+	out := &ListedServer{Server: memcluster.New(memcluster.Options{Now: func() time.Time { return now }})}
 	out.SeedObjects(ReadObjects(t, file)...)
 	return out
 }
@@ -66,8 +66,8 @@ func ReadObjects(t *testing.T, file string) []cluster.Object {
 	return out
 }
 
-// ListPages implements live.Lister.
-func (s *API) ListPages(ctx context.Context, kind cluster.Kind, namespace, selector string, seen func([]cluster.Object, int)) ([]cluster.Object, error) {
+// ListPages implements live.PageReader.
+func (s *ListedServer) ListPages(ctx context.Context, kind cluster.Kind, namespace, selector string, seen func([]cluster.Object, int)) ([]cluster.Object, error) {
 	if s.OnList != nil {
 		if err := s.OnList(ctx); err != nil {
 			return nil, err
@@ -92,20 +92,20 @@ func (s *API) ListPages(ctx context.Context, kind cluster.Kind, namespace, selec
 	return objects, nil
 }
 
-// Get implements live.Lister.
-func (s *API) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+// Get implements live.PageReader.
+func (s *ListedServer) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	return s.ClientFor(Actor).Get(ctx, kind, key)
 }
 
 // Forbid makes every call for the kinds fail with that kind of error.
-func (s *API) Forbid(as fault.Kind, kinds ...cluster.Kind) {
+func (s *ListedServer) Forbid(as fault.Kind, kinds ...cluster.Kind) {
 	for _, kind := range kinds {
 		s.InjectFaults(memcluster.Fault{Actor: Actor, Kind: kind, As: as})
 	}
 }
 
 // Writes returns what the commands wrote.
-func (s *API) Writes() []string {
+func (s *ListedServer) Writes() []string {
 	var out []string
 	for _, effect := range s.Effects() {
 		if effect.Actor == Actor {
