@@ -85,8 +85,7 @@ func (c *converter) translate(r Remark, origins []int) Remark {
 func readResult(name string, out printed) (documents []manifest.Document, problems []manifest.Problem) {
 	for _, part := range out.parts {
 		found, err := manifest.Read(name, []byte(part.text))
-		var list *manifest.Problems
-		if errors.As(err, &list) {
+		if list, ok := errors.AsType[*manifest.Problems](err); ok {
 			for _, p := range list.List {
 				p.Line += part.before
 				problems = append(problems, p)

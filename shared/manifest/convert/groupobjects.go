@@ -12,54 +12,71 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// addDisks writes the disks.
+// addDisks writes the disks of a launch template or, if it has none, one of the group's size in GiB.
 func (p *groupPlan) addDisks(size int, kind string, t *launchTemplate) {
-	disks := newList()
-	if t != nil {
-		for _, d := range t.LaunchTemplateData.BlockDeviceMappings {
-			if d.EBS == nil {
-				continue
-			}
-			ebs := newMapping()
-			if d.EBS.DeleteOnTermination != nil {
-				ebs.add(newText("deleteOnTermination", *d.EBS.DeleteOnTermination))
-			}
-			if d.EBS.Encrypted != nil {
-				ebs.add(newText("encrypted", *d.EBS.Encrypted))
-			}
-			for _, n := range []struct {
-				key   string
-				value int
-			}{{"iops", d.EBS.IOPS}, {"throughput", d.EBS.Throughput}} {
-				if n.value > 0 {
-					ebs.add(newEntry(n.key, number(strconv.Itoa(n.value))))
-				}
-			}
-			if d.EBS.VolumeSize > 0 {
-				ebs.add(newText("volumeSize", fmt.Sprintf("%dGi", d.EBS.VolumeSize)))
-			}
-			for _, s := range []struct{ key, value string }{{"volumeType", d.EBS.VolumeType}, {"kmsKeyID", d.EBS.KmsKeyID}, {"snapshotID", d.EBS.SnapshotID}} {
-				if s.value != "" {
-					ebs.add(newText(s.key, s.value))
-				}
-			}
-			disks.entries = append(disks.entries, &entry{value: newMapping(newText("deviceName", d.DeviceName), newEntry("ebs", ebs))})
+	disks := listDisks(t)
+	if size > 0 && len(disks) == 0 {
+		disks = append(disks, newDisk(rootDevice(kind), newMapping(newText("volumeSize", fmt.Sprintf("%dGi", size)), newText("volumeType", "gp3"))))
+	}
+	if len(disks) > 0 {
+		p.class.add(newEntry("blockDeviceMappings", newList(disks...)))
+	}
+}
+
+// listDisks returns the disks of a launch template.
+func listDisks(t *launchTemplate) (out []*node) {
+	if t == nil {
+		return nil
+	}
+	for _, d := range t.LaunchTemplateData.BlockDeviceMappings {
+		if d.EBS != nil {
+			out = append(out, newDisk(d.DeviceName, describeDisk(d.EBS)))
 		}
 	}
-	if size > 0 && len(disks.entries) == 0 {
-		device := "/dev/xvda"
-		switch {
-		case strings.HasPrefix(kind, "BOTTLEROCKET"):
-			device = "/dev/xvdb"
-		case strings.HasPrefix(kind, "WINDOWS"):
-			device = "/dev/sda1"
+	return out
+}
+
+func newDisk(device string, ebs *node) *node {
+	return newMapping(newText("deviceName", device), newEntry("ebs", ebs))
+}
+
+// describeDisk returns the settings that a launch template gives a disk.
+func describeDisk(d *blockDevice) *node {
+	ebs := newMapping()
+	if d.DeleteOnTermination != nil {
+		ebs.add(newText("deleteOnTermination", *d.DeleteOnTermination))
+	}
+	if d.Encrypted != nil {
+		ebs.add(newText("encrypted", *d.Encrypted))
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"iops", d.IOPS}, {"throughput", d.Throughput}} {
+		if n.value > 0 {
+			ebs.add(newEntry(n.key, number(strconv.Itoa(n.value))))
 		}
-		disks.entries = append(disks.entries, &entry{value: newMapping(newText("deviceName", device),
-			newEntry("ebs", newMapping(newText("volumeSize", fmt.Sprintf("%dGi", size)), newText("volumeType", "gp3"))))})
 	}
-	if len(disks.entries) > 0 {
-		p.class.add(newEntry("blockDeviceMappings", disks))
+	if d.VolumeSize > 0 {
+		ebs.add(newText("volumeSize", fmt.Sprintf("%dGi", d.VolumeSize)))
 	}
+	for _, s := range []struct{ key, value string }{{"volumeType", d.VolumeType}, {"kmsKeyID", d.KmsKeyID}, {"snapshotID", d.SnapshotID}} {
+		if s.value != "" {
+			ebs.add(newText(s.key, s.value))
+		}
+	}
+	return ebs
+}
+
+// rootDevice returns the device of the disk that an EKS image type keeps its data on.
+func rootDevice(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "BOTTLEROCKET"):
+		return "/dev/xvdb"
+	case strings.HasPrefix(kind, "WINDOWS"):
+		return "/dev/sda1"
+	}
+	return "/dev/xvda"
 }
 
 // optionNames are the metadata options of launch templates that an EC2NodeClass has.

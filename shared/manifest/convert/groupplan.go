@@ -62,9 +62,10 @@ func (c *converter) planManaged(f found[managedGroup], scaling map[string]autoSc
 	p.cluster = firstText(p.cluster, g.ClusterName)
 	p.types, p.least, p.most = g.InstanceTypes, g.ScalingConfig.MinSize, g.ScalingConfig.MaxSize
 	p.capacity = []string{"on-demand"}
-	if g.CapacityType == "SPOT" {
+	switch g.CapacityType {
+	case "SPOT":
 		p.capacity = []string{"spot"}
-	} else if g.CapacityType == "CAPACITY_BLOCK" {
+	case "CAPACITY_BLOCK":
 		p.capacity = []string{"reserved"}
 		p.remark(Unrepaired, "capacityType", "a capacity block is selected by the EC2NodeClass", "write spec.capacityReservationSelectorTerms")
 	}
@@ -108,22 +109,7 @@ func (c *converter) planScaling(f found[autoScalingGroup]) *groupPlan {
 	p.capacity = []string{"on-demand"}
 	if policy := g.MixedInstancesPolicy; policy != nil {
 		reference = &policy.LaunchTemplate.LaunchTemplateSpecification
-		for _, o := range policy.LaunchTemplate.Overrides {
-			if o.InstanceType != "" {
-				p.types = append(p.types, o.InstanceType)
-			}
-			if o.InstanceRequirements != nil {
-				p.needs = o.InstanceRequirements
-			}
-			if o.WeightedCapacity != "" && o.WeightedCapacity != "1" {
-				p.remark(Converted, "WeightedCapacity", "is not needed: nodes are sized by their pods", "")
-			}
-		}
-		d := policy.InstancesDistribution
-		p.addDistribution(d.OnDemandBaseCapacity, d.OnDemandPercentageAboveBaseCapacity)
-		if d.SpotMaxPrice != "" {
-			p.remark(Check, "SpotMaxPrice", d.SpotMaxPrice+" is not kept: the maximum is the on-demand price", "limit the cost of a NodePool with the annotation joist.sh/price-limit")
-		}
+		p.addMixedPolicy(policy)
 	}
 	t := c.groups.template(reference)
 	switch {
@@ -133,15 +119,10 @@ func (c *converter) planScaling(f found[autoScalingGroup]) *groupPlan {
 	case t == nil:
 		p.nameTemplate(reference)
 	default:
-		if len(p.types) == 0 && p.needs == nil && t.LaunchTemplateData.InstanceType != "" {
-			p.types = []string{t.LaunchTemplateData.InstanceType}
-		}
-		if m := t.LaunchTemplateData.InstanceMarketOptions; m != nil && m.MarketType == "spot" {
-			p.capacity = []string{"spot"}
-		}
+		p.addTemplateInstances(t)
 	}
 	for _, i := range g.Instances {
-		if len(p.types) == 0 && p.needs == nil {
+		if p.lacksTypes() {
 			p.types = []string{i.InstanceType}
 		}
 	}
@@ -156,6 +137,39 @@ func (c *converter) planScaling(f found[autoScalingGroup]) *groupPlan {
 	p.addRest(t)
 	return p
 }
+
+// addMixedPolicy keeps the instance types and the capacity types of a group with several.
+func (p *groupPlan) addMixedPolicy(policy *mixedInstancesPolicy) {
+	for _, o := range policy.LaunchTemplate.Overrides {
+		if o.InstanceType != "" {
+			p.types = append(p.types, o.InstanceType)
+		}
+		if o.InstanceRequirements != nil {
+			p.needs = o.InstanceRequirements
+		}
+		if o.WeightedCapacity != "" && o.WeightedCapacity != "1" {
+			p.remark(Converted, "WeightedCapacity", "is not needed: nodes are sized by their pods", "")
+		}
+	}
+	d := policy.InstancesDistribution
+	p.addDistribution(d.OnDemandBaseCapacity, d.OnDemandPercentageAboveBaseCapacity)
+	if d.SpotMaxPrice != "" {
+		p.remark(Check, "SpotMaxPrice", d.SpotMaxPrice+" is not kept: the maximum is the on-demand price", "limit the cost of a NodePool with the annotation joist.sh/price-limit")
+	}
+}
+
+// addTemplateInstances keeps the instance type, unless the group names others, and the capacity type of a launch template.
+func (p *groupPlan) addTemplateInstances(t *launchTemplate) {
+	if p.lacksTypes() && t.LaunchTemplateData.InstanceType != "" {
+		p.types = []string{t.LaunchTemplateData.InstanceType}
+	}
+	if m := t.LaunchTemplateData.InstanceMarketOptions; m != nil && m.MarketType == "spot" {
+		p.capacity = []string{"spot"}
+	}
+}
+
+// lacksTypes reports whether nothing chooses instance types yet.
+func (p *groupPlan) lacksTypes() bool { return len(p.types) == 0 && p.needs == nil }
 
 func firstText(texts ...string) string {
 	for _, text := range texts {
@@ -276,32 +290,12 @@ func (p *groupPlan) addTaint(key, value, effect string) {
 
 // addImages writes the images of an EKS image type, or of a launch template.
 func (p *groupPlan) addImages(kind string, t *launchTemplate) {
-	alias := ""
-	for _, family := range []struct{ prefix, alias string }{
-		{"AL2023", "al2023"}, {"AL2_", "al2"}, {"BOTTLEROCKET", "bottlerocket"}, {"WINDOWS_CORE_2019", "windows2019"}, {"WINDOWS_FULL_2019", "windows2019"},
-		{"WINDOWS_CORE_2022", "windows2022"}, {"WINDOWS_FULL_2022", "windows2022"}, {"WINDOWS_CORE_2025", "windows2025"}, {"WINDOWS_FULL_2025", "windows2025"},
-	} {
-		if strings.HasPrefix(kind, family.prefix) && alias == "" {
-			alias = family.alias
-		}
-	}
-	if strings.HasPrefix(kind, "WINDOWS") {
-		p.os = "windows"
-	}
-	if strings.Contains(kind, "ARM_64") {
-		p.arch = "arm64"
-	} else if kind != "" && kind != "CUSTOM" {
-		p.arch = firstText(p.arch, "amd64")
-	}
+	alias := imageAlias(kind)
+	p.addPlatform(kind)
 	switch {
 	case alias != "":
 	case t != nil && t.LaunchTemplateData.ImageID != "":
-		p.class.add(newText("amiFamily", "Custom"))
-		p.class.add(newEntry("amiSelectorTerms", newList(newMapping(newText("id", t.LaunchTemplateData.ImageID)))))
-		p.remark(Check, "ImageId", t.LaunchTemplateData.ImageID+" is kept with the family Custom and the user data of the launch template", "prefer an alias such as al2023@latest, which is updated")
-		if data, err := base64.StdEncoding.DecodeString(t.LaunchTemplateData.UserData); err == nil && len(data) > 0 {
-			p.class.add(newText("userData", string(data)))
-		}
+		p.addCustomImage(t)
 		return
 	default:
 		alias = "al2023"
@@ -313,6 +307,42 @@ func (p *groupPlan) addImages(kind string, t *launchTemplate) {
 			p.class.add(newText("userData", string(data)))
 			p.remark(Check, "UserData", "kept from the launch template", "remove the part that starts the kubelet, which Joist adds")
 		}
+	}
+}
+
+// imageAlias returns the alias for an EKS image type, or "".
+func imageAlias(kind string) string {
+	for _, family := range []struct{ prefix, alias string }{
+		{"AL2023", "al2023"}, {"AL2_", "al2"}, {"BOTTLEROCKET", "bottlerocket"}, {"WINDOWS_CORE_2019", "windows2019"}, {"WINDOWS_FULL_2019", "windows2019"},
+		{"WINDOWS_CORE_2022", "windows2022"}, {"WINDOWS_FULL_2022", "windows2022"}, {"WINDOWS_CORE_2025", "windows2025"}, {"WINDOWS_FULL_2025", "windows2025"},
+	} {
+		if strings.HasPrefix(kind, family.prefix) {
+			return family.alias
+		}
+	}
+	return ""
+}
+
+// addPlatform keeps the operating system and the architecture of an EKS image type.
+func (p *groupPlan) addPlatform(kind string) {
+	if strings.HasPrefix(kind, "WINDOWS") {
+		p.os = "windows"
+	}
+	if strings.Contains(kind, "ARM_64") {
+		p.arch = "arm64"
+	} else if kind != "" && kind != "CUSTOM" {
+		p.arch = firstText(p.arch, "amd64")
+	}
+}
+
+// addCustomImage writes the image of a launch template with its user data.
+func (p *groupPlan) addCustomImage(t *launchTemplate) {
+	data := t.LaunchTemplateData
+	p.class.add(newText("amiFamily", "Custom"))
+	p.class.add(newEntry("amiSelectorTerms", newList(newMapping(newText("id", data.ImageID)))))
+	p.remark(Check, "ImageId", data.ImageID+" is kept with the family Custom and the user data of the launch template", "prefer an alias such as al2023@latest, which is updated")
+	if script, err := base64.StdEncoding.DecodeString(data.UserData); err == nil && len(script) > 0 {
+		p.class.add(newText("userData", string(script)))
 	}
 }
 

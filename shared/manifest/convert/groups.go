@@ -3,7 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/manifest"
@@ -18,24 +18,27 @@ type autoScalingGroup struct {
 	Tags                    []awsTag
 	LaunchTemplate          *templateReference
 	LaunchConfigurationName string
-	MixedInstancesPolicy    *struct {
-		LaunchTemplate struct {
-			LaunchTemplateSpecification templateReference
-			Overrides                   []struct {
-				InstanceType, WeightedCapacity string
-				InstanceRequirements           *instanceRequirements
-			}
-		}
-		InstancesDistribution struct {
-			OnDemandBaseCapacity                int
-			OnDemandPercentageAboveBaseCapacity *int
-			SpotMaxPrice                        string
-		}
-	}
-	Instances []struct {
+	MixedInstancesPolicy    *mixedInstancesPolicy
+	Instances               []struct {
 		InstanceType, AvailabilityZone string
 	}
 	MaxInstanceLifetime int
+}
+
+// mixedInstancesPolicy has the instance types of a group and its shares of on-demand and spot instances.
+type mixedInstancesPolicy struct {
+	LaunchTemplate struct {
+		LaunchTemplateSpecification templateReference
+		Overrides                   []struct {
+			InstanceType, WeightedCapacity string
+			InstanceRequirements           *instanceRequirements
+		}
+	}
+	InstancesDistribution struct {
+		OnDemandBaseCapacity                int
+		OnDemandPercentageAboveBaseCapacity *int
+		SpotMaxPrice                        string
+	}
 }
 
 type awsTag struct {
@@ -102,17 +105,20 @@ type launchTemplate struct {
 		MetadataOptions       map[string]any
 		BlockDeviceMappings   []struct {
 			DeviceName string
-			EBS        *struct {
-				VolumeSize, IOPS, Throughput     int
-				VolumeType, KmsKeyID, SnapshotID string
-				Encrypted, DeleteOnTermination   *bool
-			} `json:"Ebs"`
+			EBS        *blockDevice `json:"Ebs"`
 		}
 		TagSpecifications []struct {
 			ResourceType string
 			Tags         []awsTag
 		}
 	}
+}
+
+// blockDevice is a disk of a launch template.
+type blockDevice struct {
+	VolumeSize, IOPS, Throughput     int
+	VolumeType, KmsKeyID, SnapshotID string
+	Encrypted, DeleteOnTermination   *bool
 }
 
 // groupDocument is one answer of the AWS CLI.
@@ -200,8 +206,8 @@ func (g *nodeGroups) template(r *templateReference) *launchTemplate {
 			if key == "" || key != t.LaunchTemplateID && key != t.LaunchTemplateName {
 				continue
 			}
-			exact := fmt.Sprint(t.VersionNumber) == r.Version || r.Version == "$Default" && t.DefaultVersion
-			if best == nil || exact || t.VersionNumber > best.VersionNumber && fmt.Sprint(best.VersionNumber) != r.Version {
+			exact := strconv.Itoa(t.VersionNumber) == r.Version || r.Version == "$Default" && t.DefaultVersion
+			if best == nil || exact || t.VersionNumber > best.VersionNumber && strconv.Itoa(best.VersionNumber) != r.Version {
 				best = t
 			}
 		}

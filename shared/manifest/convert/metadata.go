@@ -34,7 +34,20 @@ func (c *converter) cleanMetadata(o *object) {
 	if !o.old && !hasCompatibility(annotations) {
 		return
 	}
-	var removed []string
+	removed := removeServerFields(o, meta)
+	if o.old {
+		removed = append(removed, removeAnnotations(annotations)...)
+	}
+	if annotations != nil && annotations.changed && len(annotations.entries) == 0 {
+		meta.take("annotations")
+	}
+	if len(removed) > 0 {
+		c.remark(o, Converted, 0, 0, "", "removed what the API server and Karpenter write themselves: "+strings.Join(removed, ", "), "")
+	}
+}
+
+// removeServerFields removes what the API server sets, and returns the paths of the removed fields.
+func removeServerFields(o *object, meta *node) (removed []string) {
 	for _, key := range serverFields {
 		if o.old && meta.take(key) != nil {
 			removed = append(removed, "metadata."+key)
@@ -44,18 +57,18 @@ func (c *converter) cleanMetadata(o *object) {
 		o.root.take("status")
 		removed = append(removed, "status")
 	}
+	return removed
+}
+
+// removeAnnotations removes annotations that are about the object of the older version, and returns their keys.
+func removeAnnotations(annotations *node) (removed []string) {
 	for _, key := range sortedMappingKeys(annotations) {
-		if key == lastApplied && o.old || isHash(key) && o.old {
+		if key == lastApplied || isHash(key) {
 			annotations.take(key)
 			removed = append(removed, key)
 		}
 	}
-	if annotations != nil && annotations.changed && len(annotations.entries) == 0 {
-		meta.take("annotations")
-	}
-	if len(removed) > 0 {
-		c.remark(o, Converted, 0, 0, "", "removed what the API server and Karpenter write themselves: "+strings.Join(removed, ", "), "")
-	}
+	return removed
 }
 
 func isHash(key string) bool {

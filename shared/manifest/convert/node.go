@@ -207,17 +207,6 @@ func (n *node) fingerprint() string {
 	return string(text)
 }
 
-// texts returns the texts of a list of scalars.
-func (n *node) texts() (out []string) {
-	if n == nil || n.kind != listNode {
-		return nil
-	}
-	for _, e := range n.entries {
-		out = append(out, e.value.text())
-	}
-	return out
-}
-
 // textList returns a list of texts.
 func textList(values ...string) *node {
 	n := newList()

@@ -133,7 +133,7 @@ func (s classSpec) assumeMissing() {
 		s.spec.take("role")
 		s.spec.take("instanceProfile")
 		if s.profile != "" {
-			s.converter.profileUsed = true
+			s.profileUsed = true
 			s.spec.add(newText("instanceProfile", s.profile))
 			s.remark(s.o, Converted, 0, 0, s.at("instanceProfile"), "missing: it is defaultInstanceProfile of Karpenter's settings", "")
 		} else {

@@ -73,12 +73,10 @@ func (m mover) move(from *node, fromPath, key string, to *node, toPath, name str
 }
 
 // drop removes a field and says why.
-func (m mover) drop(from *node, fromPath, key, text, remedy string, severity RemarkSeverity) *entry {
-	e := from.take(key)
-	if e != nil {
+func (m mover) drop(from *node, fromPath, key, text, remedy string, severity RemarkSeverity) {
+	if e := from.take(key); e != nil {
 		m.remarkEntry(m.o, severity, e, fromPath+"."+key, text, remedy)
 	}
-	return e
 }
 
 // convertLimits writes spec.limit and spec.limits.resources as spec.limits.

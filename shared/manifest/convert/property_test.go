@@ -122,7 +122,7 @@ func writeDocument(t *rapid.T, b *strings.Builder) {
 	b.WriteString("spec:\n")
 	seen := map[string]bool{}
 	for _, i := range chosen {
-		if key := strings.SplitN(strings.TrimLeft(parts[i], " "), ":", 2)[0]; !seen[key] {
+		if key, _, _ := strings.Cut(strings.TrimLeft(parts[i], " "), ":"); !seen[key] {
 			seen[key] = true
 			b.WriteString(parts[i])
 		}

@@ -26,11 +26,7 @@ func (c *converter) quoteValue(o *object, e *entry, t reflect.Type, path string)
 	switch {
 	case manifest.IsCustom(t) && !isStruct:
 	case isStruct && n.kind == mappingNode:
-		for _, inner := range n.entries {
-			if field := fields[inner.key]; field != nil {
-				c.quoteValue(o, inner, field, manifest.JoinPath(path, inner.key))
-			}
-		}
+		c.quoteFields(o, n, fields, path)
 	case t.Kind() == reflect.Map && n.kind == mappingNode:
 		for _, inner := range n.entries {
 			c.quoteValue(o, inner, t.Elem(), manifest.JoinPath(path, inner.key))
@@ -41,6 +37,14 @@ func (c *converter) quoteValue(o *object, e *entry, t reflect.Type, path string)
 		}
 	case t.Kind() == reflect.String && n.kind == scalarNode:
 		c.quoteScalar(o, e, path)
+	}
+}
+
+func (c *converter) quoteFields(o *object, n *node, fields map[string]reflect.Type, path string) {
+	for _, inner := range n.entries {
+		if field := fields[inner.key]; field != nil {
+			c.quoteValue(o, inner, field, manifest.JoinPath(path, inner.key))
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package convert
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // linesMax is the maximum number of lines whose indentation is repaired.
 const linesMax = 5_000
@@ -54,7 +57,7 @@ func hasEmpty(n *node, s *shape) bool {
 
 // repairIndentation returns the document with the indentation that the fields of its kind demand, and the line of
 // its kind; or nil if that is not possible without unknown fields.
-func (c *converter) repairIndentation(s *section, text string) (*tree, int) {
+func repairIndentation(text string) (*tree, int) {
 	lines := splitLines(text)
 	if len(lines) > linesMax {
 		return nil, 0
@@ -147,8 +150,7 @@ func (r *reindenter) place(text string) (indent int, ok bool) {
 		return r.placeKey(text, len(r.frames)-1)
 	}
 	rest = strings.TrimSpace(rest)
-	for i := len(r.frames) - 1; i >= 0; i-- {
-		f := r.frames[i]
+	for i, f := range slices.Backward(r.frames) {
 		if !f.list || !f.shape.accepts(rest) {
 			continue
 		}

@@ -74,16 +74,14 @@ func literalLines(text string, indent int) []string {
 	if !strings.Contains(body, "\n") || strings.HasPrefix(body, " ") || strings.HasPrefix(body, "\n") || strings.HasSuffix(body, "\n") {
 		return nil
 	}
-	if strings.ContainsFunc(body, func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff
-	}) {
+	if strings.ContainsFunc(body, needsEscape) {
 		return nil
 	}
 	out := []string{"|-"}
 	if ended {
 		out[0] = "|"
 	}
-	for _, l := range strings.Split(body, "\n") {
+	for l := range strings.SplitSeq(body, "\n") {
 		if l != "" {
 			if isBlank(l) {
 				return nil
@@ -95,6 +93,11 @@ func literalLines(text string, indent int) []string {
 	return out
 }
 
+// needsEscape reports whether a block scalar cannot have a character.
+func needsEscape(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+}
+
 // isJSON reports whether a document is one JSON value.
 func isJSON(lines []string) bool {
 	return json.Valid([]byte(strings.Join(lines, "\n")))
@@ -104,7 +107,7 @@ func isJSON(lines []string) bool {
 func (t *tree) printJSON() (out []line) {
 	var b strings.Builder
 	writeJSON(&b, t.root, "")
-	for _, l := range strings.Split(b.String(), "\n") {
+	for l := range strings.SplitSeq(b.String(), "\n") {
 		out = append(out, line{l, 1})
 	}
 	return out
@@ -113,11 +116,11 @@ func (t *tree) printJSON() (out []line) {
 func writeJSON(b *strings.Builder, n *node, indent string) {
 	const step = "  "
 	open, closing := "{", "}"
-	switch {
-	case n.kind == scalarNode:
+	switch n.kind {
+	case scalarNode:
 		b.WriteString(jsonScalar(n.value))
 		return
-	case n.kind == listNode:
+	case listNode:
 		open, closing = "[", "]"
 	}
 	b.WriteString(open)

@@ -129,7 +129,7 @@ func (c *converter) readSection(s *section) {
 	text := s.text()
 	read, problem := parseTree(text)
 	if problem != nil || read.root != nil && c.lacksStructure(read.root) {
-		if repaired, line := c.repairIndentation(s, text); repaired != nil {
+		if repaired, line := repairIndentation(text); repaired != nil {
 			read, problem = repaired, nil
 			s.reindented = true
 			c.remarks = append(c.remarks, Remark{manifest.Place{File: s.file.name, Line: s.before + line}, Check, "", "the indentation was wrong or lost; the fields of the kind give it back", "check which fields belong together"})

@@ -43,16 +43,7 @@ func (s classSpec) selectorTerms(e *entry, images bool) *node {
 		case strings.Contains(value, ","):
 			tags = multiplyTags(tags, tag.key, splitCommas(value))
 		default:
-			if value == "" {
-				tag.value = newScalar("*")
-			}
-			for i, inner := range tags {
-				if i > 0 {
-					inner.add(newEntry(tag.key, tag.value.clone()))
-				} else {
-					inner.add(tag)
-				}
-			}
+			addTag(tags, tag)
 		}
 	}
 	out := newList()
@@ -90,7 +81,7 @@ func (s classSpec) term(e *entry, id, name, owner string, tags *node) *node {
 }
 
 func splitCommas(text string) (out []string) {
-	for _, part := range strings.Split(text, ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)
 		}
@@ -99,6 +90,20 @@ func splitCommas(text string) (out []string) {
 		return []string{""}
 	}
 	return out
+}
+
+// addTag adds a tag to each mapping. An empty value is any.
+func addTag(tags []*node, tag *entry) {
+	if tag.value.text() == "" {
+		tag.value = newScalar("*")
+	}
+	for i, inner := range tags {
+		if i > 0 {
+			inner.add(newEntry(tag.key, tag.value.clone()))
+		} else {
+			inner.add(tag)
+		}
+	}
 }
 
 // multiplyTags returns each mapping once for each value.

@@ -2,6 +2,7 @@ package convert
 
 import (
 	_ "embed"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,9 +49,7 @@ var readChart = sync.OnceValue(func() chartValues {
 	for _, e := range eras.root.get("moved").entries {
 		out.moved[e.key] = e.value.textAt("to")
 	}
-	for path, to := range movedFurther {
-		out.moved[path] = to
-	}
+	maps.Copy(out.moved, movedFurther)
 	for _, e := range eras.root.get("elsewhere").entries {
 		out.notes[e.key] = e.value.textAt("note")
 		if value := e.value.get("default"); value != nil {
@@ -126,17 +125,16 @@ func entryAt(root *node, path string) *entry {
 }
 
 // takeValue removes the entry at a dotted path, and the mappings that become empty.
-func takeValue(root *node, path string) *entry {
+func takeValue(root *node, path string) {
 	keys := strings.Split(path, ".")
 	in := root.get(keys[:len(keys)-1]...)
-	e := in.take(keys[len(keys)-1])
+	in.take(keys[len(keys)-1])
 	for i := len(keys) - 1; i > 0; i-- {
 		parent := root.get(keys[:i-1]...)
 		if inner := parent.get(keys[i-1]); len(inner.entries) == 0 {
 			parent.take(keys[i-1])
 		}
 	}
-	return e
 }
 
 // moveValue moves a value to its new name.
