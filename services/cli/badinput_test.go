@@ -73,11 +73,9 @@ func TestHugeManifest(t *testing.T) {
 		t.Skip("writes 100 MB")
 	}
 	name := filepath.Join(t.TempDir(), "huge.yaml")
-	text := bytes.Repeat([]byte("# a comment in a manifest of a generator\n"), 2_000_000)
-	if err := os.WriteFile(name, text, 0o600); err != nil {
+	if err := os.WriteFile(name, bytes.Repeat([]byte("# a comment in a manifest of a generator\n"), 2_000_000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text = nil
 	for _, tt := range []struct{ name, file string }{{"in a file", name}, {"on stdin", "-"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			in, err := os.Open(name)

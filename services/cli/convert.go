@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -140,11 +141,11 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 func readLimited(stdin io.Reader, name string) ([]byte, error) {
 	in := stdin
 	if name != "-" {
-		file, err := os.Open(name) //nolint:gosec // the user names the file
+		file, err := os.Open(name)
 		if err != nil {
 			return nil, fileError(name, err).WithHint("check the path and its permissions")
 		}
-		defer file.Close() //nolint:errcheck // it was read only
+		defer file.Close()
 		in = file
 		if info, err := file.Stat(); err == nil && info.Size() > manifest.FileMax {
 			return nil, sizeError(name)
@@ -213,10 +214,8 @@ func runConvert(cmd *cobra.Command, env Env, flags convertFlags) error {
 
 // hasFindings reports whether anything was converted, or needs attention.
 func hasFindings(result converted) bool {
-	for _, file := range result.Files {
-		if result.isChanged(file) {
-			return true
-		}
+	if slices.ContainsFunc(result.Files, result.isChanged) {
+		return true
 	}
 	return result.Count(convert.Unrepaired) > 0 || result.Count(convert.Check) > 0
 }
@@ -312,7 +311,7 @@ func replaceFile(name string, text []byte) error {
 	if err != nil {
 		return fault.E("writing "+name, fault.Denied, err)
 	}
-	defer os.Remove(temporary.Name()) //nolint:errcheck // after the rename it does not exist
+	defer os.Remove(temporary.Name())
 	_, err = temporary.Write(text)
 	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err == nil {

@@ -179,7 +179,7 @@ func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recor
 			}
 		}
 	}
-	snapshot, _, err := s.findSnapshot(ctx)
+	snapshot, err := s.findSnapshot(ctx)
 	if err != nil {
 		return explain.PodExplanation{}, err
 	}
@@ -271,7 +271,7 @@ func (s *storedDecisions) addPodLaunch(ctx context.Context, answer *explain.PodE
 			return err
 		}
 	}
-	snapshot, _, err := s.findSnapshot(ctx)
+	snapshot, err := s.findSnapshot(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // The launch may be the first one, before any snapshot.
 	}
@@ -299,7 +299,7 @@ func (s *storedDecisions) findLaunch(ctx context.Context, claim string) (*explai
 	launch, compared, err := explainLaunch(ctx, found, claim)
 	if err != nil {
 		s.notes = append(s.notes, "the launch of NodeClaim "+claim+" cannot be explained: "+err.Error())
-		return nil, nil, nil
+		return nil, nil, nil //nolint:nilerr // the rest is explained without the launch
 	}
 	return &launch, compared, nil
 }
@@ -315,32 +315,32 @@ func (s *storedDecisions) explainBatchLaunch(ctx context.Context, found recorded
 }
 
 // findSnapshot returns the newest snapshot until the time of the decision.
-func (s *storedDecisions) findSnapshot(ctx context.Context) (planning.Snapshot, records.StoredDocument, error) {
+func (s *storedDecisions) findSnapshot(ctx context.Context) (planning.Snapshot, error) {
 	entries, err := s.archive.List(ctx, planning.SnapshotKind, s.until.Add(-blob.Retention), s.until.Add(writeLag))
 	if err != nil {
-		return planning.Snapshot{}, records.StoredDocument{}, err
+		return planning.Snapshot{}, err
 	}
 	var snapshot planning.Snapshot
-	var found records.StoredDocument
+	isFound := false
 	slices.Reverse(entries)
-	err = records.Read(ctx, s.archive, entries, func(entry records.StoredDocument, one planning.Snapshot) bool {
+	err = records.Read(ctx, s.archive, entries, func(_ records.StoredDocument, one planning.Snapshot) bool {
 		if one.TakenAt.After(s.until) {
 			return true
 		}
-		snapshot, found = one, entry
+		snapshot, isFound = one, true
 		return false
 	}, s.skipDocument)
 	if err != nil {
-		return snapshot, found, err
+		return snapshot, err
 	}
-	if found.Ref.IsZero() {
-		return snapshot, found, fault.F("finding a snapshot in "+s.place, fault.Missing, "the 30 days before %s have no snapshot", formatUTC(s.until)).
+	if !isFound {
+		return snapshot, fault.F("finding a snapshot in "+s.place, fault.Missing, "the 30 days before %s have no snapshot", formatUTC(s.until)).
 			WithHint("check that the prefix is that of the cluster and that its watcher ran; the watcher writes snapshots only for clusters that have a node with a NodeClaim")
 	}
 	if age := s.until.Sub(snapshot.TakenAt); age > snapshotAgeMax {
 		s.noteGap(snapshot.TakenAt, age)
 	}
-	return snapshot, found, nil
+	return snapshot, nil
 }
 
 // noteGap notes hours without a snapshot.
@@ -354,7 +354,7 @@ func (s *storedDecisions) noteGap(last time.Time, age time.Duration) {
 
 // explainNode explains a node of the snapshot, and its launch.
 func (s *storedDecisions) explainNode(ctx context.Context, name string) (explain.NodeExplanation, error) {
-	snapshot, _, err := s.findSnapshot(ctx)
+	snapshot, err := s.findSnapshot(ctx)
 	if err != nil {
 		return explain.NodeExplanation{}, err
 	}
@@ -409,12 +409,13 @@ func (s *storedDecisions) explainReplacement(ctx context.Context, found recorded
 		return explain.Launch{}, nil, err
 	}
 	compared, _, err := explain.ReproduceReplacement(snapshot, cat, found.plan, found.entry.Ref, found.entry.Written)
-	if err != nil && !fault.Is(err, fault.Missing) {
+	isReproduced := err == nil
+	if !isReproduced && !fault.Is(err, fault.Missing) {
 		return explain.Launch{}, nil, err
 	}
 	decision := explain.NewDecision(planning.Batch{Snapshot: snapshot}, instancetypes.New(snapshot, cat), found.plan, s.readIntents(ctx, &found.plan))
 	launch, _ := decision.ExplainLaunch(claim)
-	if err != nil {
+	if !isReproduced {
 		return launch, nil, nil
 	}
 	return launch, &compared, nil
@@ -443,7 +444,7 @@ func (s *storedDecisions) explainNodePool(ctx context.Context, name string) (exp
 			return explain.NodePoolExplanation{}, err
 		}
 	}
-	snapshot, _, err := s.findSnapshot(ctx)
+	snapshot, err := s.findSnapshot(ctx)
 	switch {
 	case fault.Is(err, fault.Missing) && isFound:
 		s.notes = append(s.notes, "there is no snapshot: the state is that of the last batch")

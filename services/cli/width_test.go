@@ -57,7 +57,7 @@ func TestColumnsOfTheEnvironment(t *testing.T) {
 			Now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
 		})
 		_, table, _ := strings.Cut(out.String(), "BUDGET")
-		for _, line := range strings.Split(table, "\n") {
+		for line := range strings.SplitSeq(table, "\n") {
 			if !strings.Contains(line, ": ") { // a sentence
 				widest = max(widest, len(line))
 			}

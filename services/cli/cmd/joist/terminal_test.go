@@ -42,7 +42,7 @@ func TestTerminal(t *testing.T) {
 	text := <-read
 	_, table, _ := strings.Cut(text, "BUDGET")
 	table, _, _ = strings.Cut(table, "Drifted:")
-	for _, line := range strings.Split(table, "\r\n") {
+	for line := range strings.SplitSeq(table, "\r\n") {
 		if len(line) > 64 {
 			t.Errorf("a line has %d columns: %q", len(line), line)
 		}

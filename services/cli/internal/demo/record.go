@@ -56,7 +56,7 @@ func (r *recorder) write(ctx context.Context, env *embedded.EmbeddedCluster, nam
 	if r.err != nil {
 		return r.err
 	}
-	if err := os.MkdirAll(name, 0o755); err != nil { //nolint:gosec // The records are no secrets.
+	if err := os.MkdirAll(name, 0o755); err != nil {
 		return fault.E("creating the directory of the records", fault.Invalid, err).WithHint("--record with a directory that you may write")
 	}
 	to := records.Directory(name)
@@ -76,7 +76,7 @@ func (r *recorder) write(ctx context.Context, env *embedded.EmbeddedCluster, nam
 		}
 	}
 	for file, data := range map[string][]byte{"facts.jsonl": r.facts, "services.jsonl": r.lines} {
-		if err := os.WriteFile(filepath.Join(name, file), data, 0o644); err != nil { //nolint:gosec // As above.
+		if err := os.WriteFile(filepath.Join(name, file), data, 0o644); err != nil {
 			return fault.E("writing the logs", fault.Invalid, err)
 		}
 	}

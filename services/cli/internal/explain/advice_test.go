@@ -16,7 +16,7 @@ func TestAdviceForEachRule(t *testing.T) {
 	_, table, _ := strings.Cut(string(card), "| rule | a node stays because of |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	listed := map[string]bool{RuleNotManaged: true}
-	for _, row := range strings.Split(table, "\n") {
+	for row := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
 			continue

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,9 +84,11 @@ func (d *PlanDecision) ExplainNodePool(s *planning.Snapshot, name string) (NodeP
 
 func poolNames(s *planning.Snapshot) string {
 	text := ""
+	var textSb86 strings.Builder
 	for i := range s.NodePools {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + s.NodePools[i].Name
+		textSb86.WriteString(map[bool]string{true: ": ", false: ", "}[i == 0] + s.NodePools[i].Name)
 	}
+	text += textSb86.String()
 	return text
 }
 

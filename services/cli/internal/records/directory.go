@@ -24,9 +24,9 @@ var _ blob.Lister = Directory("")
 // Put writes the file.
 func (d Directory) Put(_ context.Context, key string, data []byte) error {
 	name := d.fileName(key)
-	err := os.MkdirAll(filepath.Dir(name), 0o755) //nolint:gosec // The documents are no secrets of this user.
+	err := os.MkdirAll(filepath.Dir(name), 0o755)
 	if err == nil {
-		err = os.WriteFile(name, data, 0o644) //nolint:gosec // As above.
+		err = os.WriteFile(name, data, 0o644)
 	}
 	if err != nil {
 		return fault.E("writing "+key, fault.Invalid, err)

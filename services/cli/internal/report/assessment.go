@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -251,7 +250,7 @@ func (c *ReportCommand) Reason() string {
 	case len(c.Replacements) == 0:
 		return "the pods fit on other nodes"
 	default:
-		return fmt.Sprintf("the pods fit on other nodes and %s", formatReplacements(c.Replacements))
+		return "the pods fit on other nodes and " + formatReplacements(c.Replacements)
 	}
 }
 

@@ -159,7 +159,7 @@ func shrinkColumns(widths, least []int, total, available int) int {
 // a word, or with names a part of a name.
 func longestPart(cells [][]string, column int, names bool) (longest int) {
 	for _, row := range cells {
-		for _, word := range strings.Fields(row[column]) {
+		for word := range strings.FieldsSeq(row[column]) {
 			for names && word != "" {
 				end := nameEnd(word, len(word))
 				longest, word = max(longest, text.StringWidth(word[:end])), word[end:]
@@ -183,7 +183,7 @@ func nameEnd(name string, all int) int {
 func wrapCell(cell string, width int) string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(cell) {
+	for word := range strings.FieldsSeq(cell) {
 		switch {
 		case line != "" && text.StringWidth(line)+1+text.StringWidth(word) <= width:
 			line += " " + word
@@ -191,7 +191,6 @@ func wrapCell(cell string, width int) string {
 		case line != "":
 			lines = append(lines, line)
 		}
-		line = ""
 		for text.StringWidth(word) > width {
 			end := 0
 			for rest := word; rest != "" && text.StringWidth(word[:end+nameEnd(rest, len(rest))]) <= width; rest = word[end:] {

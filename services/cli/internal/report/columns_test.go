@@ -39,7 +39,7 @@ func TestColumnsFit(t *testing.T) {
 		if lettersOf(out) != whole {
 			t.Errorf("at %d columns text is missing:\n%s", width, out)
 		}
-		for _, line := range strings.Split(out, "\n") {
+		for line := range strings.SplitSeq(out, "\n") {
 			if got := text.StringWidth(line); got > width {
 				t.Errorf("at %d columns a line has %d: %q", width, got, line)
 			}

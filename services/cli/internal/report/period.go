@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ func PrintPeriod(w io.Writer, p simulate.Period) error {
 	}
 	out.WriteString("\n")
 	row := func(name string, t simulate.PeriodTotal) []string {
-		return []string{name, fmt.Sprintf("%.2f", t.NodeHours), fmt.Sprintf("$%.4f", t.Dollars), fmt.Sprint(t.NodesMax), fmt.Sprint(t.Unscheduled)}
+		return []string{name, fmt.Sprintf("%.2f", t.NodeHours), fmt.Sprintf("$%.4f", t.Dollars), strconv.Itoa(t.NodesMax), strconv.Itoa(t.Unscheduled)}
 	}
 	out.WriteString(FormatColumns([]string{"", "NODE HOURS", "DOLLARS", "MOST NODES", "MOST UNSCHEDULABLE PODS"}, [][]string{
 		row("recorded", p.Recorded), row("simulated, same NodePools", p.Same), row("simulated, with the change", p.With),

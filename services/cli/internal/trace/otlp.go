@@ -66,7 +66,7 @@ func (e *Entries) addSpans(resource *tracepb.ResourceSpans) {
 		for _, s := range scope.GetSpans() {
 			one := RecordedSpan{
 				Trace: hexID(s.GetTraceId()), ID: hexID(s.GetSpanId()), Parent: hexID(s.GetParentSpanId()), Name: s.GetName(), Service: trimService(service),
-				Start: time.Unix(0, int64(s.GetStartTimeUnixNano())).UTC(), End: time.Unix(0, int64(s.GetEndTimeUnixNano())).UTC(), Attributes: map[string]string{}, //nolint:gosec // until 2262
+				Start: time.Unix(0, int64(s.GetStartTimeUnixNano())).UTC(), End: time.Unix(0, int64(s.GetEndTimeUnixNano())).UTC(), Attributes: map[string]string{},
 			}
 			for _, a := range s.GetAttributes() {
 				one.Attributes[a.GetKey()] = formatValue(a.GetValue())
