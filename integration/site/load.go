@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,18 +15,23 @@ var loaded = regexp.MustCompile(`<(?:script|link|img|iframe|source|object)\b[^>]
 
 // checkLoads returns an error that names the pages of a site that need another host.
 func checkLoads(site string) error {
+	root, err := os.OpenRoot(site)
+	if err != nil {
+		return fmt.Errorf("reading the site: %w", err)
+	}
+	defer root.Close()
 	pages, problems := 0, []string{}
-	err := filepath.WalkDir(site, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".html" {
+	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".html" {
 			return err
 		}
 		pages++
-		text, err := os.ReadFile(path)
+		text, err := root.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		for _, element := range loaded.FindAllString(string(text), -1) {
-			problems = append(problems, path+": "+element)
+			problems = append(problems, filepath.Join(site, name)+": "+element)
 		}
 		return nil
 	})

@@ -213,7 +213,7 @@ func (r Record) absent() []string {
 	if len(r.Fleets) > 0 {
 		return r.missing(kinds)
 	}
-	return append(r.missing(kinds), fmt.Sprintf("consolidation of %s", strings.Join(fleets, ", ")))
+	return append(r.missing(kinds), "consolidation of "+strings.Join(fleets, ", "))
 }
 
 // counted returns a number with its noun.

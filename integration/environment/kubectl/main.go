@@ -4,6 +4,11 @@ package main
 import (
 	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-func main() { cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()) }
+func main() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err) // prints the error and exits
+	}
+}

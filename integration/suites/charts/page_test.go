@@ -75,7 +75,7 @@ func buildTools(t *testing.T) string {
 		t.Fatalf("building kubectl: %v\n%s", err, out)
 	}
 	// gettext's envsubst may not be installed.
-	if err := os.WriteFile(filepath.Join(bin, "envsubst"), []byte("#!/bin/sh\nexec sed \"s/\\${CLUSTER_NAME}/$CLUSTER_NAME/g\"\n"), 0o755); err != nil { //nolint:gosec // it is executed
+	if err := os.WriteFile(filepath.Join(bin, "envsubst"), []byte("#!/bin/sh\nexec sed \"s/\\${CLUSTER_NAME}/$CLUSTER_NAME/g\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return bin
