@@ -34,6 +34,7 @@ var unrestrictedActions = map[string]string{
 	"kms:GenerateDataKey":   "hint for queues with a customer-managed key",
 	"kms:Decrypt":           "hint for queues with a customer-managed key",
 	"tag:Name":              "a filter of EC2, not an action",
+	"eks:ListClusters":      "completes --cluster; without the permission the shell completes nothing",
 }
 
 // calledByAdapters returns the actions that the adapters in shared name.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,14 +17,11 @@ import (
 
 // nodePage is a page of NodePools with the given names.
 func nodePage(next string, names ...string) string {
-	items := ""
-	for i, name := range names {
-		if i > 0 {
-			items += ","
-		}
-		items += fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":%q}}`, name)
+	var items []string
+	for _, name := range names {
+		items = append(items, fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":%q}}`, name))
 	}
-	return fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePoolList","metadata":{"continue":%q},"items":[%s]}`, next, items)
+	return fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePoolList","metadata":{"continue":%q},"items":[%s]}`, next, strings.Join(items, ","))
 }
 
 // TestListPages reads several pages, starts again when the list expires, and returns the kinds of
