@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/awsjson"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -91,7 +93,11 @@ func TestCommandsUseAllPermissions(t *testing.T) {
 			t.Errorf("%v: %s%s", args, stdout, stderr)
 		}
 	}
-	w := start(t)
+	asked := 0
+	w := start(t, newEmptyLogs(&asked))
+	if stdout, stderr, code := w.joist(t, "trace", "0af7651916cd43dd8448eb211c80319c"); code != cli.ExitError || asked == 0 || !strings.Contains(stderr, "none of 0 entries") {
+		t.Errorf("exit code %d after %d searches: %s%s", code, asked, stdout, stderr)
+	}
 	w.unlogged(t, 30)
 	w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
 	w.clock.tick()
@@ -121,6 +127,16 @@ func TestCommandsUseAllPermissions(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(used))); diff != "" {
 		t.Errorf("rights and their use (-given +used):\n%s", diff)
 	}
+}
+
+// newEmptyLogs returns a CloudWatch Logs without entries, which counts the searches.
+func newEmptyLogs(asked *int) *awsjson.API {
+	return &awsjson.API{Target: "Logs_20140328", Version: "1.1", Operations: map[string]awsjson.Operation{
+		"FilterLogEvents": awsjson.Op(func(*http.Request, struct{}) (any, error) {
+			*asked++
+			return map[string]any{"events": []any{}}, nil
+		}),
+	}}
 }
 
 // TestOperatorsCannotReplay checks that an operator without the replayer's policy

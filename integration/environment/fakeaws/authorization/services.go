@@ -30,6 +30,8 @@ func (g *Authorizer) readRequests(service string, r *http.Request, body []byte) 
 		return g.eks(r), nil
 	case "lambda":
 		return g.lambda(r), nil
+	case "logs":
+		return g.logs(operation, body)
 	case "monitoring":
 		return one("cloudwatch:"+path.Base(r.URL.Path), "*", nil), nil
 	case "arc-zonal-shift":
@@ -67,6 +69,18 @@ func (g *Authorizer) sqs(operation string, body []byte) ([]evaluator.Request, er
 		name = in.QueueURL[strings.LastIndex(in.QueueURL, "/")+1:]
 	}
 	return one("sqs:"+strings.TrimSuffix(operation, "Batch"), g.Place.arn("sqs", name), nil), nil
+}
+
+// logs returns the request of a call on a log group. The resource of its streams and events ends with an
+// asterisk (https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html).
+func (g *Authorizer) logs(operation string, body []byte) ([]evaluator.Request, error) {
+	var in struct {
+		Group string `json:"logGroupName"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	return one("logs:"+operation, g.Place.arn("logs", "log-group:"+in.Group+":*"), nil), nil
 }
 
 func (g *Authorizer) events(operation string, body []byte) ([]evaluator.Request, error) {
