@@ -22,6 +22,7 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	f.Add([]byte("- a: b\n")) // a list of mappings is no object
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [*a, &a {kind: Pod, apiVersion: v1, <<: [*a]}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		documents, err := manifest.Read("f.yaml", data, manifest.Expand(map[string]string{"CLUSTER_NAME": "prod"}))

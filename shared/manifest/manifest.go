@@ -90,7 +90,7 @@ func Objects(documents []Document) []cluster.Object {
 
 // readDocument reads one syntax tree, which is an object or a list of objects.
 func readDocument(name string, c chunk, body ast.Node) ([]Document, []Problem) {
-	r := &reader{file: name, before: c.before, anchors: map[string]ast.Node{}}
+	r := &reader{file: name, before: c.before, anchors: map[string]ast.Node{}, places: map[string]Place{}}
 	documents := r.readDocument(body, 0)
 	if len(r.problems) > 1 && lacksIndentation(c.text) {
 		// Lost indentation causes many problems; only the first helps.

@@ -18,7 +18,7 @@ func (c *converter) convertNodeClass(o *object) {
 	if spec == nil {
 		return // Reading the result names the wrong type.
 	}
-	if hasAny(spec, "subnetSelector", "securityGroupSelector", "amiSelector", "launchTemplate") {
+	if hasAny(spec, "subnetSelector", "securityGroupSelector", "amiSelector", "launchTemplate") && spec.get("amiSelectorTerms") == nil {
 		template, o.old = true, true // An AWSNodeTemplate whose header alone was changed.
 	}
 	c.convertClassSpec(classSpec{c, o, spec, "spec", template, version})

@@ -3,6 +3,7 @@ package convert_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,12 +57,17 @@ func checkConversion(t failer, data []byte) {
 	if string(again.Files[0].Text) != string(text) {
 		t.Fatalf("the second conversion changes the result of\n%q:\n%s\n->\n%s", data, text, again.Files[0].Text)
 	}
-	if r.Files[0].Kind == convert.NodeGroups {
-		return
+	if r.Files[0].Kind == convert.NodeGroups || slices.ContainsFunc(r.Remarks, func(remark convert.Remark) bool { return strings.Contains(remark.Text, "indentation") }) {
+		return // Without its indentation, a text's # looks like a comment.
 	}
-	for _, c := range manifest.Comments(clean(string(data))) {
-		if r.Files[0].Changed && !strings.Contains(string(text), strings.TrimSpace(c.Text)) && strings.TrimSpace(c.Text) != "" {
-			t.Fatalf("the comment %q is lost:\n%s\n->\n%s", c.Text, data, text)
+	for part := range strings.SplitSeq("\n"+clean(string(data)), "\n---") {
+		if _, problem := manifest.ParseText(part); problem != nil {
+			continue
+		}
+		for _, c := range manifest.Comments(part) {
+			if r.Files[0].Changed && !strings.Contains(string(text), strings.TrimSpace(c.Text)) {
+				t.Fatalf("the comment %q is lost:\n%s\n->\n%s", c.Text, data, text)
+			}
 		}
 	}
 }
@@ -163,6 +169,7 @@ func TestBadInput(t *testing.T) {
 		"too large":      {strings.Repeat("#", manifest.FileMax+1), "the file has more than 33554432 bytes: split it"},
 		"half":           {"apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a\n", "f.yaml:3:11: unrepaired: invalid YAML"},
 		"template":       {"apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata:\n  name: {{ .Values.name }}\n", "read the output of `helm template`"},
+		"carriage":       {"a: b\nc: d\re: f\n", "f.yaml:2: unrepaired: this line has a carriage return inside"},
 		"twice":          {"apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\nspec:\n  limits: {cpu: 1}\n  limits: {cpu: 2}\n", "f.yaml:6:3: unrepaired: duplicate key limits"},
 		"alias bomb": {"apiVersion: karpenter.sh/v1beta1\nkind: NodePool\na: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", "more than 200000 values after expanding aliases"},

@@ -128,9 +128,10 @@ func (s *section) restore(text string) string {
 func (c *converter) readSection(s *section) {
 	text := s.text()
 	read, problem := parseTree(text)
-	if problem != nil || read.root != nil && c.lacksStructure(read.root) {
+	flat := problem == nil && read.root != nil && c.lacksStructure(read.root)
+	if problem != nil || flat {
 		if repaired, line := repairIndentation(text); repaired != nil {
-			read, problem = repaired, nil
+			read, problem, flat = repaired, nil, false
 			s.reindented = true
 			c.remarks = append(c.remarks, Remark{manifest.Place{File: s.file.name, Line: s.before + line}, Check, "", "the indentation was wrong or lost; the fields of the kind give it back", "check which fields belong together"})
 		}
@@ -152,10 +153,25 @@ func (c *converter) readSection(s *section) {
 	case isValues(read.root):
 		s.kind = valuesSection
 		s.file.kind = Values
+	case flat:
+		c.nameStructure(s)
 	default:
 		s.kind = manifestSection
 		s.addObjects(read.root, 0)
 	}
+}
+
+// nameStructure names a document whose indentation was lost and cannot be repaired. It stays as it is, because
+// its fields are not missing but misplaced.
+func (c *converter) nameStructure(s *section) {
+	s.kind = manifestSection
+	root := s.tree.root
+	if _, old := manifest.CurrentKind(root.textAt("apiVersion"), root.textAt("kind")); !old {
+		return // Reading it names each field.
+	}
+	s.broken = true
+	c.remarks = append(c.remarks, Remark{manifest.Place{File: s.file.name, Line: s.before + max(1, root.line), Column: root.column}, Unrepaired, "",
+		"the indentation was lost, and the fields of " + root.textAt("kind") + " do not give it back, because some are unknown", "indent the fields that belong together"})
 }
 
 // addObjects adds the objects of a document: itself, or the items of a List.

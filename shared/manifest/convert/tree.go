@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -35,7 +36,16 @@ type tree struct {
 }
 
 // parseTree parses a document. The tree has no root if the text is empty.
-func parseTree(text string) (*tree, *manifest.Problem) {
+func parseTree(text string) (_ *tree, problem *manifest.Problem) {
+	if before, _, ok := strings.Cut(text, "\r"); ok {
+		line := 1 + strings.Count(before, "\n")
+		return nil, &manifest.Problem{Place: manifest.Place{Line: line}, Text: "this line has a carriage return inside: end lines with line feeds"}
+	}
+	defer func() {
+		if cause := recover(); cause != nil { // the places of the library may be outside of the text
+			problem = &manifest.Problem{Place: manifest.Place{Line: 1}, Text: fmt.Sprintf("cannot be read as YAML (%v)", cause)}
+		}
+	}()
 	body, problem := manifest.ParseText(text)
 	if problem != nil {
 		return nil, problem
