@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// lintPlaceholders warns about each ${NAME} in Karpenter's resources. It skips user data and
+// lintPlaceholders warns about each placeholder in Karpenter's resources. It skips user data and
 // pods, in which ${NAME} may be intended.
 func (l *linter) lintPlaceholders() {
 	switch l.Object.(type) {
@@ -32,7 +32,7 @@ func (l *linter) lintPlaceholders() {
 func (l *linter) findPlaceholders(value any, path string) {
 	switch v := value.(type) {
 	case string:
-		if found := placeholder.FindString(v); found != "" {
+		if found := findPlaceholder(v); found != "" {
 			l.warn(path, "the placeholder %s is not filled in", found)
 		}
 	case []any:
@@ -44,7 +44,7 @@ func (l *linter) findPlaceholders(value any, path string) {
 			if path == "spec" && strings.EqualFold(key, "userData") {
 				continue
 			}
-			if found := placeholder.FindString(key); found != "" {
+			if found := findPlaceholder(key); found != "" {
 				l.warn(joinPath(path, key), "the placeholder %s is not filled in", found)
 			}
 			l.findPlaceholders(v[key], joinPath(path, key))
