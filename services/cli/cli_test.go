@@ -27,7 +27,7 @@ func runJoist(t *testing.T, stdin string, environ []string, args ...string) (std
 	code = cli.Run(context.Background(), cli.Env{
 		Args: args, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Environ: environ,
 		Now:   func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
-		After: func(time.Duration) <-chan time.Time { return nil },
+		After: hideProgress,
 		Build: build.Info{Version: "v1.2.3", Commit: "abc", Date: "2026-11-23T10:00:00Z", Go: "go1"}, Platform: "os/arch",
 	})
 	return out.String(), errs.String(), code
@@ -136,6 +136,9 @@ func TestGolden(t *testing.T) {
 		})
 	}
 }
+
+// hideProgress is an Env.After whose timers never end, so that a slow machine prints no progress.
+func hideProgress(time.Duration) <-chan time.Time { return nil }
 
 // compareGolden compares a text with a golden file.
 func compareGolden(t *testing.T, name, got string) {

@@ -45,8 +45,7 @@ type liveTest struct {
 
 func newLiveTest(t *testing.T) *liveTest {
 	t.Helper()
-	never := func(time.Duration) <-chan time.Time { return nil }
-	return &liveTest{ListedServer: livetest.New(t, clusterFile, liveNow), t: t, after: never}
+	return &liveTest{ListedServer: livetest.New(t, clusterFile, liveNow), t: t, after: hideProgress}
 }
 
 // run runs a command on the cluster.

@@ -45,7 +45,7 @@ func (c migrationCluster) read(_ context.Context, path string) ([]byte, error) {
 func (c migrationCluster) run(args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	code = cli.Run(context.Background(), cli.Env{
-		Args: append([]string{"migrate"}, args...), Stdout: &out, Stderr: &errs,
+		Args: append([]string{"migrate"}, args...), Stdout: &out, Stderr: &errs, After: hideProgress,
 		Now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
 		AWS: func(context.Context) (aws.Config, error) {
 			return aws.Config{}, fault.F("loading credentials", fault.Invalid, "no credentials").WithHint("aws configure")

@@ -179,7 +179,7 @@ func joistWithStore(t *testing.T, store *memblob.Store, now time.Time, args ...s
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Run(t.Context(), cli.Env{
-		Args: args, Stdout: &out, Stderr: &errs, Now: func() time.Time { return now },
+		Args: args, Stdout: &out, Stderr: &errs, After: hideProgress, Now: func() time.Time { return now },
 		Store: func(_ context.Context, bucket, prefix string) (blob.Store, error) {
 			if bucket+" "+prefix != "joist-shop eu/shop" {
 				t.Errorf("bucket %q, prefix %q", bucket, prefix)

@@ -86,7 +86,7 @@ func joistOnRecords(t *testing.T, env *embedded.EmbeddedCluster, args ...string)
 	code = cli.Run(t.Context(), cli.Env{
 		Args: append(args, "--store", "s3://joist-shop/shop"), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: env.Now,
 		Store: func(context.Context, string, string) (blob.Store, error) { return env.Blobs, nil },
-		After: func(time.Duration) <-chan time.Time { return nil }, // no progress
+		After: hideProgress,
 	})
 	return out.String(), errs.String(), code
 }

@@ -131,7 +131,7 @@ func TestTraceFromCloudWatch(t *testing.T) {
 	run := func(args ...string) (string, string, int) {
 		var out, errs bytes.Buffer
 		code := cli.Run(t.Context(), cli.Env{
-			Args: append([]string{"trace", "--cluster", "demo", "--until", demoEnd, "-o", "json"}, args...), Stdout: &out, Stderr: &errs, Now: func() time.Time { return time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC) },
+			Args: append([]string{"trace", "--cluster", "demo", "--until", demoEnd, "-o", "json"}, args...), Stdout: &out, Stderr: &errs, After: hideProgress, Now: func() time.Time { return time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC) },
 			AWS: func(context.Context) (aws.Config, error) {
 				return aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
 			},
