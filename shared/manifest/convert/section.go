@@ -130,10 +130,8 @@ func (c *converter) readSection(s *section) {
 	read, problem := parseTree(text)
 	flat := problem == nil && read.root != nil && c.lacksStructure(read.root)
 	if problem != nil || flat {
-		if repaired, line := repairIndentation(text); repaired != nil {
+		if repaired := c.repairSection(s, text); repaired != nil {
 			read, problem, flat = repaired, nil, false
-			s.reindented = true
-			c.remarks = append(c.remarks, Remark{manifest.Place{File: s.file.name, Line: s.before + line}, Check, "", "the indentation was wrong or lost; the fields of the kind give it back", "check which fields belong together"})
 		}
 	}
 	if problem != nil {
@@ -159,6 +157,16 @@ func (c *converter) readSection(s *section) {
 		s.kind = manifestSection
 		s.addObjects(read.root, 0)
 	}
+}
+
+// repairSection returns the document of a section with its indentation repaired, or nil.
+func (c *converter) repairSection(s *section, text string) *tree {
+	repaired, line := repairIndentation(text)
+	if repaired != nil {
+		s.reindented = true
+		c.remarks = append(c.remarks, Remark{manifest.Place{File: s.file.name, Line: s.before + line}, Check, "", "the indentation was wrong or lost; the fields of the kind give it back", "check which fields belong together"})
+	}
+	return repaired
 }
 
 // nameStructure names a document whose indentation was lost and cannot be repaired. It stays as it is, because

@@ -95,11 +95,27 @@ func (c *converter) convertValueFiles() {
 				c.convertValues(s.tree.root, func(severity RemarkSeverity, e *entry, path, text, remedy string) {
 					c.remarkEntry(o, severity, e, path, text, remedy)
 				})
+				c.repairMoved(s)
 				if !before && s.tree.root.isChanged() || c.options.Lint {
 					c.nameRequired(o)
 				}
 			}
 		}
+	}
+}
+
+// repairMoved repairs the indentation of values that could be repaired only after others were moved: a second
+// conversion must change nothing.
+func (c *converter) repairMoved(s *section) {
+	if !s.tree.root.isChanged() || !c.lacksStructure(s.tree.root) {
+		return
+	}
+	lines, ok := s.tree.print()
+	if !ok {
+		return
+	}
+	if repaired := c.repairSection(s, joinLines(lines)); repaired != nil {
+		s.tree = repaired
 	}
 }
 
