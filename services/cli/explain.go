@@ -59,7 +59,7 @@ func explainCommand(env Env) *cobra.Command {
 		return runExplain(cmd, env, flags, asked)
 	}
 	f := cmd.Flags()
-	f.StringVarP(&flags.namespace, "namespace", "n", "default", "namespace of the pod")
+	podNamespaceFlag(cmd, &flags.namespace)
 	flags.nodes.addFlags(cmd)
 	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
 	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")

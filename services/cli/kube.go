@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
@@ -46,13 +47,45 @@ func (e Env) openCluster(flags kubeFlags) (kube.Reader, error) {
 // clusterStateFlags are the flags that select the cluster state which predictions are checked
 // against.
 type clusterStateFlags struct {
-	kube      kubeFlags
-	namespace string
+	kube       kubeFlags
+	controller string
 }
 
 func (f *clusterStateFlags) addFlags(cmd *cobra.Command) {
 	f.kube.addFlags(cmd)
-	cmd.Flags().StringVar(&f.namespace, "namespace", "", "namespace in which Joist runs; its ConfigMap joist-outbox is read (default: $"+settings.Namespace+", or joist)")
+	controllerNamespaceFlag(cmd, &f.controller, "its ConfigMap joist-outbox is read", findJoistDefault)
+}
+
+// The flags about namespaces, which mean the same in all commands.
+const (
+	podNamespace        = "namespace"
+	controllerNamespace = "controller-namespace"
+	// findJoistDefault is the default of findJoistNamespace.
+	findJoistDefault = "$" + settings.Namespace + ", or that of the Deployment of lifecycle, or joist"
+)
+
+// podNamespaceFlag adds -n, which is the namespace of the pod that the command is about, as in kubectl.
+func podNamespaceFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVarP(value, podNamespace, "n", "default", "namespace of the pod")
+}
+
+// controllerNamespaceFlag adds the flag of the namespace in which Joist or Karpenter runs. use is what the
+// command reads there.
+func controllerNamespaceFlag(cmd *cobra.Command, value *string, use, standard string) {
+	cmd.Flags().StringVar(value, controllerNamespace, "", "namespace in which Joist or Karpenter runs: "+use+" (default: "+standard+")")
+}
+
+// findJoistNamespace returns the namespace in which Joist runs: the given one, or that of the environment, or
+// that of lifecycle's Deployment, or joist if the caller may not list Deployments.
+func (e Env) findJoistNamespace(ctx context.Context, read kube.Reader, given string) string {
+	if named := firstNonEmpty(given, e.lookupEnv(settings.Namespace)); named != "" {
+		return named
+	}
+	found, err := kube.List[metav1.PartialObjectMetadata](ctx, read, "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io/component%3Dlifecycle")
+	if err != nil || len(found) == 0 {
+		return "joist"
+	}
+	return found[0].Namespace
 }
 
 // clusterStateReader returns a function that reads the cluster state at its first call, or nil
@@ -68,6 +101,6 @@ func (e Env) clusterStateReader(ctx context.Context, flags clusterStateFlags) fu
 		}
 		ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
 		defer cancel()
-		return deadletter.ReadClusterState(ctx, read, firstNonEmpty(flags.namespace, e.lookupEnv(settings.Namespace), "joist"))
+		return deadletter.ReadClusterState(ctx, read, e.findJoistNamespace(ctx, read, flags.controller))
 	})
 }

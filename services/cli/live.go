@@ -28,9 +28,9 @@ type LiveCluster = live.RunningCluster
 
 // liveFlags are the flags that select a running cluster and its prices.
 type liveFlags struct {
-	kubeconfig, context, namespace, region string
-	offlinePrices                          bool
-	timeout                                time.Duration
+	kubeconfig, context, controller, region string
+	offlinePrices                           bool
+	timeout                                 time.Duration
 }
 
 // liveHelp is the part of the help about running clusters.
@@ -48,22 +48,18 @@ func (l *liveFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the running cluster (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
 	f.StringVar(&l.context, "context", "", "kubeconfig context of the running cluster (default: the current context)")
-	if f.Lookup("namespace") == nil { // In explain it is the namespace of a pod.
-		f.StringVarP(&l.namespace, "namespace", "n", "", "namespace of Joist or Karpenter, whose settings are read (default: it is found by its Deployment)")
-	}
+	controllerNamespaceFlag(cmd, &l.controller, "its settings are read", "that of its Deployment")
 	f.StringVar(&l.region, "region", "", "AWS region of the instance types and prices (default: that of the nodes, or $AWS_REGION)")
 	f.BoolVar(&l.offlinePrices, "offline-prices", false, "use the prices that are embedded in the command, not those of the AWS account")
 	f.DurationVar(&l.timeout, "timeout", readingTimeout, "maximum time for reading the running cluster")
 }
 
 // liveFlagNames are the flags that only a running cluster has.
-var liveFlagNames = []string{"kubeconfig", "context", "namespace", "offline-prices", "timeout"}
+var liveFlagNames = []string{"kubeconfig", "context", controllerNamespace, "offline-prices", "timeout"}
 
 // changedFlag returns a flag of a running cluster that the user has set, or "".
 func (l *liveFlags) changedFlag(cmd *cobra.Command) string {
-	at := slices.IndexFunc(liveFlagNames, func(name string) bool {
-		return cmd.Flags().Changed(name) && (name != "namespace" || l.namespace != "")
-	})
+	at := slices.IndexFunc(liveFlagNames, func(name string) bool { return cmd.Flags().Changed(name) })
 	if at < 0 {
 		return ""
 	}
@@ -98,7 +94,7 @@ func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *
 	running := startProgress(cmd, "reading the cluster")
 	defer running.Stop()
 	state, err := live.Read(cmd.Context(), from, live.ReadOptions{
-		Namespace: l.namespace, Timeout: l.timeout, Progress: func(text string) { running.Update("%s", text) },
+		Namespace: l.controller, Timeout: l.timeout, Progress: func(text string) { running.Update("%s", text) },
 	})
 	if err != nil {
 		return out, err

@@ -80,8 +80,8 @@ func TestLiveGolden(t *testing.T) {
 	}{
 		{"plan", []string{"plan"}, cli.ExitChanges},
 		{"plan-json", []string{"plan", "-o", "json"}, cli.ExitChanges},
-		{"plan-offline", []string{"plan", "--offline-prices", "--context", "prod", "-n", "kube-system"}, cli.ExitChanges},
-		{"plan-no-deployment", []string{"plan", "-n", "default"}, cli.ExitChanges},
+		{"plan-offline", []string{"plan", "--offline-prices", "--context", "prod", "--controller-namespace", "kube-system"}, cli.ExitChanges},
+		{"plan-no-deployment", []string{"plan", "--controller-namespace", "default"}, cli.ExitChanges},
 		{"plan-price-limit", []string{"plan", "--price-limit", "0.01"}, cli.ExitChanges},
 		{"report", []string{"report", "--offline-prices"}, cli.ExitNothing},
 		{"report-json", []string{"report", "--offline-prices", "-o", "json"}, cli.ExitNothing},
@@ -92,7 +92,8 @@ func TestLiveGolden(t *testing.T) {
 		{"region", []string{"plan", "--region", "mars-1"}, cli.ExitError},
 		{"timeout", []string{"plan", "--timeout", "0s"}, cli.ExitError},
 		{"excluded", []string{"plan", "-f", "testdata/inflate.yaml", "--context", "prod"}, cli.ExitError},
-		{"excluded-nodes", []string{"consolidate", "--scenario", tiny, "-n", "joist"}, cli.ExitError},
+		{"namespace", []string{"plan", "-n", "joist"}, cli.ExitError},
+		{"excluded-nodes", []string{"consolidate", "--scenario", tiny, "--controller-namespace", "joist"}, cli.ExitError},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := newLiveTest(t).run(tt.args...)

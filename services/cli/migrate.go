@@ -20,7 +20,7 @@ import (
 type migrateFlags struct {
 	installation doctorFlags
 	check        bool
-	namespace    string
+	controller   string
 	format       string
 }
 
@@ -45,7 +45,7 @@ func migrateCommand(env Env) *cobra.Command {
 	f.StringVar(&flags.installation.nodeRole, "node-role", "", "name of the node role (default: KarpenterNodeRole-NAME)")
 	f.StringVar(&flags.installation.kube.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
 	f.StringVar(&flags.installation.kube.context, "context", "", "kubeconfig context (default: the current context)")
-	f.StringVar(&flags.namespace, "namespace", "", "namespace in which Joist is or will be installed (default: $"+settings.Namespace+", or joist)")
+	controllerNamespaceFlag(cmd, &flags.controller, "the steps name it, also if Joist is not installed yet", findJoistDefault)
 	formatFlag(cmd, &flags.format, "text", "json")
 	return cmd
 }
@@ -72,7 +72,7 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 	// A migration does not depend on the documents in the bucket and the programs of this machine.
 	sources.Store, sources.Run = nil, nil
 	shown := startProgress(cmd, "reading cluster %s", sources.Plan.Cluster)
-	known := facts.GatherMigration(cmd.Context(), sources, firstNonEmpty(flags.namespace, env.lookupEnv(settings.Namespace), "joist"))
+	known := facts.GatherMigration(cmd.Context(), sources, env.findJoistNamespace(cmd.Context(), sources.Kube, flags.controller))
 	shown.Stop()
 	if cmd.Context().Err() != nil {
 		return errReadInterrupted

@@ -50,7 +50,12 @@ func plainFlagError(cmd *cobra.Command, err error) error {
 // unknownFlagError returns the error about an unknown flag.
 func unknownFlagError(cmd *cobra.Command, unknown *pflag.NotExistError, help string) error {
 	name := unknown.GetSpecifiedName()
-	if unknown.GetSpecifiedShortnames() != "" {
+	isShort := unknown.GetSpecifiedShortnames() != ""
+	if (isShort && name == "n" || name == podNamespace) && cmd.Flags().Lookup(controllerNamespace) != nil {
+		return usageError(fmt.Errorf("unknown flag %s: %s is not about one pod", map[bool]string{true: "-n", false: "--" + name}[isShort], cmd.CommandPath()),
+			"--"+controllerNamespace+" NAME for the namespace of Joist or Karpenter; without a flag it is found")
+	}
+	if isShort {
 		return usageError(fmt.Errorf("unknown flag -%s", name), help)
 	}
 	var known []string

@@ -61,7 +61,7 @@ func traceCommand(env Env) *cobra.Command {
 	f.StringArrayVar(&flags.logs, "log", nil, "exported log with one JSON object on each line, or - for stdin; may be repeated")
 	f.StringArrayVar(&flags.spans, "otlp", nil, "file of spans in OTLP's JSON; may be repeated")
 	f.StringVar(&flags.store, "store", "", "s3://BUCKET/PREFIX in which the services keep their documents, or a directory with a copy of it")
-	f.StringVarP(&flags.namespace, "namespace", "n", "default", "namespace of the pod")
+	podNamespaceFlag(cmd, &flags.namespace)
 	f.StringVar(&flags.since, "since", "6h", "read from this time, as 2006-01-02T15:04:05Z or an age such as 6h")
 	f.StringVar(&flags.until, "until", "", "read until this time (default: now)")
 	formatFlag(cmd, &flags.format, "table", "json")
