@@ -30,10 +30,15 @@ func (c *clusterFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&c.interruption, "interruption-queue", "", "name of the interruption queue, if it is not the cluster name (default: $"+settings.Interruptions+")")
 }
 
+// clusterName returns the name of the cluster, or "".
+func (c *clusterFlags) clusterName(env Env) string {
+	return firstNonEmpty(c.name, env.lookupEnv(settings.ClusterName), env.lookupEnv("CLUSTER_NAME"))
+}
+
 // topologyPlan returns the names of the cluster's queues, rules and bus.
 func (c *clusterFlags) topologyPlan(cmd *cobra.Command, env Env) (topology.Plan, error) {
 	of := topology.Cluster{
-		Name: firstNonEmpty(c.name, env.lookupEnv(settings.ClusterName), env.lookupEnv("CLUSTER_NAME")), Prefix: c.prefix,
+		Name: c.clusterName(env), Prefix: c.prefix,
 		InterruptionQueue: firstNonEmpty(c.interruption, env.lookupEnv(settings.Interruptions)),
 	}
 	if of.Name == "" {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 // traceFlags are the flags of `joist trace`.
 type traceFlags struct {
 	cluster      clusterFlags
+	kube         kubeFlags
 	logs, spans  []string
 	store        string
 	namespace    string
@@ -41,22 +41,27 @@ var traceKinds = map[string][]string{"pod": {"pods", "po"}, "node": {"nodes", "n
 func traceCommand(env Env) *cobra.Command {
 	var flags traceFlags
 	cmd := &cobra.Command{
-		Use:   "trace {pod NAME | node NAME | nodeclaim NAME | ID} {--cluster NAME | --log FILE... | --otlp FILE...}",
+		Use:   "trace {pod NAME | node NAME | nodeclaim NAME | ID} [--context NAME | --store s3://BUCKET/PREFIX] [--cluster NAME | --log FILE... | --otlp FILE...]",
 		Short: "Follow a pod, a node or a message through all services",
 		Long: "Trace prints every message about an object in one waterfall: when it was sent, how long it waited and took, which\n" +
 			"service handled it, and what happened: handled, retried, dropped or moved to the DLQ. ID is a correlation or trace\n" +
 			"id, the id of a message, a launch (intent) or a proposal, or an instance.\n\n" +
-			"Without a file it reads the audit log and the logs of the functions in CloudWatch with the caller's credentials.\n" +
-			"--log reads exported logs: the audit log, or lines of the services (kubectl logs). --otlp reads the output of the\n" +
-			"OpenTelemetry collector's file exporter. Pods are in no log: --store finds the batches, the node and its instance.\n\n" +
+			"Of a pod, node or NodeClaim it reads the running cluster of the kubeconfig: conditions, events, and the annotation\n" +
+			"joist.sh/traceparent of the NodeClaim, with the id under which logs and spans have the messages. --store reads the\n" +
+			"documents of the services instead, also about objects that are gone.\n\n" +
+			"--cluster searches the audit log and the logs of the functions in CloudWatch with the caller's credentials. --log\n" +
+			"reads exported logs: the audit log, or lines of the services (kubectl logs). --otlp reads the output of the\n" +
+			"OpenTelemetry collector's file exporter. The output lists what is missing, and how to get it.\n\n" +
 			"Exit codes: 0 the trace was printed, 1 an error, or no message was found.",
-		Example: "  joist trace node/ip-10-0-1-7.ec2.internal --cluster shop --store s3://joist-shop/shop\n" +
+		Example: "  joist trace pod web-7d4b -n shop --cluster shop\n" +
+			"  joist trace node/ip-10-0-1-7.ec2.internal --cluster shop --store s3://joist-shop/shop\n" +
 			"  kubectl logs -n joist deployment/joist-lifecycle | joist trace i-0abc --log - --log facts.jsonl\n" +
 			"  joist trace 2a43fc93d0c14f3a9be1a27f4b1d6c55 --otlp traces.jsonl -o json",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrace(cmd, env, flags, args) },
 	}
 	flags.cluster.addFlags(cmd)
+	flags.kube.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.logs, "log", nil, "exported log with one JSON object on each line, or - for stdin; may be repeated")
 	f.StringArrayVar(&flags.spans, "otlp", nil, "file of spans in OTLP's JSON; may be repeated")
@@ -71,20 +76,25 @@ func traceCommand(env Env) *cobra.Command {
 func runTrace(cmd *cobra.Command, env Env, flags traceFlags, args []string) error {
 	shown := startProgress(cmd, "reading traces")
 	defer shown.Stop()
-	query, err := newTraceQuery(cmd, env, shown, flags, args)
+	query, asked, err := newTraceQuery(cmd, env, shown, flags, args)
 	if err != nil {
 		return err
 	}
-	entries, missing, err := readTraceEntries(cmd, env, shown, flags, query)
+	observed, err := observeObject(cmd, env, flags, asked, &query)
+	if err != nil {
+		return err
+	}
+	entries, missing, err := readTraceEntries(cmd, env, shown, flags, query, len(observed.Observed) > 0)
 	if err != nil {
 		return err
 	}
 	shown.Stop()
+	entries.Add(observed.Entries)
 	found := trace.Build(entries, query)
-	found.Missing = append(found.Missing, missing...)
+	found.Missing = append(append(found.Missing, observed.missing...), missing...)
 	if len(found.Steps) == 0 {
 		return fault.F("tracing "+query.Title, fault.Missing, "none of %d entries from %s to %s is about it", entries.Count(), formatUTC(query.Since), formatUTC(query.Until)).
-			WithHint("give --store s3://BUCKET/PREFIX, with which the batches of a pod and the instance of a node are found; look further back with --since 24h")
+			WithHint("give --context for an object that exists, or --store s3://BUCKET/PREFIX, with which the batches of a pod and the instance of a node are found; look further back with --since 24h")
 	}
 	if flags.format == "json" {
 		return printJSON(cmd.OutOrStdout(), found)
@@ -92,46 +102,43 @@ func runTrace(cmd *cobra.Command, env Env, flags traceFlags, args []string) erro
 	return trace.Print(cmd.OutOrStdout(), found)
 }
 
-// newTraceQuery returns what to look for.
-func newTraceQuery(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, args []string) (trace.Query, error) {
-	var query trace.Query
-	var err error
+// newTraceQuery returns what to look for, and the object, which has no kind if an id is traced.
+func newTraceQuery(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, args []string) (query trace.Query, asked object, err error) {
 	if query.Until, err = parseTime(flags.until, env.Now()); err != nil {
-		return query, err
+		return query, asked, err
 	}
 	if query.Since, err = parseTime(flags.since, query.Until); err != nil {
-		return query, err
+		return query, asked, err
 	}
 	if !query.Since.Before(query.Until) {
-		return query, usageError(errors.New("--since is not before --until"), "--since 6h")
+		return query, asked, usageError(errors.New("--since is not before --until"), "--since 6h")
 	}
 	if len(args) == 1 && args[0] != "" && !isObjectName(args[0]) {
 		query.Title, query.IDs = args[0], []string{args[0]}
 		if strings.HasPrefix(args[0], "i-") {
 			query.Instances = query.IDs // Other instances of the same launch are left out.
 		}
-		return query, nil
+		return query, asked, nil
 	}
-	asked, err := parseObject(args, traceKinds, traceUsage)
-	if err != nil {
-		return query, err
+	if asked, err = parseObject(args, traceKinds, traceUsage); err != nil {
+		return query, asked, err
 	}
 	query.Title, query.Names = asked.kind+" "+asked.name, []string{asked.name}
 	if asked.kind == "pod" {
 		query.Title = "pod " + flags.namespace + "/" + asked.name
 	}
 	if flags.store == "" {
-		return query, nil
+		return query, asked, nil
 	}
 	store, err := nodesFlags{store: flags.store}.openStore(cmd.Context(), env)
 	if err != nil {
-		return query, err
+		return query, asked, err
 	}
 	archive, err := records.Open(store, shown.updateCount)
 	if err != nil {
-		return query, err
+		return query, asked, err
 	}
-	return query, traceObject{archive, asked, flags.namespace}.addRecords(cmd.Context(), &query)
+	return query, asked, traceObject{archive, asked, flags.namespace}.addRecords(cmd.Context(), &query)
 }
 
 // isObjectName reports whether a word is KIND/NAME or a kind.
@@ -148,9 +155,12 @@ func isObjectName(word string) bool {
 	return false
 }
 
-// readTraceEntries reads the files, or without a file CloudWatch.
-func readTraceEntries(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, query trace.Query) (entries trace.Entries, missing []string, err error) {
+// readTraceEntries reads the files, or without a file CloudWatch. If Kubernetes has steps, it needs neither.
+func readTraceEntries(cmd *cobra.Command, env Env, shown *progress, flags traceFlags, query trace.Query, isObserved bool) (entries trace.Entries, missing []string, err error) {
 	if len(flags.logs)+len(flags.spans) == 0 {
+		if isObserved && flags.cluster.clusterName(env) == "" {
+			return entries, nil, nil
+		}
 		return searchCloudWatch(cmd, env, shown, flags, query)
 	}
 	for _, name := range flags.logs {
@@ -220,13 +230,3 @@ func logGroups(plan topology.Plan) []string {
 	}
 	return groups
 }
-
-// traceObject finds the messages and instances of an object in the documents.
-type traceObject struct {
-	archive   *records.DocumentArchive
-	asked     object
-	namespace string
-}
-
-// recordsWindow is how long before the traced period the plan of an object is looked for.
-const recordsWindow = 24 * time.Hour

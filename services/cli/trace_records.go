@@ -3,11 +3,22 @@ package cli
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/records"
 	"github.com/joist-autoscaler/joist/services/cli/internal/trace"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
+
+// traceObject finds the messages and instances of an object in the documents.
+type traceObject struct {
+	archive   *records.DocumentArchive
+	asked     object
+	namespace string
+}
+
+// recordsWindow is how long before the traced period the plan of an object is looked for.
+const recordsWindow = 24 * time.Hour
 
 // addRecords adds the plans, launches and instances of the object to the query.
 func (t traceObject) addRecords(ctx context.Context, query *trace.Query) error {
@@ -25,7 +36,7 @@ func (t traceObject) addRecords(ctx context.Context, query *trace.Query) error {
 	slices.Reverse(plans)
 	err = records.Read(ctx, t.archive, plans, func(entry records.StoredDocument, plan planning.Plan) bool {
 		if t.asked.kind == "pod" && hasPod(&plan, t.namespace, t.asked.name) {
-			query.IDs = append(query.IDs, string(entry.Ref.Digest), string(plan.Batch.Digest))
+			query.AddIDs(string(entry.Ref.Digest), string(plan.Batch.Digest))
 			for _, n := range plan.Nominations {
 				if n.Namespace == t.namespace && n.Pod.Name == t.asked.name && n.Claim != "" {
 					claims[n.Claim] = true
@@ -61,8 +72,8 @@ func (t traceObject) findNode(ctx context.Context, query *trace.Query, claims ma
 			if n.Claim != "" {
 				claims[n.Claim] = true
 			}
-			query.Names = addNew(query.Names, n.Name, n.Claim, n.Instance)
-			query.Instances = addNew(query.Instances, n.Instance)
+			query.AddNames(n.Name, n.Claim)
+			query.AddInstance(n.Instance)
 		}
 		// All claims are found when each has an instance.
 		return len(query.Instances) == 0 || len(query.Instances) < len(claims)
@@ -75,22 +86,12 @@ func (t traceObject) findLaunches(ctx context.Context, query *trace.Query, plans
 		for _, intent := range plan.Intents {
 			for _, claim := range intent.Claims {
 				if claims[claim.Object.Name] {
-					query.Intents = addNew(query.Intents, intent.ID)
-					query.IDs = addNew(query.IDs, string(entry.Ref.Digest), intent.ID)
-					query.Names = addNew(query.Names, claim.Object.Name)
+					query.AddIntent(intent.ID)
+					query.AddIDs(string(entry.Ref.Digest))
+					query.AddNames(claim.Object.Name)
 				}
 			}
 		}
 		return true
 	}, func(records.StoredDocument, error) {})
-}
-
-// addNew appends texts that are not empty and not in the list.
-func addNew(list []string, texts ...string) []string {
-	for _, text := range texts {
-		if text != "" && !slices.Contains(list, text) {
-			list = append(list, text)
-		}
-	}
-	return list
 }

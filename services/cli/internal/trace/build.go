@@ -25,6 +25,30 @@ type Query struct {
 	Since, Until       time.Time
 }
 
+// AddNames adds names of the object that the query does not have.
+func (q *Query) AddNames(names ...string) { q.Names = addNew(q.Names, names...) }
+
+// AddIDs adds ids.
+func (q *Query) AddIDs(ids ...string) { q.IDs = addNew(q.IDs, ids...) }
+
+// AddIntent adds a launch of the object.
+func (q *Query) AddIntent(id string) { q.IDs, q.Intents = addNew(q.IDs, id), addNew(q.Intents, id) }
+
+// AddInstance adds an instance of the object.
+func (q *Query) AddInstance(id string) {
+	q.Names, q.Instances = addNew(q.Names, id), addNew(q.Instances, id)
+}
+
+// addNew appends texts that are not empty and not in the list.
+func addNew(list []string, texts ...string) []string {
+	for _, text := range texts {
+		if text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
 // Trace is what happened to an object.
 type Trace struct {
 	APIVersion string    `json:"apiVersion"`
@@ -86,6 +110,7 @@ func Build(e Entries, q Query) Trace {
 	b := builder{query: q, traces: map[string]bool{}}
 	b.findTraces(&e)
 	b.addSteps(&e)
+	b.addObserved(&e)
 	b.sortSteps()
 	return b.newTrace(&e)
 }
@@ -257,6 +282,15 @@ func (b *builder) addSpan(s *RecordedSpan, isHandled map[[2]string]int) {
 	b.steps = append(b.steps, step)
 }
 
+// addObserved adds the steps that Kubernetes records, within the period.
+func (b *builder) addObserved(e *Entries) {
+	for _, s := range e.Observed {
+		if b.isInTime(s.Begin) || b.isInTime(s.End) {
+			b.steps = append(b.steps, s)
+		}
+	}
+}
+
 // sortSteps sorts the steps by time, and sets their depths.
 func (b *builder) sortSteps() {
 	slices.SortStableFunc(b.steps, func(x, y TraceStep) int {
@@ -292,9 +326,7 @@ func (b *builder) newTrace(e *Entries) Trace {
 		if s.End.After(out.End) {
 			out.End = s.End
 		}
-		if !slices.Contains(out.Traces, s.Trace) {
-			out.Traces = append(out.Traces, s.Trace)
-		}
+		out.Traces = addNew(out.Traces, s.Trace)
 	}
 	for i := range e.Spans {
 		if b.traces[e.Spans[i].Trace] {

@@ -69,12 +69,16 @@ func formatSteps(t Trace) string {
 		if !s.Sent.IsZero() && s.Service != "" {
 			wait = formatSpan(s.Begin.Sub(s.start()))
 		}
+		trace := "-"
+		if s.Trace != "" {
+			trace = strconv.Itoa(number[s.Trace])
+		}
 		result := s.Result
 		if s.Attempts > 1 {
 			result += " after " + strconv.Itoa(s.Attempts) + " attempts"
 		}
 		rows = append(rows, []string{
-			"+" + formatSpan(s.start().Sub(t.Begin)), formatBar(s, t.Begin, total), strconv.Itoa(number[s.Trace]), service, strings.Repeat("› ", s.Depth) + shorten(longID.ReplaceAllString(s.What, "$1…")), wait, formatSpan(s.End.Sub(s.Begin)), result, shorten(s.Detail),
+			"+" + formatSpan(s.start().Sub(t.Begin)), formatBar(s, t.Begin, total), trace, service, strings.Repeat("› ", s.Depth) + shorten(longID.ReplaceAllString(s.What, "$1…")), wait, formatSpan(s.End.Sub(s.Begin)), result, shorten(s.Detail),
 		})
 	}
 	return report.FormatColumns([]string{"AT", "", "TRACE", "SERVICE", "WHAT", "WAITED", "TOOK", "RESULT", "DETAIL"}, rows, 1, 3, 6, 7)

@@ -18,6 +18,8 @@ type Entries struct {
 	Facts []event.Envelope
 	Lines []servicelog.HandledLine
 	Spans []RecordedSpan
+	// Observed are steps that Kubernetes records about the object, which are not of a message.
+	Observed []TraceStep
 	// Skipped counts lines that are neither.
 	Skipped int
 }
@@ -25,10 +27,11 @@ type Entries struct {
 // Add appends other entries.
 func (e *Entries) Add(other Entries) {
 	e.Facts, e.Lines, e.Spans = append(e.Facts, other.Facts...), append(e.Lines, other.Lines...), append(e.Spans, other.Spans...)
+	e.Observed = append(e.Observed, other.Observed...)
 	e.Skipped += other.Skipped
 }
 
-// Count returns the number of entries.
+// Count returns the number of entries of logs.
 func (e *Entries) Count() int { return len(e.Facts) + len(e.Lines) + len(e.Spans) }
 
 // lineMax is the maximum length of a line in bytes: more than the largest fact.
