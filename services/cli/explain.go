@@ -21,6 +21,10 @@ type explainFlags struct {
 	namespace string
 	at        string
 	since     time.Duration
+	// from and until are a past period, instead of at and since.
+	from, until string
+	// logs are exports of the audit log, with the recorded decisions of disruption.
+	logs []string
 	// with are files of other NodePools, with which a decision or a period is replayed.
 	with   []string
 	format string
@@ -42,13 +46,15 @@ func explainCommand(env Env) *cobra.Command {
 			"  nodepool   readiness, limits, budgets now, instance types, and the pods that it rejects\n\n" +
 			"--store is the services' bucket, or a directory with a copy of it (aws s3 sync). It has the documents of the last 30\n" +
 			"days; --at explains a past decision, and --with replays it with other NodePools: for a pod the plan of its batch, for a\n" +
-			"nodepool the period of --since before --at, with nodes and dollars compared. A running cluster, a scenario and a\n" +
-			"snapshot have no recorded plan: pods are planned now.\n\n" + liveHelp +
+			"nodepool the period of --since before --at, or that from --from until --until, with nodes and dollars compared. Days\n" +
+			"that the archive lacks are named. --log, an export of the audit log, has the commands of disruption, with which the\n" +
+			"answer about a node is compared. A running cluster, a scenario and a snapshot have no recorded plan: pods are planned now.\n\n" + liveHelp +
 			"Exit codes: 0 the explanation was printed, 1 an error.",
 		Example: "  joist explain node/ip-10-0-1-7.ec2.internal\n" +
 			"  joist explain pod web-7d4b -n shop --store s3://joist-shop/shop\n" +
 			"  joist explain node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop --at 2026-11-20T03:00:00Z\n" +
-			"  joist explain nodepool/default --store s3://joist-shop/shop --since 24h --with nodepool.yaml",
+			"  joist explain nodepool/default --store s3://joist-shop/shop --since 24h --with nodepool.yaml\n" +
+			"  joist explain nodepool/default --store s3://joist-shop/shop --from 2026-11-20 --until 2026-11-21 --with nodepool.yaml",
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -63,6 +69,11 @@ func explainCommand(env Env) *cobra.Command {
 	flags.nodes.addFlags(cmd)
 	f.StringVar(&flags.at, "at", "", "explain the decision at this time, as 2006-01-02T15:04:05Z, or 90m ago (with --store)")
 	f.DurationVar(&flags.since, "since", 24*time.Hour, "how far back to look for a plan with the pod or NodeClaim (with --store)")
+	f.StringVar(&flags.from, "from", "", "begin of the period, as a time or an age; instead of --since (with --store)")
+	f.StringVar(&flags.until, "until", "", "end of the period, which is the time of the decision; instead of --at (with --store)")
+	f.StringArrayVar(&flags.logs, "log", nil, "exported audit log, or - for stdin, with which the decision about a node is compared; may be repeated (with --store)")
+	cmd.MarkFlagsMutuallyExclusive("at", "until")
+	cmd.MarkFlagsMutuallyExclusive("since", "from")
 	f.StringArrayVar(&flags.with, "with", nil, "file of other NodePools and EC2NodeClasses: replays the decision about a pod, or for a nodepool the period of --since (with --store)")
 	cmd.ValidArgsFunction = env.completeRemote(env.nodeArguments)
 	formatFlag(cmd, &flags.format, "table", "json")
@@ -107,8 +118,8 @@ func runExplain(cmd *cobra.Command, env Env, flags explainFlags, asked object) e
 		}
 		return explainRecorded(cmd, env, flags, asked)
 	}
-	if flags.at != "" || len(flags.with) > 0 {
-		return usageError(errors.New("--at and --with require --store: a snapshot or scenario has one time and no recorded decision"), "joist explain pod/NAME --store s3://BUCKET/PREFIX, or joist simulate --pool-change FILE")
+	if flags.at+flags.from+flags.until != "" || len(flags.with)+len(flags.logs) > 0 {
+		return usageError(errors.New("--at, --from, --until, --log and --with require --store: a snapshot or scenario has one time and no recorded decision"), "joist explain pod/NAME --store s3://BUCKET/PREFIX, or joist simulate --pool-change FILE")
 	}
 	from, err := flags.nodes.readNodes(cmd, env, explainUsage)
 	if err != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/explain"
 	"github.com/joist-autoscaler/joist/services/cli/internal/records"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -44,6 +46,9 @@ func explainRecorded(cmd *cobra.Command, env Env, flags explainFlags, asked obje
 	}
 	defer stored.shown.Stop()
 	ctx := cmd.Context()
+	if err := stored.noteLostDays(ctx); err != nil {
+		return err
+	}
 	switch asked.kind {
 	case "pod":
 		answer, err := stored.explainPod(ctx, flags.namespace, asked.name)
@@ -67,9 +72,18 @@ func openDecisions(cmd *cobra.Command, env Env, flags explainFlags) (*storedDeci
 	if flags.since <= 0 {
 		return nil, usageError(fmt.Errorf("invalid --since %s: it must be above 0", flags.since), "--since 24h")
 	}
-	until, err := parseTime(flags.at, env.Now())
+	until, err := parseTime(firstNonEmpty(flags.at, flags.until), env.Now())
 	if err != nil {
 		return nil, err
+	}
+	if flags.from != "" {
+		from, err := parseTime(flags.from, env.Now())
+		if err != nil {
+			return nil, err
+		}
+		if flags.since = until.Sub(from); flags.since <= 0 {
+			return nil, usageError(fmt.Errorf("--from %s is not before %s", formatUTC(from), formatUTC(until)), "--from 2026-11-20 --until 2026-11-21, which is one day in UTC")
+		}
 	}
 	store, err := flags.nodes.openStore(cmd.Context(), env)
 	if err != nil {
@@ -81,7 +95,7 @@ func openDecisions(cmd *cobra.Command, env Env, flags explainFlags) (*storedDeci
 		shown.Stop()
 		return nil, err
 	}
-	return &storedDecisions{archive: archive, shown: shown, place: flags.nodes.store, until: until, isPast: flags.at != "", since: flags.since}, nil
+	return &storedDecisions{archive: archive, shown: shown, place: flags.nodes.store, until: until, isPast: flags.at+flags.until != "", since: flags.since}, nil
 }
 
 // parseTime parses a time, or a duration before now; empty is now.
@@ -104,6 +118,29 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 type recordedPlan struct {
 	entry records.StoredDocument
 	plan  planning.Plan
+}
+
+// noteLostDays notes the times of the period, before its last snapshot, of which the archive lost the snapshots.
+func (s *storedDecisions) noteLostDays(ctx context.Context) error {
+	entries, err := s.archive.List(ctx, planning.SnapshotKind, s.until.Add(-blob.Retention), s.until.Add(writeLag))
+	if err != nil {
+		return err
+	}
+	var times []time.Time
+	for _, entry := range entries {
+		times = append(times, entry.Written)
+	}
+	if len(times) == 0 {
+		return nil
+	}
+	for _, g := range simulate.FindGaps(times, s.until.Add(-s.since), times[len(times)-1], snapshotAgeMax) {
+		days := ""
+		if len(g.Days) > 0 {
+			days = " (lost days: " + strings.Join(g.Days, ", ") + ")"
+		}
+		s.notes = append(s.notes, fmt.Sprintf("the archive has no snapshot from %s until %s%s: decisions of this time are missing, and the rest is answered", formatUTC(g.From), formatUTC(g.Until), days))
+	}
+	return nil
 }
 
 // findPlan returns the newest plan of a batch that matches; false if none of the period does.
@@ -194,7 +231,7 @@ func (s *storedDecisions) explainUnplannedPod(ctx context.Context, newest *recor
 	if fault.Is(err, fault.Missing) {
 		return answer, fault.F("explaining the pod", fault.Missing, "pod %s/%s is in no plan from %s to %s, and not in the snapshot of %s", namespace, name,
 			formatUTC(s.until.Add(-s.since)), formatUTC(s.until), formatUTC(snapshot.TakenAt)).
-			WithHint("check -n and the name; look further back with --since 72h, or at another time with --at")
+			WithHint("%s", strings.Join(append([]string{"check -n and the name; look further back with --since 72h, or at another time with --at"}, s.notes...), "; "))
 	}
 	answer.Notes = append(answer.Notes, fmt.Sprintf("no plan since %s has the pod: kube-scheduler bound it to a node with free capacity, or its plan is older (--since)", formatUTC(s.until.Add(-s.since))))
 	return answer, err

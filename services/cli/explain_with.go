@@ -93,7 +93,8 @@ func (s *storedDecisions) replayPeriod(ctx context.Context, env Env, change simu
 	options.Progress = func(done int, _ *scenario.Consolidation) {
 		s.shown.updateCount(fmt.Sprintf("replaying %d snapshots", len(moments)), done)
 	}
-	out, err := change.ReplayPeriod(moments, s.until.Add(-s.since), s.until, snapshotAgeMax, options)
+	// Only the last snapshot of each part is used, so two of them are further apart.
+	out, err := change.ReplayPeriod(moments, s.until.Add(-s.since), s.until, snapshotAgeMax+s.since/momentsMax, options)
 	out.Assumptions = append(out.Assumptions, s.notes...)
 	return out, err
 }

@@ -142,7 +142,9 @@ func TestTraceFromCluster(t *testing.T) {
 	}
 	combined := parseJSON[trace.Trace](t, stdout)
 	hasStep := func(isWanted func(trace.TraceStep) bool) bool { return slices.ContainsFunc(combined.Steps, isWanted) }
-	if !hasStep(func(s trace.TraceStep) bool { return s.Result == trace.ResultObserved && s.What == "NodeClaim "+claim+" Registered" }) {
+	if !hasStep(func(s trace.TraceStep) bool {
+		return s.Result == trace.ResultObserved && s.What == "NodeClaim "+claim+" Registered"
+	}) {
 		t.Errorf("no condition of the NodeClaim: %s", stdout)
 	}
 	if strings.Contains(strings.Join(combined.Missing, "\n"), "--cluster NAME searches") {

@@ -28,7 +28,11 @@ func PrintPeriod(w io.Writer, p simulate.Period) error {
 		fmt.Fprintf(&out, "\nThe change costs %+.1f %% (%+.4f dollars) compared with the same simulation without it.\n", 100*(p.With.Dollars/p.Same.Dollars-1), p.With.Dollars-p.Same.Dollars)
 	}
 	for _, g := range p.Gaps {
-		fmt.Fprintf(&out, "Missing: no snapshot from %s until %s UTC; this time counts nothing.\n", g.From.Format(time.DateTime), g.Until.Format(time.DateTime))
+		fmt.Fprintf(&out, "Missing: no snapshot from %s until %s UTC; this time counts nothing.", g.From.Format(time.DateTime), g.Until.Format(time.DateTime))
+		if len(g.Days) > 0 {
+			fmt.Fprintf(&out, " Lost days: %s.", strings.Join(g.Days, ", "))
+		}
+		out.WriteString("\n")
 	}
 	if len(p.Assumptions) > 0 {
 		out.WriteString("\nAssumed:\n")

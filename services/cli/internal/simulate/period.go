@@ -61,6 +61,33 @@ type PeriodCost struct {
 type PeriodGap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
+	// Days are the days in UTC that have no snapshot at all, as 2006-01-02.
+	Days []string `json:"days,omitempty"`
+}
+
+// NewGap returns the gap between two snapshots, whose state counts until validFor after the first one.
+func NewGap(last, next time.Time, validFor time.Duration) PeriodGap {
+	out := PeriodGap{From: last.Add(validFor).UTC(), Until: next.UTC()}
+	const day = 24 * time.Hour
+	for at := last.UTC().Truncate(day).Add(day); at.Before(next.UTC().Truncate(day)); at = at.Add(day) {
+		out.Days = append(out.Days, at.Format(time.DateOnly))
+	}
+	return out
+}
+
+// FindGaps returns the gaps of more than gapMin between times, which are sorted, from a time until another. The
+// time before the first one is no gap: the archive begins there.
+func FindGaps(times []time.Time, from, until time.Time, gapMin time.Duration) (out []PeriodGap) {
+	for i, last := range times {
+		next := until
+		if i+1 < len(times) {
+			next = times[i+1]
+		}
+		if next.Sub(last) > gapMin && next.After(from) && last.Before(until) {
+			out = append(out, NewGap(last, next, 0))
+		}
+	}
+	return out
 }
 
 // periodReplay carries the nodes of one simulation from snapshot to snapshot.
@@ -78,7 +105,7 @@ type periodReplay struct {
 func (c Change) ReplayPeriod(moments []Source, from, until time.Time, gapMin time.Duration, o ConsolidateOptions) (Period, error) {
 	out := Period{From: moments[0].Snapshot.TakenAt.UTC(), Until: until.UTC(), Moments: []PeriodMoment{}, Gaps: []PeriodGap{}, Assumptions: []string{}, Changes: []ChangedObject{}}
 	if out.From.Sub(from) > gapMin {
-		out.Gaps = append(out.Gaps, PeriodGap{from.UTC(), out.From})
+		out.Gaps = append(out.Gaps, NewGap(from.Add(-1), out.From, 1))
 	}
 	same, with := periodReplay{options: o}, periodReplay{change: &c, options: o}
 	for i, moment := range moments {
@@ -96,7 +123,7 @@ func (c Change) ReplayPeriod(moments []Source, from, until time.Time, gapMin tim
 		}
 		length := end.Sub(moment.Snapshot.TakenAt)
 		if length > gapMin {
-			out.Gaps = append(out.Gaps, PeriodGap{one.At.Add(gapMin), end.UTC()})
+			out.Gaps = append(out.Gaps, NewGap(one.At, end, gapMin))
 			length = gapMin
 		}
 		for _, sum := range []struct {
