@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/explain"
 	"github.com/joist-autoscaler/joist/services/cli/internal/records"
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
+	"github.com/joist-autoscaler/joist/services/cli/internal/trace"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -32,6 +33,8 @@ type storedDecisions struct {
 	until  time.Time
 	isPast bool
 	since  time.Duration
+	// audit are the facts of the given audit log.
+	audit trace.Entries
 	// shown is the progress, which the caller of openDecisions stops.
 	shown *progress
 	// notes are about missing and damaged documents.
@@ -85,6 +88,10 @@ func openDecisions(cmd *cobra.Command, env Env, flags explainFlags) (*storedDeci
 			return nil, usageError(fmt.Errorf("--from %s is not before %s", formatUTC(from), formatUTC(until)), "--from 2026-11-20 --until 2026-11-21, which is one day in UTC")
 		}
 	}
+	audit, err := readAudit(cmd, flags.logs)
+	if err != nil {
+		return nil, err
+	}
 	store, err := flags.nodes.openStore(cmd.Context(), env)
 	if err != nil {
 		return nil, err
@@ -95,7 +102,7 @@ func openDecisions(cmd *cobra.Command, env Env, flags explainFlags) (*storedDeci
 		shown.Stop()
 		return nil, err
 	}
-	return &storedDecisions{archive: archive, shown: shown, place: flags.nodes.store, until: until, isPast: flags.at+flags.until != "", since: flags.since}, nil
+	return &storedDecisions{archive: archive, shown: shown, place: flags.nodes.store, until: until, isPast: flags.at+flags.until != "", since: flags.since, audit: audit}, nil
 }
 
 // parseTime parses a time, or a duration before now; empty is now.
@@ -411,6 +418,9 @@ func (s *storedDecisions) explainNode(ctx context.Context, name string) (explain
 	if answer.Proposal == "confirmed" {
 		s.addConfirmation(ctx, &answer)
 	}
+	if answer.Claim != "" {
+		s.addAudited(ctx, &answer)
+	}
 	return answer, s.addLaunch(ctx, &answer, &snapshot)
 }
 
@@ -433,40 +443,6 @@ func launchesClaim(p *planning.Plan, claim string) bool {
 	return slices.ContainsFunc(p.Intents, func(i planning.PlannedIntent) bool {
 		return slices.ContainsFunc(i.Claims, func(c planning.PlannedClaim) bool { return c.Object.Name == claim })
 	})
-}
-
-// explainReplacement evaluates again the snapshot of a plan of replacements.
-func (s *storedDecisions) explainReplacement(ctx context.Context, found recordedPlan, claim string) (explain.Launch, *explain.Reproduction, error) {
-	snapshot, err := blob.Get[planning.Snapshot](ctx, s.archive.Store, found.plan.Batch)
-	if err != nil {
-		return explain.Launch{}, nil, wrapDocument("reading the snapshot of "+found.entry.Ref.Key(), err)
-	}
-	cat, err := s.readCatalogue(ctx, snapshot.Catalogue)
-	if err != nil {
-		return explain.Launch{}, nil, err
-	}
-	compared, _, err := explain.ReproduceReplacement(snapshot, cat, found.plan, found.entry.Ref, found.entry.Written)
-	isReproduced := err == nil
-	if !isReproduced && !fault.Is(err, fault.Missing) {
-		return explain.Launch{}, nil, err
-	}
-	decision := explain.NewDecision(planning.Batch{Snapshot: snapshot}, instancetypes.New(snapshot, cat), found.plan, s.readIntents(ctx, &found.plan))
-	launch, _ := decision.ExplainLaunch(claim)
-	if !isReproduced {
-		return launch, nil, nil
-	}
-	return launch, &compared, nil
-}
-
-// addConfirmation compares the plan of the node's confirmed proposal with the recorded one.
-func (s *storedDecisions) addConfirmation(ctx context.Context, answer *explain.NodeExplanation) {
-	found, isFound, err := s.findPlan(ctx, func(p *planning.Plan) bool { return p.Batch.Kind == planning.SnapshotKind })
-	if err != nil || !isFound {
-		return
-	}
-	if _, compared, err := s.explainReplacement(ctx, found, ""); err == nil {
-		answer.Reproduction = compared
-	}
 }
 
 // explainNodePool explains a NodePool in the snapshot, or without one in the last batch.

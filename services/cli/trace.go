@@ -51,7 +51,7 @@ func traceCommand(env Env) *cobra.Command {
 			"documents of the services instead, also about objects that are gone.\n\n" +
 			"--cluster searches the audit log and the logs of the functions in CloudWatch with the caller's credentials. --log\n" +
 			"reads exported logs: the audit log, or lines of the services (kubectl logs). --otlp reads the output of the\n" +
-			"OpenTelemetry collector's file exporter. The output lists what is missing, and how to get it.\n\n" +
+			"OpenTelemetry collector's file exporter. The output lists the missing parts, and how to get them.\n\n" +
 			"Exit codes: 0 the trace was printed, 1 an error, or no message was found.",
 		Example: "  joist trace pod web-7d4b -n shop --cluster shop\n" +
 			"  joist trace node/ip-10-0-1-7.ec2.internal --cluster shop --store s3://joist-shop/shop\n" +

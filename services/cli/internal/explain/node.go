@@ -60,6 +60,8 @@ type NodeExplanation struct {
 	Proposal string `json:"proposal,omitempty"`
 	// Reproduction compares the confirmed plan of its proposal with the recorded one, if there is one.
 	Reproduction *Reproduction `json:"reproduction,omitempty"`
+	// Audited compares the last decision about the node in the audit log, if one is given.
+	Audited *AuditedDecision `json:"audited,omitempty"`
 	// Launch is why the node has its instance type, and LaunchReproduction compares that plan.
 	Launch             *Launch       `json:"launch,omitempty"`
 	LaunchReproduction *Reproduction `json:"launchReproduction,omitempty"`

@@ -206,6 +206,9 @@ func PrintNode(w io.Writer, e NodeExplanation) error {
 	if e.Reproduction != nil {
 		p.printReproduction("The plan of its confirmed proposal is recorded", e.Reproduction)
 	}
+	if e.Audited != nil {
+		p.printAudited(e.Audited)
+	}
 	p.printCommand(e)
 	p.printNotes(e.Notes)
 	if e.Launch != nil {
