@@ -136,7 +136,11 @@ func textMapping(values map[string]string) *node {
 func (p *groupPlan) requirements() *node {
 	out := newList()
 	add := func(key, operator string, values ...string) {
-		out.entries = append(out.entries, &entry{value: newMapping(newText("key", key), newText("operator", operator), newEntry("values", textList(values...)))})
+		one := newMapping(newText("key", key), newText("operator", operator))
+		if len(values) > 0 {
+			one.add(newEntry("values", textList(values...)))
+		}
+		out.entries = append(out.entries, &entry{value: one})
 	}
 	switch {
 	case len(p.types) > 0:
@@ -166,32 +170,6 @@ func unique(values []string) (out []string) {
 		}
 	}
 	return out
-}
-
-// addAttributes adds the requirements of attribute-based selection.
-func (p *groupPlan) addAttributes(add func(key, operator string, values ...string)) {
-	for _, a := range []struct {
-		key string
-		in  numberRange
-	}{{karpenter.LabelInstanceCPU, p.needs.VCPUCount}, {karpenter.LabelInstanceMemory, p.needs.MemoryMiB}} {
-		if a.in.Min != nil && *a.in.Min > 0 {
-			add(a.key, "Gt", strconv.Itoa(*a.in.Min-1))
-		}
-		if a.in.Max != nil {
-			add(a.key, "Lt", strconv.Itoa(*a.in.Max+1))
-		}
-	}
-	p.remark(Check, "InstanceRequirements", "kept are the numbers of vCPUs and the memory", "add the other attributes as requirements")
-	for _, pattern := range p.needs.AllowedInstanceTypes {
-		p.nameTypes("AllowedInstanceTypes", pattern)
-	}
-	for _, pattern := range p.needs.ExcludedInstanceTypes {
-		p.nameTypes("ExcludedInstanceTypes", pattern)
-	}
-}
-
-func (p *groupPlan) nameTypes(field, pattern string) {
-	p.remark(Check, "InstanceRequirements."+field, pattern+" is not kept", "write it as a requirement for "+karpenter.LabelInstanceFamily+" or "+corev1.LabelInstanceTypeStable)
 }
 
 // pool returns the NodePool.

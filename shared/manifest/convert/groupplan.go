@@ -2,6 +2,7 @@ package convert
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -23,7 +24,7 @@ type groupPlan struct {
 	line  int
 	types []string
 	// needs chooses instance types by attributes.
-	needs        *instanceRequirements
+	needs        map[string]json.RawMessage
 	capacity     []string
 	zones        []string
 	os, arch     string
@@ -144,7 +145,9 @@ func (p *groupPlan) addMixedPolicy(policy *mixedInstancesPolicy) {
 		if o.InstanceType != "" {
 			p.types = append(p.types, o.InstanceType)
 		}
-		if o.InstanceRequirements != nil {
+		if o.InstanceRequirements != nil && p.needs != nil {
+			p.remark(Check, "InstanceRequirements", "only the first override is kept: a NodePool has one list of requirements", "write a NodePool for each override")
+		} else if o.InstanceRequirements != nil {
 			p.needs = o.InstanceRequirements
 		}
 		if o.WeightedCapacity != "" && o.WeightedCapacity != "1" {

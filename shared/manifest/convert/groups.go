@@ -31,7 +31,7 @@ type mixedInstancesPolicy struct {
 		LaunchTemplateSpecification templateReference
 		Overrides                   []struct {
 			InstanceType, WeightedCapacity string
-			InstanceRequirements           *instanceRequirements
+			InstanceRequirements           map[string]json.RawMessage
 		}
 	}
 	InstancesDistribution struct {
@@ -59,16 +59,6 @@ func (r *templateReference) keys() []string {
 		return nil
 	}
 	return []string{r.LaunchTemplateID, r.LaunchTemplateName, r.ID, r.Name}
-}
-
-type numberRange struct{ Min, Max *int }
-
-// instanceRequirements choose instance types by their attributes.
-type instanceRequirements struct {
-	VCPUCount             numberRange `json:"VCpuCount"`
-	MemoryMiB             numberRange
-	AllowedInstanceTypes  []string
-	ExcludedInstanceTypes []string
 }
 
 // managedGroup is the output of `aws eks describe-nodegroup`.

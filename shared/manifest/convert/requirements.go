@@ -9,8 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// provisionerDefault is a requirement that Karpenter's webhook added to a Provisioner without one for the
-// key. Source: the defaults of Provisioners in Karpenter 0.31's AWS provider.
+// provisionerDefault is a requirement that Karpenter's webhook added to a Provisioner without one for the key. Source:
+// karpenter-provider-aws v0.31.0, pkg/apis/v1alpha5/provisioner.go, SetDefaults, which is the same since v0.19.0. Before,
+// pkg/cloudprovider/aws/cloudprovider.go (v0.16.0, defaultLabels) added architecture and capacity type, unless a label of
+// the Provisioner had the key, and useOpinionatedInstanceFilter chose the instance types.
 type provisionerDefault struct {
 	key, operator string
 	values        []string
@@ -42,11 +44,14 @@ func (m mover) addRequirements() {
 		return // Reading the result names the wrong type.
 	}
 	have := map[string]bool{}
+	// Requirements count under their stable names: karpenter v0.31.0, pkg/scheduling/requirement.go, NewRequirement.
+	stable := karpenter.NormalizedLabels()
 	for _, e := range list.entries {
-		have[e.value.textAt("key")] = true
+		key := e.value.textAt("key")
+		have[firstText(stable[key], key)] = true
 	}
 	for _, key := range sortedMappingKeys(m.spec.get("template", "metadata", "labels")) {
-		have[key] = true
+		have[firstText(stable[key], key)] = true
 	}
 	var added []string
 	var items []*entry
