@@ -102,6 +102,8 @@ type object struct {
 	section          *section
 	// old is set if the object is of a version that is no longer served.
 	old bool
+	// settings is set if the object is a ConfigMap whose values become those of Joist's chart.
+	settings bool
 	// added is set if the conversion added the object.
 	added bool
 }

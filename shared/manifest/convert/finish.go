@@ -155,6 +155,9 @@ func (c *converter) printSection(s *section) (text string, from []int) {
 			lines = append(lines, s.printAdded(o)...)
 		}
 	}
+	for _, text := range s.below {
+		lines = append(lines, line{text: text})
+	}
 	last := 1
 	for i, l := range lines {
 		if l.from > 0 {

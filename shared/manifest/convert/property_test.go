@@ -161,6 +161,29 @@ func TestOtherDocumentsKeepTheirBytes(t *testing.T) {
 	}
 }
 
+// TestSettingsInList converts Karpenter's ConfigMaps in a List in place: the List loses them, their comments stay, and
+// their values are in a comment below, or in JSON only in the values.
+func TestSettingsInList(t *testing.T) {
+	const in = "apiVersion: v1\nkind: List\nitems:\n# the settings\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: karpenter-global-settings}\n  data:\n    aws.clusterName: demo # ours\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: other}\n---\na: b\n"
+	r := convert.Convert([]convert.Input{{Name: "a.yaml", Data: []byte(in)}}, convert.ConversionOptions{})
+	got := string(r.Files[0].Text)
+	for _, want := range []string{"# the settings", "# ours", "name: other", "# Values of Joist's chart, from the ConfigMap karpenter-global-settings:\n#   settings:\n#     clusterName: demo\n---\na: b\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("without %q: %s", want, got)
+		}
+	}
+	if strings.Contains(got, "name: karpenter-global-settings") || r.Values != "settings:\n  clusterName: demo\n" {
+		t.Errorf("values %q, text %s", r.Values, got)
+	}
+	checkConversion(t, []byte(in))
+	const json = `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"karpenter-global-settings"},"data":{"aws.clusterName":"demo"}}]}`
+	r = convert.Convert([]convert.Input{{Name: "a.json", Data: []byte(json)}}, convert.ConversionOptions{})
+	if got := string(r.Files[0].Text); strings.Contains(got, "#") || strings.Contains(got, "aws.clusterName") || r.Values != "settings:\n  clusterName: demo\n" {
+		t.Errorf("values %q, text %s", r.Values, got)
+	}
+	checkConversion(t, []byte(json))
+}
+
 // TestBadInput names what cannot be read, with its line.
 func TestBadInput(t *testing.T) {
 	for name, tt := range map[string]struct{ in, want string }{

@@ -35,7 +35,9 @@ type section struct {
 	reindented bool
 	// replaced is the new text of a settings section.
 	replaced string
-	broken   bool
+	// below are comments that are added at the end of a manifest.
+	below  []string
+	broken bool
 }
 
 // isConvertible reports whether a section's document was read.

@@ -20,11 +20,10 @@ func (c *converter) readSettings(o *object) {
 	if profile := data.textAt("aws.defaultInstanceProfile"); profile != "" {
 		c.profile = profile
 	}
-	if o.root != o.section.tree.root {
-		c.remark(o, Check, 0, 0, "", "Karpenter does not read this ConfigMap since 0.33", "convert it in a document of its own, outside of a List, to get its values for Joist's chart")
-		return
+	o.settings = true
+	if o.root == o.section.tree.root {
+		o.section.kind = settingsSection
 	}
-	o.section.kind = settingsSection
 }
 
 // readProfiles reads the default instance profile in files of values.
@@ -46,7 +45,7 @@ func (c *converter) readProfiles() {
 // convertSettings replaces Karpenter's ConfigMaps by comments with values of Joist's chart.
 func (c *converter) convertSettings() {
 	c.eachObject(func(o *object) {
-		if o.section.kind != settingsSection {
+		if !o.settings {
 			return
 		}
 		values := newMapping()
@@ -61,7 +60,11 @@ func (c *converter) convertSettings() {
 		})
 		clearPlaces(values)
 		mergeValues(c.values, values)
-		o.section.replaced = settingsComment(o, values)
+		if o.section.kind == settingsSection {
+			o.section.replaced = o.section.tree.aboveComment() + strings.Join(settingsComment(o, values), "\n") + "\n"
+		} else if o.section.tree.root.removeItem(o.root) && !isJSON(o.section.tree.lines) {
+			o.section.below = append(o.section.below, settingsComment(o, values)...)
+		}
 		c.remark(o, Converted, 0, 0, "", "the ConfigMap "+o.name()+" is now values of Joist's chart, in a comment; Karpenter does not read it since 0.33", "")
 	})
 }
@@ -146,19 +149,41 @@ func mergeValues(into, from *node) {
 	}
 }
 
-// settingsComment returns the text that replaces a ConfigMap: its comments, and its values as a comment.
-func settingsComment(o *object, values *node) string {
+// removeItem removes an item of a List, which may be inside another List; false if it has no such item.
+func (n *node) removeItem(item *node) bool {
+	items := n.get("items")
+	if items == nil || items.kind != listNode {
+		return false
+	}
+	for i, e := range items.entries {
+		if e.value == item {
+			items.entries, items.changed = append(items.entries[:i:i], items.entries[i+1:]...), true
+			return true
+		}
+		if e.value.removeItem(item) {
+			return true
+		}
+	}
+	return false
+}
+
+// aboveComment returns the marker and the comments of a document that a comment replaces.
+func (t *tree) aboveComment() string {
 	var b strings.Builder
-	t := o.section.tree
 	if strings.HasPrefix(t.lines[0], "---") {
 		b.WriteString("---\n")
 	}
 	for _, comment := range t.comments {
 		b.WriteString(strings.TrimRight(comment.Text, " ") + "\n")
 	}
-	b.WriteString("# Values of Joist's chart, from the ConfigMap " + o.name() + ":\n")
-	for _, l := range (&tree{offset: 2}).printEntries(values, 0) {
-		b.WriteString("#   " + l.text + "\n")
-	}
 	return b.String()
+}
+
+// settingsComment returns the lines of a comment with the values of a ConfigMap.
+func settingsComment(o *object, values *node) []string {
+	out := []string{"# Values of Joist's chart, from the ConfigMap " + o.name() + ":"}
+	for _, l := range (&tree{offset: 2}).printEntries(values, 0) {
+		out = append(out, "#   "+l.text)
+	}
+	return out
 }
