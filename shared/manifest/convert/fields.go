@@ -1,24 +1,37 @@
 package convert
 
+import "slices"
+
 // The fields of older versions, from the custom resource definitions of Karpenter 0.31 (v1alpha5 and v1alpha1),
 // 0.32 and 1.0 (v1beta1). [] is a list, {} a mapping with any keys. A test checks that each is converted or named.
 
-var provisionerFields = []string{
+// kubeletFields are the fields of the settings of kubelets in all versions.
+var kubeletFields = []string{
+	"clusterDNS[]", "cpuCFSQuota", "evictionHard{}", "evictionMaxPodGracePeriod", "evictionSoft{}",
+	"evictionSoftGracePeriod{}", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "kubeReserved{}",
+	"maxPods", "podsPerCore", "systemReserved{}",
+}
+
+// diskFields are the fields of the disks of a class.
+var diskFields = []string{
+	"deviceName", "ebs.deleteOnTermination", "ebs.encrypted", "ebs.iops", "ebs.kmsKeyID", "ebs.snapshotID",
+	"ebs.throughput", "ebs.volumeSize", "ebs.volumeType",
+}
+
+// optionFields are the fields of the metadata options of a class.
+var optionFields = []string{
+	"httpEndpoint", "httpProtocolIPv6", "httpPutResponseHopLimit", "httpTokens",
+}
+
+// taintFields are the fields of a taint.
+var taintFields = []string{
+	"effect", "key", "timeAdded", "value",
+}
+
+var provisionerFields = slices.Concat([]string{
 	"spec.annotations{}",
 	"spec.consolidation.enabled",
-	"spec.kubeletConfiguration.clusterDNS[]",
 	"spec.kubeletConfiguration.containerRuntime",
-	"spec.kubeletConfiguration.cpuCFSQuota",
-	"spec.kubeletConfiguration.evictionHard{}",
-	"spec.kubeletConfiguration.evictionMaxPodGracePeriod",
-	"spec.kubeletConfiguration.evictionSoft{}",
-	"spec.kubeletConfiguration.evictionSoftGracePeriod{}",
-	"spec.kubeletConfiguration.imageGCHighThresholdPercent",
-	"spec.kubeletConfiguration.imageGCLowThresholdPercent",
-	"spec.kubeletConfiguration.kubeReserved{}",
-	"spec.kubeletConfiguration.maxPods",
-	"spec.kubeletConfiguration.podsPerCore",
-	"spec.kubeletConfiguration.systemReserved{}",
 	"spec.labels{}",
 	"spec.limits.resources{}",
 	"spec.provider.amiFamily",
@@ -39,49 +52,28 @@ var provisionerFields = []string{
 	"spec.requirements[].key",
 	"spec.requirements[].operator",
 	"spec.requirements[].values[]",
-	"spec.startupTaints[].effect",
-	"spec.startupTaints[].key",
-	"spec.startupTaints[].timeAdded",
-	"spec.startupTaints[].value",
-	"spec.taints[].effect",
-	"spec.taints[].key",
-	"spec.taints[].timeAdded",
-	"spec.taints[].value",
 	"spec.ttlSecondsAfterEmpty",
 	"spec.ttlSecondsUntilExpired",
 	"spec.weight",
-}
+}, withPrefix("spec.kubeletConfiguration.", kubeletFields), withPrefix("spec.startupTaints[].", taintFields), withPrefix("spec.taints[].", taintFields))
 
-var templateFields = []string{
+var templateFields = slices.Concat([]string{
 	"spec.amiFamily",
 	"spec.amiSelector{}",
 	"spec.apiVersion",
 	"spec.associatePublicIPAddress",
-	"spec.blockDeviceMappings[].deviceName",
-	"spec.blockDeviceMappings[].ebs.deleteOnTermination",
-	"spec.blockDeviceMappings[].ebs.encrypted",
-	"spec.blockDeviceMappings[].ebs.iops",
-	"spec.blockDeviceMappings[].ebs.kmsKeyID",
-	"spec.blockDeviceMappings[].ebs.snapshotID",
-	"spec.blockDeviceMappings[].ebs.throughput",
-	"spec.blockDeviceMappings[].ebs.volumeSize",
-	"spec.blockDeviceMappings[].ebs.volumeType",
 	"spec.context",
 	"spec.detailedMonitoring",
 	"spec.instanceProfile",
 	"spec.kind",
 	"spec.launchTemplate",
-	"spec.metadataOptions.httpEndpoint",
-	"spec.metadataOptions.httpProtocolIPv6",
-	"spec.metadataOptions.httpPutResponseHopLimit",
-	"spec.metadataOptions.httpTokens",
 	"spec.securityGroupSelector{}",
 	"spec.subnetSelector{}",
 	"spec.tags{}",
 	"spec.userData",
-}
+}, withPrefix("spec.blockDeviceMappings[].", diskFields), withPrefix("spec.metadataOptions.", optionFields))
 
-var nodePoolFields = []string{
+var nodePoolFields = slices.Concat([]string{
 	"spec.disruption.budgets[].duration",
 	"spec.disruption.budgets[].nodes",
 	"spec.disruption.budgets[].schedule",
@@ -92,19 +84,7 @@ var nodePoolFields = []string{
 	"spec.limits{}",
 	"spec.template.metadata.annotations{}",
 	"spec.template.metadata.labels{}",
-	"spec.template.spec.kubelet.clusterDNS[]",
 	"spec.template.spec.kubelet.containerRuntime",
-	"spec.template.spec.kubelet.cpuCFSQuota",
-	"spec.template.spec.kubelet.evictionHard{}",
-	"spec.template.spec.kubelet.evictionMaxPodGracePeriod",
-	"spec.template.spec.kubelet.evictionSoft{}",
-	"spec.template.spec.kubelet.evictionSoftGracePeriod{}",
-	"spec.template.spec.kubelet.imageGCHighThresholdPercent",
-	"spec.template.spec.kubelet.imageGCLowThresholdPercent",
-	"spec.template.spec.kubelet.kubeReserved{}",
-	"spec.template.spec.kubelet.maxPods",
-	"spec.template.spec.kubelet.podsPerCore",
-	"spec.template.spec.kubelet.systemReserved{}",
 	"spec.template.spec.nodeClassRef.apiVersion",
 	"spec.template.spec.nodeClassRef.kind",
 	"spec.template.spec.nodeClassRef.name",
@@ -113,42 +93,21 @@ var nodePoolFields = []string{
 	"spec.template.spec.requirements[].operator",
 	"spec.template.spec.requirements[].values[]",
 	"spec.template.spec.resources.requests{}",
-	"spec.template.spec.startupTaints[].effect",
-	"spec.template.spec.startupTaints[].key",
-	"spec.template.spec.startupTaints[].timeAdded",
-	"spec.template.spec.startupTaints[].value",
-	"spec.template.spec.taints[].effect",
-	"spec.template.spec.taints[].key",
-	"spec.template.spec.taints[].timeAdded",
-	"spec.template.spec.taints[].value",
 	"spec.weight",
-}
+}, withPrefix("spec.template.spec.kubelet.", kubeletFields), withPrefix("spec.template.spec.startupTaints[].", taintFields), withPrefix("spec.template.spec.taints[].", taintFields))
 
-var nodeClassFields = []string{
+var nodeClassFields = slices.Concat([]string{
 	"spec.amiFamily",
 	"spec.amiSelectorTerms[].id",
 	"spec.amiSelectorTerms[].name",
 	"spec.amiSelectorTerms[].owner",
 	"spec.amiSelectorTerms[].tags{}",
 	"spec.associatePublicIPAddress",
-	"spec.blockDeviceMappings[].deviceName",
-	"spec.blockDeviceMappings[].ebs.deleteOnTermination",
-	"spec.blockDeviceMappings[].ebs.encrypted",
-	"spec.blockDeviceMappings[].ebs.iops",
-	"spec.blockDeviceMappings[].ebs.kmsKeyID",
-	"spec.blockDeviceMappings[].ebs.snapshotID",
-	"spec.blockDeviceMappings[].ebs.throughput",
-	"spec.blockDeviceMappings[].ebs.volumeSize",
-	"spec.blockDeviceMappings[].ebs.volumeType",
 	"spec.blockDeviceMappings[].rootVolume",
 	"spec.context",
 	"spec.detailedMonitoring",
 	"spec.instanceProfile",
 	"spec.instanceStorePolicy",
-	"spec.metadataOptions.httpEndpoint",
-	"spec.metadataOptions.httpProtocolIPv6",
-	"spec.metadataOptions.httpPutResponseHopLimit",
-	"spec.metadataOptions.httpTokens",
 	"spec.role",
 	"spec.securityGroupSelectorTerms[].id",
 	"spec.securityGroupSelectorTerms[].name",
@@ -157,21 +116,9 @@ var nodeClassFields = []string{
 	"spec.subnetSelectorTerms[].tags{}",
 	"spec.tags{}",
 	"spec.userData",
-}
+}, withPrefix("spec.blockDeviceMappings[].", diskFields), withPrefix("spec.metadataOptions.", optionFields))
 
-var nodeClaimFields = []string{
-	"spec.kubelet.clusterDNS[]",
-	"spec.kubelet.cpuCFSQuota",
-	"spec.kubelet.evictionHard{}",
-	"spec.kubelet.evictionMaxPodGracePeriod",
-	"spec.kubelet.evictionSoft{}",
-	"spec.kubelet.evictionSoftGracePeriod{}",
-	"spec.kubelet.imageGCHighThresholdPercent",
-	"spec.kubelet.imageGCLowThresholdPercent",
-	"spec.kubelet.kubeReserved{}",
-	"spec.kubelet.maxPods",
-	"spec.kubelet.podsPerCore",
-	"spec.kubelet.systemReserved{}",
+var nodeClaimFields = slices.Concat([]string{
 	"spec.nodeClassRef.apiVersion",
 	"spec.nodeClassRef.kind",
 	"spec.nodeClassRef.name",
@@ -180,12 +127,12 @@ var nodeClaimFields = []string{
 	"spec.requirements[].operator",
 	"spec.requirements[].values[]",
 	"spec.resources.requests{}",
-	"spec.startupTaints[].effect",
-	"spec.startupTaints[].key",
-	"spec.startupTaints[].timeAdded",
-	"spec.startupTaints[].value",
-	"spec.taints[].effect",
-	"spec.taints[].key",
-	"spec.taints[].timeAdded",
-	"spec.taints[].value",
+}, withPrefix("spec.kubelet.", kubeletFields), withPrefix("spec.startupTaints[].", taintFields), withPrefix("spec.taints[].", taintFields))
+
+// withPrefix returns fields below a path.
+func withPrefix(prefix string, fields []string) (out []string) {
+	for _, field := range fields {
+		out = append(out, prefix+field)
+	}
+	return out
 }
