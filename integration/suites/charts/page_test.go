@@ -69,16 +69,22 @@ func buildTools(t *testing.T) string {
 	if err := os.Symlink(program, filepath.Join(bin, "helm")); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "kubectl"), "./environment/kubectl")
-	build.Dir = root + "/integration"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building kubectl: %v\n%s", err, out)
-	}
+	buildProgram(t, "/integration", "./environment/kubectl", filepath.Join(bin, "kubectl"))
 	// gettext's envsubst may not be installed.
 	if err := os.WriteFile(filepath.Join(bin, "envsubst"), []byte("#!/bin/sh\nexec sed \"s/\\${CLUSTER_NAME}/$CLUSTER_NAME/g\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return bin
+}
+
+// buildProgram builds a command of a module into a file.
+func buildProgram(t *testing.T, module, path, file string) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", file, path)
+	build.Dir = root + module
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", filepath.Base(file), err, out)
+	}
 }
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")

@@ -28,11 +28,7 @@ func TestQuickstartPlans(t *testing.T) {
 	}
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "joist")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/joist")
-	build.Dir = root + "/services/cli"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building joist: %v\n%s", err, out)
-	}
+	buildProgram(t, "/services/cli", "./cmd/joist", binary)
 	var out, trouble bytes.Buffer
 	command := exec.CommandContext(t.Context(), binary, "plan", "-f", quickstart, "--region", "eu-west-1", "--var", "CLUSTER_NAME=prod")
 	command.Stdout, command.Stderr = &out, &trouble
