@@ -23,7 +23,11 @@ func Print(w io.Writer, t Trace) error {
 	if len(t.Steps) == 0 {
 		fmt.Fprintf(&out, "%s: no message in these logs\n", t.Of)
 	} else {
-		fmt.Fprintf(&out, "%s: %d steps in %d traces, from %s UTC, %s in all\n\n", t.Of, len(t.Steps), len(t.Traces), t.Begin.UTC().Format("2006-01-02 15:04:05.000"), formatSpan(t.End.Sub(t.Begin)))
+		traces := ""
+		if len(t.Traces) > 1 {
+			traces = fmt.Sprintf(" in %d traces", len(t.Traces))
+		}
+		fmt.Fprintf(&out, "%s: %d steps%s, from %s UTC, %s in all\n\n", t.Of, len(t.Steps), traces, t.Begin.UTC().Format("2006-01-02 15:04:05.000"), formatSpan(t.End.Sub(t.Begin)))
 		out.WriteString(formatSteps(t))
 		if failed := countResults(t.Steps, ResultDLQ, ResultHidden, ResultFailed, ResultRetried); failed > 0 {
 			fmt.Fprintf(&out, "\n%d steps did not succeed at once; joist dead list shows messages that are in a DLQ.\n", failed)
