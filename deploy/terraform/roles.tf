@@ -114,7 +114,7 @@ resource "aws_iam_policy" "operator" {
         Sid = "ReadRoles"
       },
       {
-        Action   = ["iam:GetInstanceProfile"]
+        Action   = ["iam:GetInstanceProfile", "iam:ListInstanceProfiles"]
         Effect   = "Allow"
         Resource = ["arn:${local.partition}:iam::${local.account_id}:instance-profile/*"]
         Sid      = "ReadProfiles"

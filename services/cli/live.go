@@ -77,12 +77,29 @@ type clusterReading struct {
 	pricesFrom  string
 	unread      []live.Unread
 	assumptions []string
+	// spotToSpot is the feature gate of the controller.
+	spotToSpot bool
 }
 
 // readCluster reads the running cluster and its prices, and prints what could not be read to stderr.
 // try is a correct form of the command without a cluster. limit replaces the price limit of the
 // settings; nil leaves it.
 func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *float64) (clusterReading, error) {
+	out, err := l.readQuietly(cmd, env, try, limit)
+	if err != nil {
+		return out, err
+	}
+	for _, u := range out.unread {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was not read (%s): %s\n", u.Resource, u.Reason, u.Consequence)
+		if u.Check != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "  check the permission with: "+u.Check)
+		}
+	}
+	return out, nil
+}
+
+// readQuietly is readCluster without printing what could not be read.
+func (l *liveFlags) readQuietly(cmd *cobra.Command, env Env, try string, limit *float64) (clusterReading, error) {
 	var out clusterReading
 	if l.timeout <= 0 {
 		return out, usageError(fmt.Errorf("invalid --timeout %s: it must be positive", l.timeout), "--timeout 2m")
@@ -111,17 +128,8 @@ func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *
 	if err := out.readPrices(cmd.Context(), env, region, l.offlinePrices, identity.Name, running); err != nil {
 		return out, err
 	}
-	if err := out.collect(state, identity, env.Now()); err != nil {
-		return out, err
-	}
-	running.Stop()
-	for _, u := range out.unread {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was not read (%s): %s\n", u.Resource, u.Reason, u.Consequence)
-		if u.Check != "" {
-			fmt.Fprintln(cmd.ErrOrStderr(), "  check the permission with: "+u.Check)
-		}
-	}
-	return out, nil
+	out.spotToSpot = state.Controller.Settings.Scheduling.Gates.SpotToSpotConsolidation
+	return out, out.collect(state, identity, env.Now())
 }
 
 // openCluster opens the cluster. Without any flag the user may not have meant a running cluster, so an

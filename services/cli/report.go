@@ -45,18 +45,10 @@ func runReport(cmd *cobra.Command, env Env, flags reportFlags) error {
 	if err != nil {
 		return err
 	}
-	running := startProgress(cmd, "simulating consolidation")
-	defer running.Stop()
-	found, err := simulate.Assess(asked, consolidateOptions(env, running, 0, flags.spotToSpot))
-	running.Stop()
+	out, err := assessSource(cmd, env, asked, flags.spotToSpot)
 	if err != nil {
-		return fmt.Errorf("consolidating %s: %w", asked.Title, err)
+		return err
 	}
-	out := report.NewReport(found)
-	out.Cluster, out.Source, out.Taken = asked.Title, asked.Kind, asked.Snapshot.TakenAt
-	out.Prices = report.PriceSource{From: asked.PricesFrom, Region: asked.Region, AsOf: asked.PricesAsOf, AgeDays: ageInDays(env.Now(), asked.PricesAsOf)}
-	out.Unread = append(out.Unread, asked.Unread...)
-	out.Assumptions = append(append(out.Assumptions, asked.Notes...), found.Notes...)
 	switch flags.format {
 	case "json":
 		return printJSON(cmd.OutOrStdout(), out)
@@ -65,6 +57,22 @@ func runReport(cmd *cobra.Command, env Env, flags reportFlags) error {
 	default:
 		return report.PrintReport(cmd.OutOrStdout(), &out)
 	}
+}
+
+// assessSource simulates consolidation on a source.
+func assessSource(cmd *cobra.Command, env Env, asked simulate.Source, spotToSpot bool) (report.CostReport, error) {
+	running := startProgress(cmd, "simulating consolidation")
+	defer running.Stop()
+	found, err := simulate.Assess(asked, consolidateOptions(env, running, 0, spotToSpot))
+	if err != nil {
+		return report.CostReport{}, fmt.Errorf("consolidating %s: %w", asked.Title, err)
+	}
+	out := report.NewReport(found)
+	out.Cluster, out.Source, out.Taken = asked.Title, asked.Kind, asked.Snapshot.TakenAt
+	out.Prices = report.PriceSource{From: asked.PricesFrom, Region: asked.Region, AsOf: asked.PricesAsOf, AgeDays: ageInDays(env.Now(), asked.PricesAsOf)}
+	out.Unread = append(out.Unread, asked.Unread...)
+	out.Assumptions = append(append(out.Assumptions, asked.Notes...), found.Notes...)
+	return out, nil
 }
 
 // ageInDays returns an age in whole days; 0 for an unknown time.

@@ -88,6 +88,7 @@ func TestCommandsUseAllPermissions(t *testing.T) {
 	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
 	c.fillDeadLetterQueues(t)
 	c.doctor(t)
+	c.migrate(t)
 	for _, args := range [][]string{{"queues"}, {"dead", "list"}, {"replay", "--queue", "launcher", "--match", "kind=bug", "--yes", "--rate", "500"}} {
 		if stdout, stderr, code := c.joist(t, args...); code == cli.ExitError {
 			t.Errorf("%v: %s%s", args, stdout, stderr)

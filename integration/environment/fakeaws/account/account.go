@@ -46,6 +46,9 @@ type Service struct {
 	// Profiles are the roles of instance profiles, by profile name; "" is a profile
 	// without a role.
 	Profiles map[string]string
+	// ProfilePaths and ProfileTags are the paths and tags of instance profiles; others have the path / and no tags.
+	ProfilePaths map[string]string
+	ProfileTags  map[string]map[string]string
 	// Judge returns the simulator's decision for one action on one resource with the given
 	// condition keys: allowed, implicitDeny or explicitDeny.
 	Judge func(role, action, resource string, context map[string][]string) string

@@ -1,11 +1,15 @@
 package account
 
 import (
+	"cmp"
 	"encoding/xml"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
 )
@@ -19,7 +23,7 @@ const (
 // does not exist.
 var operations = map[string]func(s *Service, form query.Form) (answer any, unknown string){
 	"GetRole": (*Service).role, "ListAttachedRolePolicies": (*Service).attached,
-	"GetInstanceProfile": (*Service).profile, "SimulatePrincipalPolicy": (*Service).simulate,
+	"GetInstanceProfile": (*Service).profile, "ListInstanceProfiles": (*Service).profiles, "SimulatePrincipalPolicy": (*Service).simulate,
 }
 
 func (s *Service) iam(w http.ResponseWriter, r *http.Request) {
@@ -88,21 +92,50 @@ func (s *Service) attached(form query.Form) (answer any, unknown string) {
 	})
 }
 
+// profile is an instance profile in an answer. IAM's list has no tags.
+type profile struct {
+	Name  string `xml:"InstanceProfileName"`
+	Path  string `xml:"Path"`
+	Roles []role `xml:"Roles>member"`
+	Tags  []tag  `xml:"Tags>member,omitempty"`
+}
+
+type tag struct{ Key, Value string }
+
+func (s *Service) newProfile(name string) profile {
+	out := profile{Name: name, Path: cmp.Or(s.ProfilePaths[name], "/")}
+	if held := s.Profiles[name]; held != "" {
+		out.Roles = []role{{Name: held, ARN: s.Roles[held].ARN}}
+	}
+	return out
+}
+
 func (s *Service) profile(form query.Form) (answer any, unknown string) {
 	name := form.Get("InstanceProfileName")
-	held, there := s.Profiles[name]
-	if !there {
+	if _, there := s.Profiles[name]; !there {
 		return nil, "Instance Profile " + name
 	}
-	var roles []role
-	if held != "" {
-		roles = append(roles, role{Name: held, ARN: s.Roles[held].ARN})
+	out := s.newProfile(name)
+	for key, value := range s.ProfileTags[name] {
+		out.Tags = append(out.Tags, tag{key, value})
 	}
 	return struct {
 		XMLName xml.Name `xml:"GetInstanceProfileResponse"`
-		Name    string   `xml:"GetInstanceProfileResult>InstanceProfile>InstanceProfileName"`
-		Roles   []role   `xml:"GetInstanceProfileResult>InstanceProfile>Roles>member"`
-	}{Name: name, Roles: roles}, ""
+		Profile profile  `xml:"GetInstanceProfileResult>InstanceProfile"`
+	}{Profile: out}, ""
+}
+
+func (s *Service) profiles(form query.Form) (answer any, unknown string) {
+	var out []profile
+	for _, name := range slices.Sorted(maps.Keys(s.Profiles)) {
+		if one := s.newProfile(name); strings.HasPrefix(one.Path, form.Get("PathPrefix")) {
+			out = append(out, one)
+		}
+	}
+	return struct {
+		XMLName  xml.Name  `xml:"ListInstanceProfilesResponse"`
+		Profiles []profile `xml:"ListInstanceProfilesResult>InstanceProfiles>member"`
+	}{Profiles: out}, ""
 }
 
 // alone are actions that the simulator does not evaluate together with others in one

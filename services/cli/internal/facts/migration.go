@@ -15,6 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/services/cli/internal/migrate"
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -44,6 +46,7 @@ func GatherMigration(ctx context.Context, s Sources, namespace string) migrate.M
 	}
 	calls.Wait()
 	g.addCertificateAuthority()
+	g.readProfiles(ctx, s)
 	return g.facts
 }
 
@@ -80,6 +83,57 @@ func (g *migration) addCertificateAuthority() {
 		g.facts.CertificateAuthority = ca
 		delete(g.facts.Unread, migrate.ClusterCA)
 	}
+}
+
+// readProfiles reads the instance profiles of the cluster: those below its path, and those in the status
+// of EC2NodeClasses, which older versions of Karpenter created elsewhere. IAM's list has no tags.
+func (g *migration) readProfiles(ctx context.Context, s Sources) {
+	if _, unread := g.facts.Unread[migrate.AWS]; unread {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	found, err := g.listProfiles(ctx, s)
+	if err != nil {
+		g.recordUnread(migrate.InstanceProfiles, err, "iam:ListInstanceProfiles and iam:GetInstanceProfile")
+		return
+	}
+	g.facts.Profiles = found
+}
+
+func (g *migration) listProfiles(ctx context.Context, s Sources) ([]cloud.Profile, error) {
+	config, err := s.AWS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.facts.Region = config.Region
+	client := iamprofile.New(config)
+	listed, err := client.ListProfiles(ctx, migrate.ProfilePath(config.Region, s.Plan.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range listed {
+		names = append(names, listed[i].Name)
+	}
+	for i := range g.facts.Classes {
+		if name := g.facts.Classes[i].Status.InstanceProfile; name != "" && g.facts.Classes[i].Spec.InstanceProfile == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []cloud.Profile
+	for _, name := range slices.Compact(names) {
+		one, err := client.Profile(ctx, name)
+		switch {
+		case fault.Is(err, fault.Missing): // It was deleted meanwhile, or the status of a class is old.
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, one)
+		}
+	}
+	return out, nil
 }
 
 // readObjects reads the objects that only a migration needs.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -27,6 +28,10 @@ const (
 	ClusterCA Fact = "the cluster's certificate authority"
 	// AWS is the account.
 	AWS Fact = "AWS"
+	// InstanceProfiles are the instance profiles of the cluster in IAM.
+	InstanceProfiles Fact = "the instance profiles in IAM"
+	// Today is what the plan of today's pods needs: NodePools, nodes, pods and prices.
+	Today Fact = "what a plan of today's pods needs"
 )
 
 // MigrationFacts are the facts about a cluster. A fact in Unread has its zero value.
@@ -52,6 +57,12 @@ type MigrationFacts struct {
 	Refused []ManifestProblem
 	// CertificateAuthority is base64, as EKS returns it.
 	CertificateAuthority string
+	// Profiles are the instance profiles below ProfilePath, and those that EC2NodeClasses have in their
+	// status. Region is the region in the path.
+	Profiles []cloud.Profile
+	Region   string
+	// Plan is what Joist would do with today's pods and nodes; nil if Today is unread.
+	Plan *LivePlan
 }
 
 // CRD has the relevant parts of a CustomResourceDefinition.

@@ -172,7 +172,7 @@ func switchStep(f MigrationFacts, before []MigrationStep) MigrationStep {
 		}
 		var open []string
 		for _, s := range before {
-			if s.State == Blocked || s.State == Unknown || s.Step == "joist-installed" && s.State != Done {
+			if s.State == Blocked || s.State == Unknown && s.Step != planStep || s.Step == "joist-installed" && s.State != Done {
 				open = append(open, s.Step)
 			}
 		}

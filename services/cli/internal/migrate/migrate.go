@@ -61,6 +61,12 @@ type MigrationReport struct {
 	Return   []MigrationStep `json:"return"`
 	// NodePools are the NodePools with their nodes.
 	NodePools []PoolAdoption `json:"nodePools"`
+	// InstanceProfiles are those of the cluster in IAM; empty if they could not be read.
+	InstanceProfiles []ProfileAdoption `json:"instanceProfiles"`
+	// Assumptions are what is assumed because EKS or IAM could not be read.
+	Assumptions []string `json:"assumptions"`
+	// Plan is what Joist would do with today's pods and nodes; nil if the cluster could not be read.
+	Plan *LivePlan `json:"plan"`
 }
 
 // Completed reports whether all steps of the takeover are done.
@@ -78,7 +84,7 @@ type check struct {
 
 // Check evaluates all steps.
 func Check(f MigrationFacts) MigrationReport {
-	out := MigrationReport{Active: f.active(), KarpenterVersion: f.karpenterVersion(), NodePools: f.pools()}
+	out := MigrationReport{Active: f.active(), KarpenterVersion: f.karpenterVersion(), NodePools: f.pools(), InstanceProfiles: f.profiles(), Assumptions: f.assumptions(), Plan: f.Plan}
 	for _, c := range takeover {
 		out.Takeover = append(out.Takeover, c.evaluate(f))
 	}
@@ -96,6 +102,7 @@ var takeover = []check{
 	{"conversion-webhooks", []Fact{CRDs, Webhooks}, checkWebhooks},
 	{"manifests", []Fact{NodePools, NodeClasses}, checkManifests},
 	{"differences", []Fact{NodePools, NodeClaims}, describeDifferences},
+	{planStep, []Fact{Today}, describePlan},
 	{"settings", []Fact{Deployments}, checkSettings},
 	{"nodes", []Fact{NodePools, NodeClasses, NodeClaims, ClusterCA}, checkNodes},
 	{"finalizers", []Fact{NodeClaims, Nodes}, checkFinalizers},

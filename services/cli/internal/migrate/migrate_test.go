@@ -12,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/migrate"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
@@ -43,7 +44,8 @@ func karpentersCluster(t *testing.T) migrate.MigrationFacts {
 				},
 			},
 		},
-		Unread: map[migrate.Fact]doctor.Skipped{}, Namespace: "joist", Now: now, CertificateAuthority: authority,
+		Plan:   &migrate.LivePlan{NodePools: []migrate.PoolPlan{{Name: "default", Unchanged: true, NodesNow: 2, NodesAfter: 2}}},
+		Unread: map[migrate.Fact]doctor.Skipped{}, Namespace: "joist", Now: now, Region: "eu-west-1", CertificateAuthority: authority,
 		CRDs: []migrate.CRD{
 			{Name: "nodepools.karpenter.sh", Versions: []string{"v1"}, Stored: []string{"v1"}},
 			{Name: "nodeclaims.karpenter.sh", Versions: []string{"v1"}, Stored: []string{"v1"}},
@@ -169,6 +171,17 @@ func TestCheck(t *testing.T) {
 		}, "instance-tags", migrate.Done, "lifecycle adds them"},
 		{"managed profiles", func(*migrate.MigrationFacts) {}, "instance-profiles", migrate.Done, "no instance has it"},
 		{"a missing profile", findingOf("instance-profile-missing"), "instance-profiles", migrate.Blocked, "repair it"},
+		{"profiles of Karpenter", profilesOf("/karpenter/eu-west-1/prod/uid/", "owned"), "instance-profiles", migrate.Done, "1 of 1 profile in IAM adopted"},
+		{"a profile of an older Karpenter", profilesOf("/", "owned"), "instance-profiles", migrate.Done, "not adopted: prod_1 (its path is / instead of /karpenter/eu-west-1/prod/uid/"},
+		{"a profile of another cluster", profilesOf("/karpenter/eu-west-1/prod/uid/", ""), "instance-profiles", migrate.Done, "does not have the tag kubernetes.io/cluster/prod=owned"},
+		{"a profile of a deleted class", func(f *migrate.MigrationFacts) {
+			profilesOf("/karpenter/eu-west-1/prod/former/", "owned")(f)
+			f.Classes[0].Status.InstanceProfile = ""
+		}, "instance-profiles", migrate.Done, "aws iam delete-instance-profile --instance-profile-name prod_1"},
+		{"profiles that may not be listed", unread(migrate.InstanceProfiles), "instance-profiles", migrate.Done, "were not listed (no access)"},
+		{"no plan of today's pods", unread(migrate.Today), "plan", migrate.Unknown, "no access"},
+		{"no plan of today's pods prevents nothing", unread(migrate.Today), "karpenter-stopped", migrate.Ready, "--replicas 0"},
+		{"the same nodes", func(*migrate.MigrationFacts) {}, "plan", migrate.Done, "would keep the nodes of all NodePools (1 NodePool, 2 nodes)"},
 		{"own profiles", func(f *migrate.MigrationFacts) { f.Classes[0].Spec.InstanceProfile = new(string) }, "instance-profiles", migrate.Done, "unchanged"},
 
 		{"resources in AWS", func(*migrate.MigrationFacts) {}, "aws-resources", migrate.Done, ""},
@@ -208,6 +221,31 @@ func TestCheck(t *testing.T) {
 			test.change(&f)
 			requireStep(t, migrate.Check(f).Takeover, test.step, test.state, test.says)
 		})
+	}
+}
+
+// profilesOf adds the profile of the EC2NodeClass, with a path and the value of the cluster's tag.
+func profilesOf(path, owned string) func(*migrate.MigrationFacts) {
+	return func(f *migrate.MigrationFacts) {
+		f.Classes[0].UID, f.Classes[0].Status.InstanceProfile = "uid", "prod_1"
+		f.Profiles = []cloud.Profile{{Name: "prod_1", Path: path, Role: "nodes", Tags: map[string]string{"kubernetes.io/cluster/prod": owned}}}
+	}
+}
+
+// TestAssumptions: what EKS and IAM were not asked is assumed, and named.
+func TestAssumptions(t *testing.T) {
+	f := karpentersCluster(t)
+	profilesOf("/", "owned")(&f)
+	if got := strings.Join(migrate.Check(f).Assumptions, "; "); !strings.Contains(got, "certificate authority") || !strings.Contains(got, "OIDC issuer") || strings.Contains(got, "prod_1") {
+		t.Errorf("with IAM and without EKS: %s", got)
+	}
+	f.Installation.CertificateAuthority, f.Installation.Issuer, f.Installation.Access = authority, new("issuer"), &doctor.Access{Mode: "API"}
+	if got := migrate.Check(f).Assumptions; len(got) > 0 {
+		t.Errorf("with EKS and IAM: %v", got)
+	}
+	unread(migrate.InstanceProfiles)(&f)
+	if got := strings.Join(migrate.Check(f).Assumptions, "; "); !strings.Contains(got, "prod_1 of EC2NodeClass default") {
+		t.Errorf("without IAM: %s", got)
 	}
 }
 

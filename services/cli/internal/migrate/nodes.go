@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
@@ -73,6 +74,34 @@ func (f MigrationFacts) describePool(pool *karpenter.NodePool) PoolAdoption {
 		}
 	}
 	return out
+}
+
+// MarkDrifted sets in a snapshot which nodes drift under Joist, and returns their names. Without the
+// facts the snapshot keeps the drift that the active controller found.
+func (f MigrationFacts) MarkDrifted(s *planning.Snapshot) []string {
+	reasons, evaluated := map[string]string{}, len(f.missing([]Fact{NodePools, NodeClasses, NodeClaims})) == 0
+	for _, p := range f.pools() {
+		for _, d := range p.Drifted {
+			reasons[d.NodeClaim] = d.Reason
+		}
+	}
+	s.Nodes = slices.Clone(s.Nodes)
+	var names []string
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if reason := reasons[n.Claim]; evaluated && n.Claim != "" {
+			switch {
+			case reason == "":
+				n.Drift = nil
+			case n.Drift == nil:
+				n.Drift = &planning.Drift{Reason: reason, Since: s.TakenAt}
+			}
+		}
+		if n.Drift != nil {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // isForeign reports whether the NodePool's node class is of another provider.

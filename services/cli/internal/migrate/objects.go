@@ -53,23 +53,6 @@ func checkTags(f MigrationFacts) MigrationStep {
 	return done("the instances of all NodeClaims have the tags with the names of their cluster, node and NodeClaim")
 }
 
-// checkProfiles describes which instance profiles Joist creates and keeps.
-func checkProfiles(f MigrationFacts) MigrationStep {
-	var managed []string
-	for i := range f.Classes {
-		if c := &f.Classes[i]; c.Spec.InstanceProfile == nil && c.Spec.Role != "" {
-			managed = append(managed, "ec2nodeclass/"+c.Name)
-		}
-	}
-	if bad := f.findings("instance-profile-missing", "instance-profile-role"); len(bad) > 0 {
-		return blockedBy(bad)
-	}
-	if len(managed) == 0 {
-		return done("all EC2NodeClasses name an instance profile, which Joist uses unchanged")
-	}
-	return done(formatCount(len(managed), "EC2NodeClass")+" with a role: Joist creates an instance profile for each, and deletes Karpenter's at the earliest after an hour, once no instance has it", managed...)
-}
-
 // awsChecks are the checks of joist doctor that an installation next to Karpenter must pass.
 var awsChecks = []string{
 	"queue-missing", "dlq-missing", "redrive-missing", "redrive-wrong-dlq", "queue-policy-missing", "queue-policy-invalid", "rules-missing", "rule-missing",
