@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +114,8 @@ type Service struct {
 	// lastRunningPods is the number of pods on nodes at the last batch.
 	lastRunningPods int64
 	wasLeader       bool
+	// leading reports whether the last Step was of the leader with a synced cache. CollectObjects reads it in other goroutines.
+	leading atomic.Bool
 	// reconciled reports whether the last Step reconciled.
 	reconciled bool
 	// cachedOutbox is the outbox as last read from the API server.
@@ -179,6 +182,7 @@ func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
 	synced := s.Cache.Synced()
 	unsynced := s.cacheSync.checkSynced(synced, s.Now())
+	s.leading.Store(err == nil && leads && synced)
 	if err != nil || !leads || !synced {
 		if !leads {
 			s.clearGauge()

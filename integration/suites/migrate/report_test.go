@@ -12,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -49,6 +50,12 @@ func (w *movedCluster) requireReport(when string, complete bool, active string, 
 	}
 }
 
+// openLive opens the cluster as the command does.
+func (w *movedCluster) openLive(string, string) (cli.LiveCluster, error) {
+	client, err := kubecluster.New(w.Plane.Config, "joist")
+	return cli.LiveCluster{PageReader: client, Name: testbed.ClusterName, Region: testbed.Region}, err
+}
+
 // runCheck runs the command as a person does who has a kubeconfig and no credentials of AWS.
 func (w *movedCluster) runCheck(format string) string {
 	w.Helper()
@@ -62,6 +69,7 @@ func (w *movedCluster) runCheck(format string) string {
 		Kube: func(string, string) (func(ctx context.Context, path string) ([]byte, error), error) {
 			return w.read, nil
 		},
+		Live: w.openLive,
 	})
 	if code != cli.ExitChanges {
 		w.Errorf("joist migrate --check exits with %d: %s", code, errs.String())

@@ -81,6 +81,9 @@ func TestDashboards(t *testing.T) {
 			return
 		}
 		result := "works"
+		if len(lacks) > 0 && last.dashboard == "karpenter-capacity-dashboard" {
+			t.Errorf("the capacity dashboard lacks %v for %s", lacks, last.panel)
+		}
 		if len(lacks) > 0 {
 			result = "lacks " + strings.Join(lacks, ", ")
 		} else {
@@ -100,8 +103,8 @@ func TestDashboards(t *testing.T) {
 	}
 	flush()
 	// If a metric of these panels were renamed, fewer would be complete.
-	if complete < 6 {
-		t.Errorf("%d panels have all they read, and at least 6 had", complete)
+	if complete < 17 {
+		t.Errorf("%d panels and variables have all they read, and at least 17 had", complete)
 	}
 	const page = "../../../deploy/docs/tools.md"
 	text, err := os.ReadFile(page)
@@ -132,7 +135,8 @@ func TestMissing(t *testing.T) {
 	}{
 		{read{metric: "karpenter_nodes_created_total", selects: []string{"nodepool", "cluster"}}, ""},
 		{read{metric: "karpenter_nodes_created_total", selects: []string{"arch"}}, "the label arch of `karpenter_nodes_created_total`"},
-		{read{metric: "karpenter_nodes_allocatable"}, "`karpenter_nodes_allocatable`"},
+		{read{metric: "karpenter_nodes_allocatable", selects: []string{"arch", "resource_type"}}, ""},
+		{read{metric: "karpenter_nodes_total_pod_limits"}, "`karpenter_nodes_total_pod_limits`"},
 		{read{metric: "node_time_seconds", sums: []string{"node"}}, ""},
 	} {
 		if got := test.read.missing(); got != test.want {

@@ -36,6 +36,9 @@ type Metric struct {
 	Buckets []float64
 	// Services lists the services that emit it.
 	Services []string
+	// PerObject metrics have a series for each node or pod, which is computed at each scrape. They are drawn by Karpenter's
+	// dashboards, have no panel, and are never sent to CloudWatch.
+	PerObject bool
 	// Panel is the title of its panel, and By the labels that separate its lines there.
 	Panel string
 	By    []string
@@ -85,7 +88,7 @@ func (m Metric) Inside() bool {
 }
 
 // Catalogue lists all metrics.
-var Catalogue = slices.Concat(messageMetrics, planningMetrics, clusterMetrics, disruptionMetrics, consolidationMetrics, callMetrics)
+var Catalogue = slices.Concat(messageMetrics, planningMetrics, clusterMetrics, disruptionMetrics, consolidationMetrics, callMetrics, objectMetrics)
 
 // Namespace is the CloudWatch namespace of the metrics.
 const Namespace = "Joist"

@@ -29,6 +29,9 @@ func TestCatalogue(t *testing.T) {
 			if (m.Kind == Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
 				t.Errorf("buckets %v", m.Buckets)
 			}
+			if m.PerObject != (m.Panel == "") || m.PerObject && m.CloudWatch != nil {
+				t.Error("only metrics with a series for each object have no panel, and CloudWatch would bill each series")
+			}
 			series := 1
 			for _, l := range m.Labels {
 				if l.Help == "" || l.Max <= 0 {

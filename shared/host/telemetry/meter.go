@@ -48,6 +48,9 @@ func newMeters(all prometheus.Labels) (meters, error) {
 		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	for _, entry := range metric.Catalogue {
+		if entry.PerObject {
+			continue // CollectObjects adds them at each scrape.
+		}
 		if err := m.addMetric(entry); err != nil {
 			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
 		}

@@ -68,6 +68,7 @@ func run(ctx context.Context, p *startup.Bootstrap) error {
 		Metrics: p.Telemetry.RecordMetric,
 		Span:    spanReporter(p), Samples: p.Telemetry.SamplesTrace,
 	})
+	p.Telemetry.CollectObjects(service.CollectObjects)
 	loop, feed := p.NewLoop(host.Loop{Reconcile: service.Step, Interval: watcher.StepInterval, NextDue: service.NextStep, MinPause: service.MinPause}, service.Reconciled, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err

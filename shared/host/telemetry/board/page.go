@@ -63,6 +63,14 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 			}
 		}
 	}
+	out.WriteString("\n### Nodes and pods\n\nThese have a series for each node and resource, and for each pod, as in Karpenter. The leading watcher computes them from its cache at each scrape and keeps nothing. " +
+		"Joist's dashboards do not use them; [Karpenter's do](tools.md#karpenters-grafana-dashboards). Drop them if you do not need them: `serviceMonitor.endpointConfig.metricRelabelings` with the action `drop` and the regex `karpenter_(nodes_(allocatable|system_overhead|total_.*|current_lifetime_seconds)|pods_state)`.\n\n" +
+		"| metric | kind, unit | labels | from | meaning |\n|---|---|---|---|---|\n")
+	for _, m := range metric.Catalogue {
+		if m.PerObject {
+			fmt.Fprintf(&out, "| `%s` | %s, %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, objectLabels(m), strings.Join(m.Services, ", "), m.Help)
+		}
+	}
 	out.WriteString("\n## Karpenter's metrics\n\nThe metrics above that begin with `karpenter_`, `client_go_` and `aws_sdk_go_` have the names, labels and meaning of Karpenter v1.15, so its dashboards keep working. " +
 		"Other controllers also export `rest_client_` metrics, and Karpenter all of these: if one Prometheus scrapes them, append `and on (instance, job) joist_build_info` to a query, as Joist's dashboards do. " +
 		"Times start when Joist observed the change, which is within a second.\n" +
@@ -83,6 +91,15 @@ func cloudWatchColumn(w Alert) string {
 		return "with `cloudWatchMetrics`"
 	}
 	return "yes"
+}
+
+// objectLabels names the labels of a metric with a series for each object.
+func objectLabels(m metric.Metric) string {
+	var all []string
+	for _, l := range m.Labels {
+		all = append(all, "`"+l.Name+"`")
+	}
+	return strings.Join(all, ", ")
 }
 
 func yesOrNo(is bool) string {
