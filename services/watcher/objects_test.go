@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -80,5 +81,22 @@ func TestCollectObjects(t *testing.T) {
 	}
 	if text := strings.Join(got, "\n"); strings.Contains(text, "hugepages") || !strings.Contains(text, "nodes_system_overhead{"+of+",resource_type=cpu} 0.1") || !strings.Contains(text, "nodes_current_lifetime_seconds{"+of+"} 5") || t.Failed() {
 		t.Errorf("the series are:\n%s", text)
+	}
+}
+
+// A large cluster has no series for each node and pod, which would need more memory than planning, and still its utilization.
+func TestLargeClusterHasNoObjects(t *testing.T) {
+	s := newHarness(t)
+	var all []cluster.Object
+	for i := range 2001 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n-%d", i)}}
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		all = append(all, node)
+	}
+	s.SeedObjects(append(all, boundPod("web", "ReplicaSet"))...)
+	s.advance(5e9)
+	got := strings.Join(s.collectObjects(), "\n")
+	if strings.Contains(got, "nodes_") || !strings.Contains(got, "pods_state{name=web") || !strings.Contains(got, "cluster_utilization_percent{resource_type=cpu} 0") {
+		t.Errorf("the series are:\n%s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -64,7 +65,9 @@ Also set the CDK app's key ` + "`cloudWatchMetrics`" + `: it adds the panels and
 		}
 	}
 	out.WriteString("\n### Nodes and pods\n\nThese have a series for each node and resource, and for each pod, as in Karpenter. The leading watcher computes them from its cache at each scrape and keeps nothing. " +
-		"Joist's dashboards do not use them; [Karpenter's do](tools.md#karpenters-grafana-dashboards). Drop them if you do not need them: `serviceMonitor.endpointConfig.metricRelabelings` with the action `drop` and the regex `karpenter_(nodes_(allocatable|system_overhead|total_.*|current_lifetime_seconds)|pods_state)`.\n\n" +
+		"A scrape has about 12 KB for a node and 1 KB for a pod, so clusters of more than 2,000 nodes have no series for each node, and those of more than 20,000 pods none for each pod: use kube-state-metrics there. " +
+		"Joist's dashboards do not use them; [Karpenter's do](tools.md#karpenters-grafana-dashboards). Drop them if you do not need them: `serviceMonitor.metricRelabelings` with the action `drop` and the regex `karpenter_(nodes_(allocatable|system_overhead|total_.*|current_lifetime_seconds)|pods_state)`.\n\n" +
+		"The labels of nodes are the well-known labels: `" + strings.Join(metric.NodeLabels, "`, `") + "`; and `node_name`, `phase` and `managed`.\n\n" +
 		"| metric | kind, unit | labels | from | meaning |\n|---|---|---|---|---|\n")
 	for _, m := range metric.Catalogue {
 		if m.PerObject {
@@ -97,7 +100,12 @@ func cloudWatchColumn(w Alert) string {
 func objectLabels(m metric.Metric) string {
 	var all []string
 	for _, l := range m.Labels {
-		all = append(all, "`"+l.Name+"`")
+		if !slices.Contains(metric.NodeLabels, l.Name) || len(m.Labels) < len(metric.NodeLabels) {
+			all = append(all, "`"+l.Name+"`")
+		}
+	}
+	if len(m.Labels) > len(metric.NodeLabels) {
+		all = append([]string{"those of nodes"}, all...)
 	}
 	return strings.Join(all, ", ")
 }
