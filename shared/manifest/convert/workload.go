@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // workloads are the kinds whose pods have images, labels and annotations of Karpenter.
@@ -33,11 +35,27 @@ func (c *converter) visit(o *object, n *node, path string) {
 				c.remarkEntry(o, Converted, e, at, e.value.text()+" is now "+now, "")
 				e.value = newScalar(now)
 			}
+		case e.key == safeToEvict && n.kind == mappingNode && e.value.kind == scalarNode:
+			c.convertSafeToEvict(o, n, e, at)
 		case e.key == "image" && e.value.kind == scalarNode:
 			c.replaceImage(o, e, at)
 		}
 		c.visit(o, e.value, at)
 	}
+}
+
+// safeToEvict is Cluster Autoscaler's annotation of pods. "false" keeps the pod's node, and "true" allows the eviction of pods that Joist
+// and Karpenter evict in any case.
+const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+// convertSafeToEvict replaces the annotation if it keeps the pod's node.
+func (c *converter) convertSafeToEvict(o *object, annotations *node, e *entry, path string) {
+	if e.value.text() != "false" || annotations.entry(karpenter.DoNotDisruptAnnotationKey) != nil {
+		c.remarkEntry(o, Check, e, path, e.key+" has no effect: only "+karpenter.DoNotDisruptAnnotationKey+" keeps a pod's node", "remove it once Cluster Autoscaler is gone")
+		return
+	}
+	c.remarkEntry(o, Converted, e, path, e.key+`: "false" is now `+karpenter.DoNotDisruptAnnotationKey+`: "true"`, "keep both while Cluster Autoscaler still manages groups with these pods")
+	e.key, e.value = karpenter.DoNotDisruptAnnotationKey, newScalar("true")
 }
 
 // oldPause matches images of the pause container that are old enough to lack an architecture or to be gone.
