@@ -93,15 +93,15 @@ func (w *TestBed) StopInCluster() {
 	w.processes = slices.Clone(w.processes[len(inCluster):])
 }
 
-// StartKarpenterWithMetrics starts Karpenter's controller, and returns a function that reads how often one of its
-// controllers has reconciled.
-func (w *TestBed) StartKarpenterWithMetrics(dir string) (reconciled func(controller string) int) {
+// StartKarpenterWithMetrics starts Karpenter's controller with additional variables, and returns a function that reads how often
+// one of its controllers has reconciled.
+func (w *TestBed) StartKarpenterWithMetrics(dir string, environ ...string) (reconciled func(controller string) int) {
 	w.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.RequireNoError(err)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	w.RequireNoError(errors.Join(err, listener.Close()))
-	w.StartKarpenter(dir, "METRICS_PORT="+port)
+	w.StartKarpenter(dir, append(environ, "METRICS_PORT="+port)...)
 	return func(controller string) int {
 		request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://127.0.0.1:"+port+"/metrics", nil)
 		w.RequireNoError(err)

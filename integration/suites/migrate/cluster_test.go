@@ -79,7 +79,7 @@ func (w *movedCluster) scaleKarpenter(replicas int32) {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{
 					Name: "controller", Image: "public.ecr.aws/karpenter/controller:1.15.1",
-					Env: []corev1.EnvVar{{Name: "INTERRUPTION_QUEUE", Value: testbed.ClusterName}},
+					Env: []corev1.EnvVar{{Name: "INTERRUPTION_QUEUE", Value: karpenterQueue}},
 				}}},
 			},
 		},

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,9 @@ func leads(holder string) bool { return holder != "" && holder != lease.Karpente
 func (w *movedCluster) launchByKarpenter(controller string) {
 	w.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
 	w.Apply(manifests+"inflate.yaml", nil)
+	w.createKarpenterQueue()
 	w.scaleKarpenter(1)
-	w.StartKarpenter(controller)
+	w.StartKarpenter(controller, "INTERRUPTION_QUEUE="+karpenterQueue)
 	w.waitForHolder("Karpenter to hold its Lease", leads)
 	w.WaitUntil(time.Minute, "the NodePool to be ready", w.isPoolReady)
 	w.scale(2 * podsPerNode)
@@ -91,6 +93,13 @@ func (w *movedCluster) installBeside(dir string) {
 		w.Errorf("%d NodeClaims before, %d now, of Joist: %v; the holder was %s and is %s", launched, len(w.Claims()), joists, karpenters, w.holder())
 	}
 	w.requireKept(before)
+	// A notice while both are installed goes to both queues: Karpenter replaces the node, and Joist's copy waits.
+	interrupted := w.interruptNode(w.launchedBy(false))
+	w.waitUntilReplaced(interrupted, 3*podsPerNode)
+	if joists := w.launchedBy(true); len(joists) > 0 || w.holder() != karpenters {
+		w.Errorf("Joist launched %v for a notice while %s held the Lease", joists, karpenters)
+	}
+	w.requireKept(before.without(interrupted))
 }
 
 // writeOlderHashes gives hashes of another version to the NodePool, its class and their NodeClaims, as an older
@@ -108,8 +117,15 @@ func (w *movedCluster) takeOver() {
 	before := w.takeStock()
 	w.StopKarpenter()
 	w.scaleKarpenter(0)
+	// Now neither acts. The notice waits in Joist's queues until Joist holds the Lease.
+	interrupted := w.interruptNode(w.launchedBy(false))
+	before = before.without(interrupted)
 	w.writeOlderHashes()
 	w.waitForHolder("Joist to hold Karpenter's Lease", func(holder string) bool { return holder == lease.KarpenterHolder })
+	w.waitUntilReplaced(interrupted, 3*podsPerNode)
+	if len(w.launchedBy(true)) == 0 {
+		w.Error("Joist launched no node for the notice that came before it acted")
+	}
 	w.WaitUntil(time.Minute, "current hashes on all NodeClaims", w.areHashesCurrent)
 	w.WaitUntil(time.Minute, "an instance profile of Joist", w.hasJoistsProfile)
 	w.requireKept(before)
@@ -152,6 +168,7 @@ func (w *movedCluster) operate() {
 	if len(w.launchedBy(true)) == 0 {
 		w.Error("Joist launched no node")
 	}
+	w.waitUntilReplaced(w.interruptNode(w.launchedBy(true)), 4*podsPerNode)
 	// A person removes a node that Karpenter launched.
 	removed := karpenters[0]
 	w.RequireNoError(w.objects.Resource(claimResource).Delete(w.Context(), removed, metav1.DeleteOptions{}))
@@ -203,9 +220,14 @@ func (w *movedCluster) handBack(controller string) {
 	w.StopInCluster()
 	// What `joist migrate --check` prints for the NodePool's finalizer.
 	w.patch(poolResource, "default", `{"metadata":{"finalizers":null}}`)
+	// Now neither acts. The notice waits in the queue of Karpenter, next to the notices of interruptions that Joist handled.
+	// A node of Joist must remain for Karpenter to remove.
+	interrupted := w.interruptNode(slices.Concat(w.launchedBy(true)[1:], w.launchedBy(false)))
+	before = before.without(interrupted)
 	w.scaleKarpenter(1)
-	collected := w.StartKarpenterWithMetrics(controller)
+	collected := w.StartKarpenterWithMetrics(controller, "INTERRUPTION_QUEUE="+karpenterQueue)
 	w.waitForHolder("Karpenter to hold its Lease", leads)
+	w.waitUntilReplaced(interrupted, 2*podsPerNode)
 	w.WaitUntil(time.Minute, "Karpenter to compare instances and NodeClaims twice, and to evaluate drift", func() bool {
 		return collected("instance.garbagecollection") >= 2 && collected("nodeclaim.garbagecollection") >= 1 && collected("nodeclaim.disruption") >= len(w.Claims())
 	})
