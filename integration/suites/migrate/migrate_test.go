@@ -17,6 +17,7 @@ import (
 
 // TestMove moves a cluster from Karpenter to Joist and back.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a control plane, Karpenter and seven services")
 	}
