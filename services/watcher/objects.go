@@ -151,7 +151,9 @@ func podStateLabels(pod *corev1.Pod, node *corev1.Node) []string {
 	if node != nil {
 		labels = node.Labels
 	}
-	unready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse })
+	unready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse
+	})
 	owner := ""
 	if len(pod.OwnerReferences) > 0 {
 		of := &pod.OwnerReferences[0]

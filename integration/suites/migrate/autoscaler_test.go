@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/services/cli"
@@ -35,9 +34,7 @@ func TestMoveFromClusterAutoscaler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &movedCluster{TestBed: testbed.New(t, testbed.Options{})}
-	w.objects, err = dynamic.NewForConfig(w.Plane.Config)
-	w.RequireNoError(err)
+	w := newMovedCluster(t)
 	w.runPhase("Joist is installed next to a node group", func() { w.installBesideGroup(dir) })
 	w.runPhase("the node group becomes a NodePool, and Joist launches nodes of its type", w.replaceGroup)
 	w.runPhase("the end", w.Stop)

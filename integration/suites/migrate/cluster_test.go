@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,6 +30,15 @@ const manifests = testbed.Root + "/services/cli/internal/demo/manifests/"
 type movedCluster struct {
 	*testbed.TestBed
 	objects dynamic.Interface
+}
+
+func newMovedCluster(t *testing.T) *movedCluster {
+	t.Helper()
+	w := &movedCluster{TestBed: testbed.New(t, testbed.Options{})}
+	var err error
+	w.objects, err = dynamic.NewForConfig(w.Plane.Config)
+	w.RequireNoError(err)
+	return w
 }
 
 // runPhase runs a phase that the following ones depend on.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -29,9 +28,7 @@ func TestMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &movedCluster{TestBed: testbed.New(t, testbed.Options{})}
-	w.objects, err = dynamic.NewForConfig(w.Plane.Config)
-	w.RequireNoError(err)
+	w := newMovedCluster(t)
 	w.runPhase("Karpenter launches nodes", func() { w.launchByKarpenter(controller) })
 	w.runPhase("Joist is installed next to Karpenter, and waits", func() { w.installBeside(dir) })
 	w.runPhase("Karpenter stops, and Joist adopts the nodes", w.takeOver)
