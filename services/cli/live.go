@@ -31,6 +31,8 @@ type liveFlags struct {
 	kubeconfig, context, controller, region string
 	offlinePrices                           bool
 	timeout                                 time.Duration
+	// listsUnread is set by a command whose output lists what could not be read; the others warn on stderr.
+	listsUnread bool
 }
 
 // liveHelp is the part of the help about running clusters.
@@ -81,25 +83,11 @@ type clusterReading struct {
 	spotToSpot bool
 }
 
-// readCluster reads the running cluster and its prices, and prints what could not be read to stderr.
+// readCluster reads the running cluster and its prices, and prints what could not be read to stderr,
+// unless listsUnread is set.
 // try is a correct form of the command without a cluster. limit replaces the price limit of the
 // settings; nil leaves it.
 func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *float64) (clusterReading, error) {
-	out, err := l.readQuietly(cmd, env, try, limit)
-	if err != nil {
-		return out, err
-	}
-	for _, u := range out.unread {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was not read (%s): %s\n", u.Resource, u.Reason, u.Consequence)
-		if u.Check != "" {
-			fmt.Fprintln(cmd.ErrOrStderr(), "  check the permission with: "+u.Check)
-		}
-	}
-	return out, nil
-}
-
-// readQuietly is readCluster without printing what could not be read.
-func (l *liveFlags) readQuietly(cmd *cobra.Command, env Env, try string, limit *float64) (clusterReading, error) {
 	var out clusterReading
 	if l.timeout <= 0 {
 		return out, usageError(fmt.Errorf("invalid --timeout %s: it must be positive", l.timeout), "--timeout 2m")
@@ -129,7 +117,20 @@ func (l *liveFlags) readQuietly(cmd *cobra.Command, env Env, try string, limit *
 		return out, err
 	}
 	out.spotToSpot = state.Controller.Settings.Scheduling.Gates.SpotToSpotConsolidation
-	return out, out.collect(state, identity, env.Now())
+	if err := out.collect(state, identity, env.Now()); err != nil {
+		return out, err
+	}
+	running.Stop()
+	if l.listsUnread {
+		return out, nil
+	}
+	for _, u := range out.unread {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was not read (%s): %s\n", u.Resource, u.Reason, u.Consequence)
+		if u.Check != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "  check the permission with: "+u.Check)
+		}
+	}
+	return out, nil
 }
 
 // openCluster opens the cluster. Without any flag the user may not have meant a running cluster, so an

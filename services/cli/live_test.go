@@ -165,6 +165,27 @@ func TestLiveErrors(t *testing.T) {
 	}
 }
 
+// TestReportListsUnread: the report lists what could not be read in its table, and does not repeat it on stderr.
+func TestReportListsUnread(t *testing.T) {
+	l := newLiveTest(t)
+	l.Forbid(fault.Denied, cluster.DisruptionBudgets, cluster.NodeClaims)
+	stdout, stderr, code := l.run("report", "--offline-prices")
+	for _, want := range []string{
+		"Not read:\n  - poddisruptionbudgets.policy (you may not list it): PodDisruptionBudgets are ignored", "    check the permission with: kubectl auth can-i list nodeclaims.karpenter.sh\n",
+		"No node is known to have a NodeClaim, so consolidation considers none.",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+	if code != cli.ExitNothing || stderr != "" {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	if _, stderr, _ = l.run("report", "--offline-prices", "-o", "json"); !strings.Contains(stderr, "warning: nodeclaims.karpenter.sh was not read") {
+		t.Errorf("with -o json, stderr:\n%s", stderr)
+	}
+}
+
 // TestLiveProgress: a reading that lasts longer than a second reports its progress to stderr.
 func TestLiveProgress(t *testing.T) {
 	l := newLiveTest(t)

@@ -120,7 +120,8 @@ func (m *migrateFlags) addPlan(cmd *cobra.Command, env Env, known *migrate.Migra
 
 // planToday computes the plan with the functions of joist plan and joist report.
 func (m *migrateFlags) planToday(cmd *cobra.Command, env Env, known migrate.MigrationFacts) (*migrate.LivePlan, error) {
-	reading, err := m.live.readQuietly(cmd, env, "kubectl get nodes shows whether the cluster can be read", nil)
+	m.live.listsUnread = true
+	reading, err := m.live.readCluster(cmd, env, "kubectl get nodes shows whether the cluster can be read", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -199,7 +200,7 @@ func TestLatestSnapshotOfAStore(t *testing.T) {
 	want, _, _ := runJoist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
 	for age, stale := range map[time.Duration]bool{time.Minute: false, 3 * time.Hour: true} {
 		stdout, stderr, code := joistWithStore(t, store, s.TakenAt.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
-		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo is "+age.String()+" old") {
+		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo is "+map[bool]string{false: "60s", true: "3h"}[stale]+" old") {
 			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
 		if strings.Contains(stderr, "the cluster may have changed") != stale {
@@ -225,5 +226,62 @@ func TestStoreErrors(t *testing.T) {
 	}
 	if _, stderr, code := runJoist(t, "", nil, "explain", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestReportAgreesWithConsolidate: both commands give the same costs, nodes and commands for the same input, and the sums of
+// the report are consistent.
+func TestReportAgreesWithConsolidate(t *testing.T) {
+	type consolidation struct {
+		CostBefore, CostAfter float64
+		NodesAfter, PodsMoved int
+		Rounds                []struct{ Method string }
+	}
+	type assessment struct {
+		Now, After struct {
+			Nodes int
+			Cost  struct{ PerHour float64 }
+		}
+		Pending   struct{ Cost struct{ PerHour float64 } }
+		Saving    struct{ PerHour float64 }
+		PodsMoved int
+		Commands  []struct {
+			Method       string
+			SavedPerHour float64
+		}
+		NodePools []struct{ PerHourNow, PerHourAfter float64 }
+	}
+	for seed := range uint64(3) {
+		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(seed, 9)), 40, 160)
+		s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "30%"}}
+		source := []string{"--snapshot", writeDocument(t, planning.SnapshotKind, s), "--catalogue", writeDocument(t, catalog.Kind, planningtest.NewCatalogue()), "-o", "json"}
+		stdout, _, _ := runJoist(t, "", nil, append([]string{"consolidate"}, source...)...)
+		want := parseJSON[consolidation](t, stdout)
+		stdout, _, _ = runJoist(t, "", nil, append([]string{"report"}, source...)...)
+		got := parseJSON[assessment](t, stdout)
+		commands, pools := 0.0, 0.0
+		for _, c := range got.Commands {
+			commands += c.SavedPerHour
+		}
+		for _, p := range got.NodePools {
+			pools += p.PerHourNow - p.PerHourAfter
+		}
+		for what, pair := range map[string][2]float64{
+			"the cost before":                 {got.Now.Cost.PerHour + got.Pending.Cost.PerHour, want.CostBefore},
+			"the cost after":                  {got.After.Cost.PerHour, want.CostAfter},
+			"the saving":                      {got.Saving.PerHour, want.CostBefore - want.CostAfter},
+			"the saving of all commands":      {commands, want.CostBefore - want.CostAfter},
+			"the difference of all NodePools": {pools, got.Now.Cost.PerHour - want.CostAfter},
+			"the nodes after":                 {float64(got.After.Nodes), float64(want.NodesAfter)},
+			"the pods moved":                  {float64(got.PodsMoved), float64(want.PodsMoved)},
+			"the commands":                    {float64(len(got.Commands)), float64(len(want.Rounds))},
+		} {
+			if math.Abs(pair[0]-pair[1]) > 1e-4 {
+				t.Errorf("seed %d: %s is %v in the report and %v in the consolidation", seed, what, pair[0], pair[1])
+			}
+		}
+		if len(want.Rounds) == 0 {
+			t.Errorf("seed %d: nothing is consolidated", seed)
+		}
 	}
 }

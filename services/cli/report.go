@@ -41,6 +41,7 @@ func reportCommand(env Env) *cobra.Command {
 }
 
 func runReport(cmd *cobra.Command, env Env, flags reportFlags) error {
+	flags.nodes.live.listsUnread = flags.format == "table"
 	asked, err := flags.nodes.readSource(cmd, env, "joist report "+sourceFlags)
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func TestConsolidationAsJSON(t *testing.T) {
 	if diff := cmp.Diff(want, got.FinalNodes[0]); diff != "" {
 		t.Errorf("the node must be kept, with its pending pod: %s", diff)
 	}
-	if !strings.Contains(stderr, "note: operations in progress are simulated as done: 0 nodes being removed, 4 pending pods and 2 new nodes for them\n") {
+	if !strings.Contains(stderr, "note: operations in progress are simulated as done: 0 nodes being removed, 4 pending pods, 2 new nodes for pending pods\n") {
 		t.Errorf("no note about the pending pods:\n%s", stderr)
 	}
 }

@@ -51,7 +51,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	out := simulate.SourceFromCatalogue(s, c)
 	out.Kind = "store"
 	age := env.Now().Sub(s.TakenAt)
-	out.Notes = append(out.Notes, fmt.Sprintf("the snapshot of %s is %s old; its prices are from %s", s.Cluster, age.Round(time.Second), c.AsOf.Format(time.DateTime)))
+	out.Notes = append(out.Notes, fmt.Sprintf("the snapshot of %s is %s old; its prices are from %s", s.Cluster, formatAge(age), c.AsOf.Format(time.DateOnly)))
 	if age > snapshotAgeMax {
 		out.Notes = append(out.Notes, "the watcher writes a snapshot at least every hour, but has written none since: the cluster may have changed")
 	}

@@ -250,7 +250,7 @@ func (c *ReportCommand) Reason() string {
 	case len(c.Replacements) == 0:
 		return "the pods fit on other nodes"
 	default:
-		return "the pods fit on other nodes and " + formatReplacements(c.Replacements)
+		return "the pods fit on other nodes and the new ones"
 	}
 }
 

@@ -17,7 +17,11 @@ const (
 // PrintReport prints a report as text.
 func PrintReport(w io.Writer, r *CostReport) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s at %s: %s, %s\n", r.Cluster, r.Taken.UTC().Format("2006-01-02 15:04 MST"), formatCount(r.Now.Nodes, "node"), formatCount(r.Now.Pods, "pod"))
+	at := ""
+	if r.hasTime() {
+		at = " at " + r.formatTime()
+	}
+	fmt.Fprintf(&out, "%s%s: %s, %s\n", r.Cluster, at, formatCount(r.Now.Nodes, "node"), formatCount(r.Now.Pods, "pod"))
 	fmt.Fprintf(&out, "%s\n\n", FormatPrices(r.Prices))
 	out.WriteString(formatCosts(r))
 	out.WriteString(formatReportCommands(r))
@@ -28,8 +32,14 @@ func PrintReport(w io.Writer, r *CostReport) error {
 	if r.Now.Unpriced > 0 {
 		fmt.Fprintf(&out, "\n%s without a known price, counted as $0\n", formatCount(r.Now.Unpriced, "node"))
 	}
+	if len(r.Unread) > 0 {
+		out.WriteString("\nNot read:\n")
+	}
 	for _, u := range r.Unread {
-		fmt.Fprintf(&out, "\nnot read: %s (%s): %s\n", u.Resource, u.Reason, u.Consequence)
+		fmt.Fprintf(&out, "  - %s (%s): %s\n", u.Resource, u.Reason, u.Consequence)
+		if u.Check != "" {
+			out.WriteString("    check the permission with: " + u.Check + "\n")
+		}
 	}
 	if len(r.Assumptions) > 0 {
 		out.WriteString("\nAssumed:\n")
@@ -39,6 +49,27 @@ func PrintReport(w io.Writer, r *CostReport) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// hasTime reports whether the state has a time; the nodes of a scenario have none.
+func (r *CostReport) hasTime() bool { return r.Taken.Unix() > 0 }
+
+func (r *CostReport) formatTime() string { return r.Taken.UTC().Format("2006-01-02 15:04 MST") }
+
+// formatSource describes the time of the state and the prices in sentences.
+func (r *CostReport) formatSource() string {
+	if !r.hasTime() {
+		return FormatPrices(r.Prices) + "."
+	}
+	return "State of " + r.formatTime() + ". " + FormatPrices(r.Prices) + "."
+}
+
+// describeNoObstacle describes in a sentence why nothing stands in the way of consolidation.
+func (r *CostReport) describeNoObstacle() string {
+	if r.Now.Managed == 0 {
+		return "No node is known to have a NodeClaim, so consolidation considers none."
+	}
+	return "Nothing stands in the way: the other nodes are as cheap as they can be."
 }
 
 // FormatPrices describes the source and the age of the prices in a sentence without a full stop.
@@ -140,7 +171,7 @@ func formatReplacements(list []Replacement) string {
 // formatObstacles lists what keeps nodes.
 func formatObstacles(r *CostReport) string {
 	if len(r.Obstacles) == 0 {
-		return "\nNothing stands in the way: the other nodes are as cheap as they can be.\n"
+		return "\n" + r.describeNoObstacle() + "\n"
 	}
 	var rows [][]string
 	for _, o := range r.Obstacles[:min(len(r.Obstacles), obstacleRowsMax)] {

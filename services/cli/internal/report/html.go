@@ -36,7 +36,7 @@ func PrintHTML(w io.Writer, r *CostReport) error {
 		element("body", nil,
 			element("a", with("class", "skip", "href", "#main"), "Skip to the report"),
 			element("header", nil, element("h1", nil, title), element("p", nil, summarize(r)),
-				element("p", with("class", "muted"), fmt.Sprintf("State of %s. %s.", r.Taken.UTC().Format("2006-01-02 15:04 MST"), FormatPrices(r.Prices)))),
+				element("p", with("class", "muted"), r.formatSource())),
 			element("main", with("id", "main", "tabindex", "-1"), pageSections(r)),
 			element("footer", nil, element("p", nil, "Written by joist report. The simulation applies all commands at once, within the budgets, and skips waiting times. A month has 730 hours.")))))
 	var page bytes.Buffer // The writer needs whole characters.
@@ -145,7 +145,7 @@ func commandsSection(r *CostReport) *html.Node {
 
 func obstaclesSection(r *CostReport) *html.Node {
 	if len(r.Obstacles) == 0 {
-		return section("obstacles", "What stands in the way", element("p", nil, "Nothing: the other nodes are as cheap as they can be."))
+		return section("obstacles", "What stands in the way", element("p", nil, r.describeNoObstacle()))
 	}
 	t := dataTable{
 		id: "obstacles-table", caption: "What keeps nodes that consolidation might otherwise remove", header: []string{"Reason", "Nodes", "They cost an hour", "Saved without it", "Details"},

@@ -10,6 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // namesMax is the maximum number of pods that are named; the others are counted.
@@ -178,12 +180,7 @@ func formatGap(p Plan) string {
 
 func formatDollars(dollars float64) string { return fmt.Sprintf("$%.4f", dollars) }
 
-func formatCount(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
+func formatCount(n int, noun string) string { return simulate.FormatCount(n, noun) }
 
 func formatNames(names []string) string {
 	if len(names) <= namesMax {

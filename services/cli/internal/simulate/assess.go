@@ -17,7 +17,7 @@ type Assessment struct {
 	Now     []NodeView
 	CostNow float64
 	// Before is the cost once operations in progress are done: nodes being removed are gone, and
-	// pending pods run, on PendingNodes new nodes if necessary.
+	// the PendingPods that are schedulable run, on PendingNodes new nodes if necessary.
 	Before       float64
 	PendingPods  int
 	PendingNodes int
@@ -48,7 +48,7 @@ type NodeView struct {
 // Assess consolidates the nodes of a source and explains what keeps the others.
 func Assess(from Source, o ConsolidateOptions) (Assessment, error) {
 	fleet := from.Fleet()
-	out := Assessment{Notes: fleet.Notes(), Before: fleet.CostPerHour(), PendingPods: countPods(from.Snapshot.PendingPods)}
+	out := Assessment{Notes: fleet.Notes(), Before: fleet.CostPerHour(), PendingPods: max(0, countPods(from.Snapshot.PendingPods)-len(fleet.Unscheduled()))}
 	out.Now = fleet.viewNodes(from.Snapshot.Nodes)
 	for i := range out.Now {
 		out.CostNow += out.Now[i].Price

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,9 +59,17 @@ func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	s = solver.NewSimulation(s, f.stock).ProjectSnapshot()
 	f.skipWaits(s)
 	if going+waiting > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("operations in progress are simulated as done: %d nodes being removed, %d pending pods and %d new nodes for them",
-			going, waiting, len(s.Nodes)+going-before))
+		f.notes = append(f.notes, fmt.Sprintf("operations in progress are simulated as done: %s being removed, %s, %s for pending pods",
+			FormatCount(going, "node"), FormatCount(waiting, "pending pod"), FormatCount(len(s.Nodes)+going-before, "new node")))
 	}
+}
+
+// FormatCount formats a number with its noun, such as 1 node or 2 nodes.
+func FormatCount(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // skipWaits removes all waits from the snapshot. Unschedulable pods are set aside, because no
