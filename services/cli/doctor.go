@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/facts"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -117,7 +119,7 @@ func (e examination) incompleteError() error {
 	if len(why) == 0 {
 		return nil
 	}
-	return fault.F("checking cluster "+e.Cluster, fault.Invalid, "could not check %s", strings.Join(why, " or ")).WithHint("%s", strings.Join(fixes, "; "))
+	return fault.F("checking cluster "+e.Cluster, fault.Invalid, "could not check %s", strings.Join(why, " or ")).WithHint("%s", strings.Join(slices.DeleteFunc(fixes, func(fix string) bool { return fix == "" }), "; "))
 }
 
 // factSources returns what to check, from the flags and the environment.
@@ -179,7 +181,9 @@ func (e examination) printText(w io.Writer) error {
 	}
 	switch {
 	case len(e.Findings) > 0:
-		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s%s.\n", problems, len(e.Findings)-problems, e.Cluster, formatSkipped(len(e.Skipped)))
+		fmt.Fprintf(&b, "%s and %s in cluster %s%s.\n", simulate.FormatCount(problems, "problem"), simulate.FormatCount(len(e.Findings)-problems, "warning"), e.Cluster, formatSkipped(len(e.Skipped)))
+	case len(e.uncheckedPlatforms()) > 0:
+		fmt.Fprintf(&b, "No problems found in what could be checked of cluster %s%s.\n", e.Cluster, formatSkipped(len(e.Skipped)))
 	default:
 		fmt.Fprintf(&b, "No problems found in cluster %s%s.\n", e.Cluster, formatSkipped(len(e.Skipped)))
 	}
@@ -189,11 +193,8 @@ func (e examination) printText(w io.Writer) error {
 
 // formatSkipped formats the number of checks that could not run.
 func formatSkipped(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return " (1 check skipped)"
 	}
-	return fmt.Sprintf(" (%d checks skipped)", n)
+	return " (" + simulate.FormatCount(n, "check") + " skipped)"
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/services/cli/internal/live"
 	shared "github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
@@ -48,6 +50,9 @@ func loadKubeconfig(kubeconfig, kubecontext string) (*rest.Config, string, error
 	access, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("no kubeconfig found")
+		if kubeconfig != "" {
+			err = fmt.Errorf("%s has no cluster", kubeconfig)
+		}
 	}
 	if err != nil {
 		return nil, "", fault.E(readingKubeconfig, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or --kubeconfig FILE")
@@ -112,13 +117,14 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 		text, err := request.DoRaw(ctx)
 		switch {
 		case err == nil:
-			return text, nil
+			return text, kube.CheckAnswer(op, text)
 		case apierrors.IsNotFound(err):
 			return nil, fault.E(op, fault.Missing, err)
 		case apierrors.IsForbidden(err):
 			return nil, fault.E(op, fault.Denied, err)
-		case apierrors.IsUnauthorized(err):
-			return nil, fault.E(op, fault.Invalid, err).WithHint("log in again: aws eks update-kubeconfig, with credentials that the cluster accepts")
+		}
+		if described := kube.DescribeFailure(op, err); described != nil {
+			return nil, described
 		}
 		return nil, fault.E(op, fault.Retry, err).WithHint("check with kubectl get nodes")
 	}, nil

@@ -1,13 +1,13 @@
 package live
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -103,9 +103,8 @@ func requireKinds(kinds []cluster.Kind, problems []error) error {
 
 // describeFailure returns the error of a reading that failed as a whole.
 func describeFailure(err error) error {
-	if apierrors.IsUnauthorized(err) {
-		return fault.E("reading the cluster", fault.Invalid, errors.New("the API server does not accept your credentials: they are wrong or have expired")).
-			WithHint("log in again (aws sso login, or aws eks update-kubeconfig --name NAME), and check with kubectl auth whoami")
+	if described := kube.DescribeFailure("reading the cluster", err); described != nil {
+		return described
 	}
 	if fault.FindHint(err) != "" {
 		return fmt.Errorf("reading the cluster: %w", err)
