@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,9 +121,15 @@ func readPools(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, m
 			return nil, nil, err
 		}
 		for _, object := range manifest.Objects(documents) {
-			if pool, ok := object.(*karpenter.NodePool); ok {
-				pools = append(pools, pool)
+			pool, ok := object.(*karpenter.NodePool)
+			if !ok {
+				continue
 			}
+			if at := slices.IndexFunc(pools, func(other *karpenter.NodePool) bool { return other.Name == pool.Name }); at >= 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: NodePool %s is in the files more than once: using the last one\n", pool.Name)
+				pools = slices.Delete(pools, at, at+1)
+			}
+			pools = append(pools, pool)
 		}
 	default:
 		return nil, nil, usageError(errors.New("no file given"), "joist budgets -f nodepool.yaml")

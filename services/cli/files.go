@@ -13,10 +13,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
-// sourceMax is the maximum size of a file of manifests and of stdin, in bytes.
-const sourceMax = 64 << 20
+// scenarioMax is the maximum size of a scenario on stdin, in bytes.
+const scenarioMax = 64 << 20
 
-// readManifests reads the manifests of all files. Its error lists the problems of all files.
+// readManifests reads the manifests of all files, each of them once. Its error lists the problems of all files.
 func readManifests(stdin io.Reader, names []string, vars map[string]string) ([]manifest.Document, error) {
 	var files []string
 	for _, name := range names {
@@ -24,12 +24,16 @@ func readManifests(stdin io.Reader, names []string, vars map[string]string) ([]m
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, more...)
+		for _, file := range more {
+			if file = filepath.Clean(file); !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
 	}
 	var documents []manifest.Document
 	var all manifest.Problems
 	for _, file := range files {
-		data, err := readSource(stdin, file)
+		data, err := readSource(stdin, file, manifest.FileMax)
 		if err != nil {
 			return nil, err
 		}
@@ -86,24 +90,28 @@ func fileError(name string, err error) *fault.Error {
 	return fault.E("reading "+name, fault.Missing, err)
 }
 
-// readSource reads a file, or stdin for -. It reads no more than sourceMax bytes of anything, also of
-// a device that never ends.
-func readSource(stdin io.Reader, name string) ([]byte, error) {
-	in, shown := stdin, "stdin"
+// readSource reads a file, or stdin for -. It reads no more than maximum bytes of anything, also of a device
+// that never ends, and nothing of a file that is known to be larger.
+func readSource(stdin io.Reader, name string, maximum int64) ([]byte, error) {
+	in, shown, isLarge := stdin, "stdin", false
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, fileError(name, err).WithHint("check the path and its permissions")
 		}
 		defer func() { _ = file.Close() }() // It was only read.
-		in, shown = file, name
+		info, err := file.Stat()
+		in, shown, isLarge = file, name, err == nil && info.Size() > maximum
 	}
-	data, err := io.ReadAll(io.LimitReader(in, sourceMax+1))
-	switch {
-	case err != nil:
-		return nil, fileError(shown, err).WithHint("check the path and its permissions")
-	case len(data) > sourceMax:
-		return nil, fault.F("reading "+shown, fault.Invalid, "it has more than %d MiB", sourceMax>>20).WithHint("split the manifests into several files")
+	var data []byte
+	if !isLarge {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(in, maximum+1)); err != nil {
+			return nil, fileError(shown, err).WithHint("check the path and its permissions")
+		}
+	}
+	if isLarge || int64(len(data)) > maximum {
+		return nil, fault.F("reading "+shown, fault.Invalid, "it has more than %d MiB", maximum>>20).WithHint("split it into several files")
 	}
 	return data, nil
 }

@@ -61,9 +61,16 @@ func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 
 func openScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	if name != "-" {
+		info, err := os.Stat(name)
+		if err == nil && info.IsDir() {
+			err = errors.New("is a directory")
+		}
+		if err != nil {
+			return scenario.Scenario{}, fileError(name, err).WithHint("check the path")
+		}
 		return scenario.Read(folder(filepath.Dir(name)), filepath.Base(name))
 	}
-	data, err := readSource(cmd.InOrStdin(), name)
+	data, err := readSource(cmd.InOrStdin(), name, scenarioMax)
 	if err != nil {
 		return scenario.Scenario{}, err
 	}

@@ -111,8 +111,8 @@ func TestScenarioErrors(t *testing.T) {
 		want        string
 	}{
 		{"both", "", []string{"-f", "x.yaml", "--scenario", tiny}, "joist: --scenario and -f exclude each other\nTry: --scenario or -f\n"},
-		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading the scenario: opening none.json: no such file or directory\nTry: check the path\n"},
-		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: check the path\n"},
+		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading testdata/none.json: no such file or directory\nTry: check the path\n"},
+		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading testdata: is a directory\nTry: check the path\n"},
 		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: invalid JSON: invalid character ']' looking for beginning of object key string\nTry: give a scenario in JSON; -f reads manifests, and --snapshot a snapshot of a cluster\n"},
 		{"a note", `{"instanceTypes": [], "nodePools": [], "color": 1}`, []string{"--scenario", "-"},
 			"note: stdin: unknown field \"color\" is ignored\n"},

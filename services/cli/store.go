@@ -29,7 +29,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	}
 	ref, err := blob.GetLatest(ctx, store, planning.SnapshotKind)
 	if fault.Is(err, fault.Missing) {
-		return simulate.Source{}, fault.E("finding the latest snapshot in "+n.store, fault.Missing, err).
+		return simulate.Source{}, fault.F("finding the latest snapshot in "+n.store, fault.Missing, "it has none").
 			WithHint("check that the prefix is that of the cluster and that its watcher runs; the watcher writes snapshots only for clusters that have a node with a NodeClaim")
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (n nodesFlags) openStore(ctx context.Context, env Env) (blob.Store, error) 
 	}
 	bucket, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
 	if !isS3 || bucket == "" {
-		return nil, usageError(fmt.Errorf("invalid --store %q: it must be s3://BUCKET/PREFIX", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX, or a directory with a copy of it")
+		return nil, usageError(fmt.Errorf("invalid --store %q: it is neither s3://BUCKET/PREFIX nor a directory", n.store), "--store s3://BUCKET/PREFIX, the services' JOIST_BUCKET and JOIST_PREFIX, or a directory with a copy of it")
 	}
 	if env.Store == nil {
 		return nil, fault.E("opening "+n.store, fault.Invalid, errNoStore).WithHint("--snapshot FILE")
