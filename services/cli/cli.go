@@ -57,8 +57,8 @@ const exitCodesText = "All commands have the same exit codes:\n" +
 
 // Env is everything outside the process that a command uses.
 type Env struct {
-	// Program is the path with which the command was started. As a plugin of kubectl its name
-	// is kubectl-joist.
+	// Program is the path with which the command was started. As a plugin of kubectl its name is kubectl-joist,
+	// and kubectl_complete-joist if kubectl completes the plugin's command line.
 	Program string
 	// Args come without the command's own name.
 	Args           []string
@@ -103,10 +103,19 @@ var errChanges = errors.New("changes found")
 func Run(ctx context.Context, env Env) int {
 	out, errOut := env.newOutput(env.Stdout), env.newOutput(env.Stderr)
 	root := newRoot(env)
+	if env.programName() == completionProgram {
+		env.Args = append([]string{cobra.ShellCompRequestCmd}, env.Args...)
+	}
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd() // It uses root's output.
+	if err := unknownCommandError(root, env.Args); err != nil {
+		printError(errOut, root.DisplayName(), err)
+		return ExitError
+	}
 	cmd, err := runUntilInterrupt(ctx, root, env.Args)
 	if interrupted, ok := errors.AsType[*interruptedError](err); ok {
 		out.closed.Store(true)
@@ -155,11 +164,17 @@ func newRoot(env Env) *cobra.Command {
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), convertCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), explainCommand(env), lintCommand(env), migrateCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), reportCommand(env), simulateCommand(env), traceCommand(env), versionCommand(env))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesText})
 	env.addCompletions(root)
-	if name := strings.TrimSuffix(filepath.Base(env.Program), ".exe"); name == "kubectl-joist" {
+	if name := env.programName(); name == "kubectl-joist" || name == completionProgram {
 		nameAsPlugin(root, "kubectl joist")
 	}
 	return root
 }
+
+// completionProgram is the name of the program that kubectl runs to complete the plugin's command line.
+const completionProgram = "kubectl_complete-joist"
+
+// programName returns the name of the program without folder and extension.
+func (e Env) programName() string { return strings.TrimSuffix(filepath.Base(e.Program), ".exe") }
 
 // nameAsPlugin gives the commands of a kubectl plugin the name with which kubectl starts it.
 func nameAsPlugin(root *cobra.Command, program string) {

@@ -123,6 +123,12 @@ func TestGolden(t *testing.T) {
 		{"unknown-format", []string{"plan", "-f", "testdata/inflate.yaml", "-o", "xml"}, cli.ExitError},
 		{"unknown-flag", []string{"plan", "--file", "x"}, cli.ExitError},
 		{"unknown-command", []string{"plna"}, cli.ExitError},
+		{"unknown-command-help", []string{"dead", "lits", "--help"}, cli.ExitError},
+		{"unknown-help-topic", []string{"help", "plna"}, cli.ExitError},
+		{"unknown-shell", []string{"completion", "bsh"}, cli.ExitError},
+		{"no-value", []string{"plan", "-n"}, cli.ExitError},
+		{"report-name", []string{"report", "--scenario", tiny, "-o", "name"}, cli.ExitNothing},
+		{"report-wide", []string{"report", "--scenario", tiny, "-o", "wide"}, cli.ExitNothing},
 		{"unknown-argument", []string{"plan", "pool.yaml"}, cli.ExitError},
 		{"bad-var", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "us-east-1", "--var", "A"}, cli.ExitError},
 	} {

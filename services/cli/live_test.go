@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type liveTest struct {
 	catalogue *catalog.Catalogue
 	// after replaces the timers of the progress, which never end by default.
 	after func(time.Duration) <-chan time.Time
+	// terminal is Env.Terminal.
+	terminal func(io.Writer) (int, bool)
 }
 
 func newLiveTest(t *testing.T) *liveTest {
@@ -53,7 +56,7 @@ func (l *liveTest) run(args ...string) (stdout, stderr string, code int) {
 	l.t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Run(l.t.Context(), cli.Env{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: func() time.Time { return liveNow }, After: l.after,
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: func() time.Time { return liveNow }, After: l.after, Terminal: l.terminal,
 		Build: build.Info{Version: "v1.2.3"}, Platform: "os/arch",
 		Live: func(string, string) (cli.LiveCluster, error) {
 			return cli.LiveCluster{PageReader: l.ListedServer, Name: "kubeconfig-name"}, nil
@@ -189,6 +192,7 @@ func TestReportListsUnread(t *testing.T) {
 // TestLiveProgress: a reading that lasts longer than a second reports its progress to stderr.
 func TestLiveProgress(t *testing.T) {
 	l := newLiveTest(t)
+	l.terminal = func(io.Writer) (int, bool) { return 80, true }
 	shown := make(chan struct{})
 	var calls atomic.Int32
 	l.after = func(time.Duration) <-chan time.Time {
@@ -202,7 +206,7 @@ func TestLiveProgress(t *testing.T) {
 		return out
 	}
 	l.OnList = func(context.Context) error { <-shown; return nil }
-	if _, stderr, _ := l.run("plan"); !strings.HasPrefix(stderr, "reading the cluster (1 s)\n") {
+	if _, stderr, _ := l.run("plan"); !strings.HasPrefix(stderr, "reading the cluster (1 s)\r") {
 		t.Errorf("stderr:\n%s", stderr)
 	}
 }

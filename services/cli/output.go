@@ -29,8 +29,8 @@ type output struct {
 	columns int
 	// isWide reports whether -o wide was given.
 	isWide bool
-	// colors reports whether colours are shown, and rewrites whether a line can be replaced.
-	colors, rewrites bool
+	// isTerminal reports a terminal, colors whether colours are shown, and rewrites whether a line can be replaced.
+	isTerminal, colors, rewrites bool
 	// after is Env.After.
 	after func(d time.Duration) <-chan time.Time
 	// closed ends all output. A write that is blocked does not delay it.
@@ -43,21 +43,20 @@ type output struct {
 }
 
 // newOutput returns an output with the properties of its terminal. The environment variables
-// NO_COLOR, CLICOLOR_FORCE, TERM and COLUMNS have their usual meanings.
+// NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM and COLUMNS have their usual meanings.
 func (e Env) newOutput(w io.Writer) *output {
 	o := &output{w: w, after: e.After}
-	isTerminal := false
 	if e.Terminal != nil {
-		o.columns, isTerminal = e.Terminal(w)
+		o.columns, o.isTerminal = e.Terminal(w)
 	}
-	if n, err := strconv.Atoi(e.lookupEnv("COLUMNS")); err == nil && n > 0 && isTerminal {
+	if n, err := strconv.Atoi(e.lookupEnv("COLUMNS")); err == nil && n > 0 && o.isTerminal {
 		o.columns = n
 	}
-	if o.rewrites = isTerminal && e.lookupEnv("TERM") != "dumb"; !isTerminal {
+	if o.rewrites = o.isTerminal && e.lookupEnv("TERM") != "dumb"; !o.isTerminal {
 		o.columns = 0
 	}
 	force := e.lookupEnv("CLICOLOR_FORCE")
-	o.colors = (o.rewrites || force != "" && force != "0") && e.lookupEnv("NO_COLOR") == ""
+	o.colors = (o.rewrites && e.lookupEnv("CLICOLOR") != "0" || force != "" && force != "0") && e.lookupEnv("NO_COLOR") == ""
 	return o
 }
 

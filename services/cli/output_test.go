@@ -84,6 +84,8 @@ func TestColors(t *testing.T) {
 		{"a terminal", terminal, nil, colored},
 		{"NO_COLOR", terminal, []string{"NO_COLOR=1"}, plain},
 		{"an empty NO_COLOR", terminal, []string{"NO_COLOR="}, colored},
+		{"CLICOLOR=0", terminal, []string{"CLICOLOR=0"}, plain},
+		{"CLICOLOR=1", terminal, []string{"CLICOLOR=1"}, colored},
 		{"a dumb terminal", terminal, []string{"TERM=dumb"}, plain},
 		{"CLICOLOR_FORCE in a pipe", nil, []string{"CLICOLOR_FORCE=1"}, colored},
 		{"CLICOLOR_FORCE=0", nil, []string{"CLICOLOR_FORCE=0"}, plain},

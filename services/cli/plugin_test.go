@@ -21,6 +21,8 @@ func TestPluginNamesItself(t *testing.T) {
 		{"kubectl-joist", "Try: kubectl joist budgets -f nodepool.yaml", []string{"budgets"}},
 		{"kubectl-joist", "kubectl joist: --dry-run and --yes exclude each other", []string{"replay", "--yes", "--dry-run"}},
 		{"kubectl-joist", "Try: kubectl joist budgets --help", []string{"budgets", "--wrong"}},
+		{"/usr/local/bin/kubectl_complete-joist", "plan\t", []string{"pl"}},
+		{"kubectl_complete-joist", "yaml", []string{"report", "-o", "y"}},
 		{"./joist", "Usage:\n  joist budgets {", []string{"budgets", "--help"}},
 		{"./joist", "Try: joist budgets -f nodepool.yaml", []string{"budgets"}},
 	} {

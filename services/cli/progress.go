@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -10,19 +9,15 @@ import (
 )
 
 const (
-	// progressDelay is the time in which a command shows no progress.
-	progressDelay = time.Second
-	// progressRefresh is the time between two states on a terminal, and progressInterval
-	// that between two lines elsewhere.
-	progressRefresh  = 250 * time.Millisecond
-	progressInterval = 5 * time.Second
+	// progressDelay is the time in which a command shows no progress, and progressRefresh the time between two states.
+	progressDelay   = time.Second
+	progressRefresh = 250 * time.Millisecond
 )
 
-// progress shows on stderr what a command is doing: nothing for progressDelay, then on a terminal
-// a line that it rewrites, elsewhere a line every few seconds.
+// progress shows on a terminal what a command is doing, on stderr: nothing for progressDelay, then a line that it
+// rewrites. A terminal without control sequences gets a single line, and a file or a pipe nothing.
 type progress struct {
-	out  *output // nil if stderr is not this package's output
-	w    io.Writer
+	out  *output // nil if stderr is not a terminal
 	stop chan struct{}
 	done sync.WaitGroup
 
@@ -32,8 +27,10 @@ type progress struct {
 
 // startProgress shows a state until Stop.
 func startProgress(cmd *cobra.Command, format string, args ...any) *progress {
-	p := &progress{w: cmd.ErrOrStderr(), stop: make(chan struct{})}
-	p.out, _ = p.w.(*output)
+	p := &progress{stop: make(chan struct{})}
+	if out, ok := cmd.ErrOrStderr().(*output); ok && out.isTerminal {
+		p.out = out
+	}
 	p.Update(format, args...)
 	p.done.Go(p.run)
 	return p
@@ -64,37 +61,33 @@ func (p *progress) Stop() {
 }
 
 func (p *progress) run() {
+	if p.out == nil {
+		return
+	}
 	after := time.After
-	if p.out != nil && p.out.after != nil {
+	if p.out.after != nil {
 		after = p.out.after
 	}
 	next := after(progressDelay)
-	isTerminal := p.out != nil && p.out.rewrites
-	for elapsed := progressDelay; ; {
+	for elapsed := progressDelay; ; elapsed += progressRefresh {
 		select {
 		case <-p.stop:
 			return
 		case <-next:
 		}
-		p.show(elapsed, isTerminal)
-		wait := progressInterval
-		if isTerminal {
-			wait = progressRefresh
+		line := p.describe(elapsed)
+		if !p.out.rewrites {
+			fmt.Fprintln(p.out, line)
+			return
 		}
-		elapsed += wait
-		next = after(wait)
+		p.out.setStatus(line)
+		next = after(progressRefresh)
 	}
 }
 
-// show prints the state after a time.
-func (p *progress) show(elapsed time.Duration, isTerminal bool) {
+// describe returns the state after a time.
+func (p *progress) describe(elapsed time.Duration) string {
 	p.mu.Lock()
-	state := p.state
-	p.mu.Unlock()
-	line := fmt.Sprintf("%s (%d s)", oneLine(state), int(elapsed.Seconds()))
-	if isTerminal {
-		p.out.setStatus(line)
-		return
-	}
-	fmt.Fprintln(p.w, line)
+	defer p.mu.Unlock()
+	return fmt.Sprintf("%s (%d s)", oneLine(p.state), int(elapsed.Seconds()))
 }

@@ -36,7 +36,7 @@ func reportCommand(env Env) *cobra.Command {
 	}
 	flags.nodes.addFlags(cmd)
 	cmd.Flags().BoolVar(&flags.spotToSpot, "spot-to-spot", false, "allow replacing spot nodes with cheaper spot nodes")
-	formatFlag(cmd, &flags.format, "table", "json", "html")
+	formatFlag(cmd, &flags.format, "table", "wide", "json", "html", "name")
 	return cmd
 }
 
@@ -53,6 +53,12 @@ func runReport(cmd *cobra.Command, env Env, flags reportFlags) error {
 	switch flags.format {
 	case "json":
 		return printJSON(cmd.OutOrStdout(), out)
+	case "name":
+		var removed []string
+		for i := range out.Commands {
+			removed = append(removed, out.Commands[i].Removed...)
+		}
+		return printNames(cmd.OutOrStdout(), "node", removed)
 	case "html":
 		return report.PrintHTML(cmd.OutOrStdout(), &out)
 	default:

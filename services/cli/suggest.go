@@ -34,6 +34,9 @@ func plainFlagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlagError(cmd, unknown, help)
 	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return usageError(fmt.Errorf("--%s needs a value", missing.GetFlag().Name), help)
+	}
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return usageError(err, help)
@@ -71,6 +74,19 @@ func unknownFlagError(cmd *cobra.Command, unknown *pflag.NotExistError, help str
 	return usageError(fmt.Errorf("unknown flag --%s", name), try)
 }
 
+// unknownCommandError returns the error about a word that should be a command, where cobra would print the help
+// and succeed: before --help, after help, and of commands that only have others. It returns nil if there is none.
+func unknownCommandError(root *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == "help" {
+		args = args[1:]
+	}
+	found, rest, _ := root.Find(args) // Running the command returns its error.
+	if !found.HasAvailableSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	return newUnknownCommandError(found, rest[0])
+}
+
 // unknownCommand matches cobra's error about an argument of a command that takes none.
 var unknownCommand = regexp.MustCompile(`^unknown command ("(?:[^"\\]|\\.)*") for `)
 
@@ -85,15 +101,21 @@ func plainArgumentError(cmd *cobra.Command, err error) error {
 	if !cmd.HasAvailableSubCommands() {
 		return usageError(fmt.Errorf("unexpected argument %q of %s", word, cmd.CommandPath()), help)
 	}
+	return newUnknownCommandError(cmd, word)
+}
+
+// newUnknownCommandError returns the error about a word that is no command below another.
+func newUnknownCommandError(parent *cobra.Command, word string) error {
 	var known []string
-	for _, child := range cmd.Commands() {
+	for _, child := range parent.Commands() {
 		if child.IsAvailableCommand() || child.IsAdditionalHelpTopicCommand() {
 			known = append(known, child.Name())
 		}
 	}
+	help := parent.CommandPath() + " --help"
 	try := help
 	if nearest := nearestChoice(word, known); nearest != "" {
-		try = cmd.CommandPath() + " " + nearest + "; " + help + " lists the commands"
+		try = parent.CommandPath() + " " + nearest + "; " + help + " lists the commands"
 	}
 	return usageError(fmt.Errorf("unknown command %q", word), try)
 }

@@ -24,7 +24,7 @@ func PrintReport(w io.Writer, r *CostReport) error {
 	fmt.Fprintf(&out, "%s%s: %s, %s\n", r.Cluster, at, formatCount(r.Now.Nodes, "node"), formatCount(r.Now.Pods, "pod"))
 	fmt.Fprintf(&out, "%s\n\n", FormatPrices(r.Prices))
 	out.WriteString(formatCosts(r))
-	out.WriteString(formatReportCommands(r))
+	out.WriteString(formatReportCommands(r, IsWide(w)))
 	out.WriteString(formatObstacles(r))
 	for _, u := range r.Unscheduled {
 		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", formatCount(len(u.Pods), "pod"), formatNames(u.Pods), u.Reason)
@@ -118,18 +118,26 @@ func groupThousands(digits string) string {
 // formatShare formats a fraction as a percentage.
 func formatShare(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-// formatReportCommands lists the first commands.
-func formatReportCommands(r *CostReport) string {
+// formatReportCommands lists the first commands, or all if the table is wide.
+func formatReportCommands(r *CostReport, isWide bool) string {
 	if len(r.Commands) == 0 {
 		return "\nConsolidation would remove no node.\n"
 	}
 	var rows [][]string
-	for i, c := range r.Commands[:min(len(r.Commands), commandRowsMax)] {
-		rows = append(rows, []string{strconv.Itoa(i + 1), formatDollars(c.SavedPerHour), c.Method, formatRemoved(c.Removed), formatReplacements(c.Replacements), strconv.Itoa(c.PodsMoved), c.Reason()})
+	shown := min(len(r.Commands), commandRowsMax)
+	if isWide {
+		shown = len(r.Commands)
+	}
+	for i, c := range r.Commands[:shown] {
+		removed := formatRemoved(c.Removed)
+		if isWide {
+			removed = strings.Join(c.Removed, ", ")
+		}
+		rows = append(rows, []string{strconv.Itoa(i + 1), formatDollars(c.SavedPerHour), c.Method, removed, formatReplacements(c.Replacements), strconv.Itoa(c.PodsMoved), c.Reason()})
 	}
 	out := "\n" + FormatColumns([]string{"#", "SAVES/HOUR", "METHOD", "REMOVES", "LAUNCHES", "PODS", "WHY"}, rows, 1, 2, 6)
-	if more := len(r.Commands) - commandRowsMax; more > 0 {
-		out += fmt.Sprintf("and %s; -o json lists all\n", formatCount(more, "more command"))
+	if more := len(r.Commands) - shown; more > 0 {
+		out += fmt.Sprintf("and %s; -o wide lists all\n", formatCount(more, "more command"))
 	}
 	return out
 }
