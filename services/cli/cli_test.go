@@ -126,7 +126,7 @@ func TestGolden(t *testing.T) {
 		{"unknown-command-help", []string{"dead", "lits", "--help"}, cli.ExitError},
 		{"unknown-help-topic", []string{"help", "plna"}, cli.ExitError},
 		{"unknown-shell", []string{"completion", "bsh"}, cli.ExitError},
-		{"no-value", []string{"plan", "-n"}, cli.ExitError},
+		{"no-value", []string{"explain", "pod", "a", "-n"}, cli.ExitError},
 		{"report-name", []string{"report", "--scenario", tiny, "-o", "name"}, cli.ExitNothing},
 		{"report-wide", []string{"report", "--scenario", tiny, "-o", "wide"}, cli.ExitNothing},
 		{"unknown-argument", []string{"plan", "pool.yaml"}, cli.ExitError},

@@ -164,7 +164,7 @@ func TestChecksBite(t *testing.T) {
 	for _, test := range []struct{ text, says string }{
 		{"make test", ""}, {"make demo ARGS='--seed 7'", ""}, {"make tests", "no target tests"}, {"make demo ARG=1", "no variable ARG"},
 		{"joist dead show ID -o json", ""}, {"joist replay --queue SERVICE --cluster NAME", ""}, {"joist plan -f deploy/quickstart --region eu-west-1", ""},
-		{"joist plan -f", "flag needs an argument"}, {"joist deed list", "knows no deed"}, {"joist dead lists", "knows no dead lists"}, {"joist queues --clusters x", "unknown flag --clusters"},
+		{"joist plan -f", "needs a value"}, {"joist deed list", `unknown command "deed"`}, {"joist dead lists", `unknown command "lists"`}, {"joist queues --clusters x", "unknown flag --clusters"},
 		{"helm upgrade --install joist deploy/charts/joist --set settings.clusterName=x", ""}, {`helm template joist deploy/charts/joist --set watcher.serviceAccount.annotations."eks\.amazonaws\.com/role-arn"=x`, ""},
 		{"helm upgrade --install joist deploy/charts/joist --set settings.cluster=x", "no value settings.cluster"}, {"helm upgrade joist deploy/chart", "no chart deploy/chart"},
 		{"helm upgrade joist deploy/charts/joist --atomics", "unknown flag"}, {"helm rollback joist", ""}, {"helm history joist", "not known here"},

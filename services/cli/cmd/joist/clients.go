@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -49,10 +48,7 @@ func loadKubeconfig(kubeconfig, kubecontext string) (*rest.Config, string, error
 	}
 	access, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		err = errors.New("no kubeconfig found")
-		if kubeconfig != "" {
-			err = fmt.Errorf("%s has no cluster", kubeconfig)
-		}
+		err = fmt.Errorf("%s has no cluster", cmp.Or(kubeconfig, "$KUBECONFIG or ~/.kube/config"))
 	}
 	if err != nil {
 		return nil, "", fault.E(readingKubeconfig, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or --kubeconfig FILE")
