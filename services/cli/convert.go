@@ -57,7 +57,7 @@ func convertCommand(env Env) *cobra.Command {
 	f.BoolVar(&flags.diff, "diff", false, "print a unified diff instead of the result")
 	f.BoolVarP(&flags.write, "write", "w", false, "replace the files by the result")
 	f.BoolVar(&flags.force, "force", false, "with --write, write files in which mistakes remain")
-	f.StringVar(&flags.values, "values", "", "write the values from Karpenter's ConfigMaps to this file")
+	f.StringVar(&flags.values, "values", "", "write the values from Karpenter's ConfigMaps and --set to this file")
 	cmd.MarkFlagsMutuallyExclusive("diff", "write")
 	formatFlag(cmd, &flags.format, "text", "json")
 	return cmd
@@ -133,7 +133,11 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 	}
 	shown := startProgress(cmd, "converting %d files, %.1f MB", len(inputs), float64(size)/1e6)
 	defer shown.Stop()
-	out.ConversionResult = convert.Convert(inputs, convert.ConversionOptions{ClusterName: flags.cluster, Lint: lint})
+	options := convert.ConversionOptions{ClusterName: flags.cluster, Lint: lint}
+	if flags.values != "" {
+		options.ValuesInput = setName
+	}
+	out.ConversionResult = convert.Convert(inputs, options)
 	return out, nil
 }
 
@@ -214,7 +218,7 @@ func runConvert(cmd *cobra.Command, env Env, flags convertFlags) error {
 
 // hasFindings reports whether anything was converted, or needs attention.
 func hasFindings(result converted) bool {
-	if slices.ContainsFunc(result.Files, result.isChanged) {
+	if slices.ContainsFunc(result.Files, result.isChanged) || result.Values != "" {
 		return true
 	}
 	return result.Count(convert.Unrepaired) > 0 || result.Count(convert.Check) > 0

@@ -93,6 +93,22 @@ func TestConvertValuesFile(t *testing.T) {
 	}
 }
 
+// TestConvertSetValuesFile writes the values of --set, with those of ConfigMaps, into a file, so that kubectl can apply what is
+// printed.
+func TestConvertSetValuesFile(t *testing.T) {
+	dir := t.TempDir()
+	template, settings, values := filepath.Join(dir, "template.yaml"), filepath.Join(dir, "settings.yaml"), filepath.Join(dir, "values.yaml")
+	writeTo(t, template, "apiVersion: karpenter.k8s.aws/v1alpha1\nkind: AWSNodeTemplate\nmetadata: {name: a}\nspec:\n  subnetSelector: {a: b}\n  securityGroupSelector: {a: b}\n", 0o644)
+	writeTo(t, settings, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata: {aws.clusterName: prod, batchIdleDuration: 2s}\n", 0o644)
+	stdout, stderr, code := runJoist(t, "", nil, "convert", "-f", template, "-f", settings, "--set", "settings.aws.clusterName=test", "--set", "settings.aws.defaultInstanceProfile=p", "--values", values)
+	if code != cli.ExitChanges || !strings.Contains(stdout, "instanceProfile: p") || strings.Contains(stdout, "clusterName: test") {
+		t.Errorf("code %d\n%s%s", code, stdout, stderr)
+	}
+	if got, want := readFrom(t, values), "settings:\n  batchIdleDuration: 2s\n  clusterName: test\n"; got != want {
+		t.Errorf("the values are %q, want %q", got, want)
+	}
+}
+
 // TestConvertRejectsLargeFiles does not read a file above the limit.
 func TestConvertRejectsLargeFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "large.yaml")

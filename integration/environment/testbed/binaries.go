@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -40,6 +41,23 @@ var BuildBinaries = sync.OnceValues(func() (string, error) {
 	return into, nil
 })
 
+// BuildTools compiles a person's commands, joist and kubectl, into .cache and returns the folder.
+var BuildTools = sync.OnceValues(func() (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "tools"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for the commands: %w", err)
+	}
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := installPackage(filepath.Join(Root, "services", "cli"), "./cmd/joist", into, "GOWORK=off"); err != nil {
+		return "", err
+	}
+	return into, installPackage(filepath.Join(Root, "integration"), "./environment/kubectl", into)
+})
+
 // BuildBinary compiles one service into .cache and returns its path.
 func BuildBinary(service string) (string, error) {
 	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
@@ -54,14 +72,19 @@ func BuildBinary(service string) (string, error) {
 	return filepath.Join(into, "joist-"+service), installBinary(Root, service, into)
 }
 
-// installBinary builds one service of a source tree by its own go.mod, as a release does. It uses go install, which links only
-// changed binaries, without the commit in the binary.
+// installBinary builds one service of a source tree by its own go.mod, as a release does.
 func installBinary(root, service, into string) error {
-	command := exec.Command("go", "install", "-buildvcs=false", "./cmd/joist-"+service) //nolint:noctx // a build is not part of a test's time
-	command.Dir = filepath.Join(root, "services", service)
-	command.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+into)
+	return installPackage(filepath.Join(root, "services", service), "./cmd/joist-"+service, into, "GOWORK=off")
+}
+
+// installPackage builds the command of a module's folder. It uses go install, which links only changed binaries, without
+// the commit in the binary.
+func installPackage(module, name, into string, environ ...string) error {
+	command := exec.Command("go", "install", "-buildvcs=false", name) //nolint:noctx // a build is not part of a test's time
+	command.Dir = module
+	command.Env = slices.Concat(os.Environ(), []string{"GOBIN=" + into}, environ)
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building joist-%s: %w\n%s", service, err, out)
+		return fmt.Errorf("building %s: %w\n%s", filepath.Base(name), err, out)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,20 @@ const imageRegistry = "registry.example.com/joist"
 // setStringFlag matches a --set-string flag of a Helm command.
 var setStringFlag = regexp.MustCompile(`--set-string ['"]([^'"]+)['"]`)
 
+// Installation is how Joist's chart is installed. The zero value is that of the stack's HelmCommand, without pods.
+type Installation struct {
+	// Namespace is an existing one; Namespace if it is empty.
+	Namespace string
+	// Files are files of Helm values. The values of HelmCommand override them.
+	Files []string
+	// Pods keeps the chart's replicas, whose pods kwok runs on nodes of the test. They are only shown: the test bed starts
+	// the processes of the services.
+	Pods bool
+}
+
+// namespace returns the namespace of the current installation.
+func (w *TestBed) namespace() string { return cmp.Or(w.installation.Namespace, Namespace) }
+
 // chartRelease returns the release of the deployed template's output. It has no replicas, because there are no
 // kubelets; the processes of the pods are started by the test bed.
 func (w *TestBed) chartRelease() helm.Release {
@@ -34,7 +49,10 @@ func (w *TestBed) chartRelease() helm.Release {
 	if w.Server != nil {
 		_, command, _ = strings.Cut(w.deployed.Outputs["HelmCommand"], "/charts/joist --namespace "+Namespace+" ")
 	}
-	r := helm.Release{Name: "joist", Namespace: Namespace, Chart: helm.Joist, Set: append([]string{"replicas=0"}, w.options.Values...)}
+	r := helm.Release{Name: "joist", Namespace: w.namespace(), Chart: helm.Joist, Files: w.installation.Files, Set: append([]string{"replicas=0"}, w.options.Values...)}
+	if w.installation.Pods {
+		r.Set = w.options.Values
+	}
 	for _, value := range setStringFlag.FindAllStringSubmatch(command, -1) {
 		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", imageRegistry))
 	}
@@ -57,14 +75,16 @@ func (w *TestBed) installCRDs() {
 	w.RequireNoError(err)
 }
 
-// InstallChart installs Joist's service accounts, rights and Deployments with Helm. It needs only T and Plane.
-func (w *TestBed) InstallChart() {
+// InstallChart installs Joist's service accounts, rights and Deployments with Helm, and returns what Helm prints. It needs only
+// T and Plane.
+func (w *TestBed) InstallChart() string {
 	w.Helper()
 	notes, err := helm.Install(w.Context(), w.Plane.Kubeconfig, w.chartRelease())
 	w.RequireNoError(err)
 	if strings.Contains(notes, "WARNING") {
 		w.Errorf("helm warns:\n%s", notes)
 	}
+	return notes
 }
 
 // podEnvironment returns the environment of a service's container by the chart, with the rights of its service
@@ -73,11 +93,11 @@ func (w *TestBed) podEnvironment(service string) []string {
 	w.Helper()
 	kube, err := kubernetes.NewForConfig(w.Plane.Config)
 	w.RequireNoError(err)
-	d, err := kube.AppsV1().Deployments(Namespace).Get(w.Context(), "joist-"+service, metav1.GetOptions{})
+	d, err := kube.AppsV1().Deployments(w.namespace()).Get(w.Context(), "joist-"+service, metav1.GetOptions{})
 	w.RequireNoError(err)
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.Spec.Template.Spec.ServiceAccountName
-	if user != ServiceAccount(service) {
-		w.Errorf("the pods of %s have the user %s, want %s", service, user, ServiceAccount(service))
+	if want := "system:serviceaccount:" + w.namespace() + ":joist-" + service; user != want {
+		w.Errorf("the pods of %s have the user %s, want %s", service, user, want)
 	}
 	kubeconfig := w.podKubeconfig(kube, d)
 	environ := []string{settings.Kubeconfig + "=" + kubeconfig}
@@ -121,4 +141,24 @@ func (w *TestBed) environmentValue(d *appsv1.Deployment, v corev1.EnvVar) string
 		w.Fatalf("volume %s of Joist's pods has the source %s, which the test bed does not support", v.Name, strings.TrimSpace(path))
 		return ""
 	}
+}
+
+// InstallIntoCluster installs the chart and starts the services in the cluster, and returns what Helm prints. The functions
+// are not started.
+func (w *TestBed) InstallIntoCluster(dir string, i Installation) string {
+	w.Helper()
+	w.installation = i
+	notes := w.InstallChart()
+	for _, service := range inCluster {
+		w.processes = append(w.processes, startProcess(w.T, dir, service, w.inClusterEnvironment(service)))
+	}
+	return notes
+}
+
+// Uninstall stops the services in the cluster and uninstalls the chart. The functions go on.
+func (w *TestBed) Uninstall() {
+	w.Helper()
+	w.StopInCluster()
+	_, err := helm.Uninstall(w.Context(), w.Plane.Kubeconfig, w.chartRelease())
+	w.RequireNoError(err)
 }

@@ -108,3 +108,6 @@ func (w *TestBed) requireNoDenials() {
 		w.Error(text)
 	}
 }
+
+// Store returns the address of the services' documents in the fake S3, as the flag --store of the commands reads it.
+func (w *TestBed) Store() string { return "s3://" + bucketName + "/" + ClusterName }

@@ -17,6 +17,11 @@ func (w *TestBed) Nodes() []*corev1.Node {
 	return cluster.ListCached[*corev1.Node](w.Cache, cluster.Nodes)
 }
 
+// ManagedNodes returns the nodes in the cache that belong to a NodePool.
+func (w *TestBed) ManagedNodes() []*corev1.Node {
+	return slices.DeleteFunc(w.Nodes(), func(n *corev1.Node) bool { return n.Labels[karpenter.NodePoolLabelKey] == "" })
+}
+
 // Claims returns all NodeClaims in the cache.
 func (w *TestBed) Claims() []*karpenter.NodeClaim {
 	return cluster.ListCached[*karpenter.NodeClaim](w.Cache, cluster.NodeClaims)

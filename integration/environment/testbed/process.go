@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,4 +141,13 @@ func (p *process) errorLines() []string {
 		}
 	}
 	return found
+}
+
+// ServiceLogs returns the files of the logs of all processes, also of those that have ended.
+func (w *TestBed) ServiceLogs() []string {
+	var files []string
+	for _, p := range slices.Concat(w.stoppedProcesses, w.processes, w.functions) {
+		files = append(files, p.log)
+	}
+	return files
 }

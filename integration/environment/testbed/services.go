@@ -16,10 +16,14 @@ const MaxTemplateAge = 10 * time.Second
 // Lambda functions or poll their queues.
 func (w *TestBed) StartJoist(dir string, lambda bool) {
 	w.Helper()
-	w.InstallChart()
-	for _, service := range inCluster {
-		w.processes = append(w.processes, startProcess(w.T, dir, service, w.inClusterEnvironment(service)))
-	}
+	w.InstallIntoCluster(dir, Installation{})
+	w.StartOutside(dir, lambda)
+}
+
+// StartOutside starts the services outside the cluster, as Lambda functions or as pollers of their queues. It is called
+// after the services in the cluster are started, or runs functions.
+func (w *TestBed) StartOutside(dir string, lambda bool) {
+	w.Helper()
 	for _, service := range outside {
 		if lambda {
 			w.startFunction(dir, service)

@@ -85,6 +85,7 @@ type TestBed struct {
 	authorizer *authorization.Authorizer
 
 	options              Options
+	installation         Installation
 	processes, functions []*process
 	// karpenter is Karpenter's controller, or nil.
 	karpenter *process

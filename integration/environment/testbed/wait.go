@@ -2,8 +2,14 @@ package testbed
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // runEvery calls f at once and then at each interval until the test bed ends.
@@ -73,6 +79,67 @@ func (w *TestBed) WaitUntil(limit time.Duration, what string, holds func() bool)
 		case <-w.Cache.Changed():
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// RunPhase runs a phase that the following ones depend on, and stops the test if it fails.
+func (w *TestBed) RunPhase(name string, play func()) {
+	began := time.Now()
+	w.Logf("▸ %s", name)
+	play()
+	if w.Failed() {
+		w.Fatalf("%s went wrong\n%s", name, w.LastLogs())
+	}
+	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
+	w.Logf("%s", done)
+	// The log is printed at the end; this line shows the progress.
+	fmt.Fprintln(os.Stderr, w.Name(), done)
+}
+
+// WaitForPods waits until n pods with the label app run and no other pod has it, on nodes whose NodeClaims are initialized and
+// whose instances have their name.
+func (w *TestBed) WaitForPods(app string, n int) {
+	w.Helper()
+	w.WaitUntil(90*time.Second, fmt.Sprintf("%d running pods, and initialized and tagged nodes", n), func() bool {
+		for _, claim := range w.Claims() {
+			r, _ := w.Cloud.Record(InstanceID(claim.Status.ProviderID))
+			if !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] != claim.Name {
+				return false
+			}
+		}
+		return w.CountRunningPods(app) == n && len(w.Pods(app)) == n
+	})
+}
+
+// CountRunningPods counts the ready pods with the label app that are not being deleted.
+func (w *TestBed) CountRunningPods(app string) int {
+	n := 0
+	for _, pod := range w.Pods(app) {
+		if pod.DeletionTimestamp == nil && IsPodReady(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// RequireNoOrphans fails the test if NodeClaims, Nodes of NodePools and instances do not belong together.
+func (w *TestBed) RequireNoOrphans() {
+	w.Helper()
+	var claims, nodes, instances []string
+	for _, c := range w.Claims() {
+		claims = append(claims, InstanceID(c.Status.ProviderID))
+	}
+	for _, n := range w.ManagedNodes() {
+		nodes = append(nodes, InstanceID(n.Spec.ProviderID))
+	}
+	for _, r := range w.RunningInstances() {
+		instances = append(instances, r.ID)
+	}
+	for _, list := range [][]string{claims, nodes, instances} {
+		slices.Sort(list)
+	}
+	if !slices.Equal(claims, instances) || !slices.Equal(nodes, instances) {
+		w.Errorf("instances %s, of NodeClaims %s, of Nodes %s", strings.Join(instances, " "), strings.Join(claims, " "), strings.Join(nodes, " "))
 	}
 }
 

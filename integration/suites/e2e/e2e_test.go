@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -73,24 +72,11 @@ func runBinaries(t *testing.T, dir string, lambda bool) {
 	w := newCluster(t)
 	w.StartJoist(dir, lambda)
 	w.checkRights()
-	w.runPhase("the NodePool and the EC2NodeClass", w.applied)
-	w.runPhase("0→5", w.inflate)
-	w.runPhase("a spot interruption and a crash", w.interrupt)
-	w.runPhase("5→0", w.deflate)
-	w.runPhase("shutdown", w.end)
-}
-
-// runPhase runs a subtest that the following ones depend on.
-func (w *e2eCluster) runPhase(name string, tell func()) {
-	began := time.Now()
-	tell()
-	if w.Failed() {
-		w.Fatalf("%s went wrong\n%s", name, w.LastLogs())
-	}
-	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
-	w.Logf("%s", done)
-	// The log is printed at the end; this line shows the progress.
-	fmt.Fprintln(os.Stderr, w.Name(), done)
+	w.RunPhase("the NodePool and the EC2NodeClass", w.applied)
+	w.RunPhase("0→5", w.inflate)
+	w.RunPhase("a spot interruption and a crash", w.interrupt)
+	w.RunPhase("5→0", w.deflate)
+	w.RunPhase("shutdown", w.end)
 }
 
 func (w *e2eCluster) applied() {

@@ -35,9 +35,9 @@ func TestMoveFromClusterAutoscaler(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newMovedCluster(t)
-	w.runPhase("Joist is installed next to a node group", func() { w.installBesideGroup(dir) })
-	w.runPhase("the node group becomes a NodePool, and Joist launches nodes of its type", w.replaceGroup)
-	w.runPhase("the end", w.Stop)
+	w.RunPhase("Joist is installed next to a node group", func() { w.installBesideGroup(dir) })
+	w.RunPhase("the node group becomes a NodePool, and Joist launches nodes of its type", w.replaceGroup)
+	w.RunPhase("the end", w.Stop)
 }
 
 const groupNode = "ip-10-0-9-9.ec2.internal"

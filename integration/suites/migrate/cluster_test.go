@@ -3,7 +3,6 @@ package migrate
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -39,19 +38,6 @@ func newMovedCluster(t *testing.T) *movedCluster {
 	w.objects, err = dynamic.NewForConfig(w.Plane.Config)
 	w.RequireNoError(err)
 	return w
-}
-
-// runPhase runs a phase that the following ones depend on.
-func (w *movedCluster) runPhase(name string, play func()) {
-	began := time.Now()
-	w.Logf("▸ %s", name)
-	play()
-	if w.Failed() {
-		w.Fatalf("%s went wrong\n%s", name, w.LastLogs())
-	}
-	line := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
-	w.Logf("%s", line)
-	fmt.Fprintln(os.Stderr, w.Name(), line) // The log is printed at the end; this line shows the progress.
 }
 
 // resources of the kinds that the test changes.
@@ -102,30 +88,10 @@ func (w *movedCluster) scaleKarpenter(replicas int32) {
 	w.RequireNoError(err)
 }
 
-// running returns how many pods of the Deployment run.
-func (w *movedCluster) running() int {
-	n := 0
-	for _, pod := range w.Pods("inflate") {
-		if pod.DeletionTimestamp == nil && testbed.IsPodReady(pod) {
-			n++
-		}
-	}
-	return n
-}
-
-// waitForPods waits until n pods run on nodes whose NodeClaims are initialized and whose instances
-// have their name.
+// waitForPods waits until n pods run, on nodes that are initialized and tagged.
 func (w *movedCluster) waitForPods(n int) {
 	w.Helper()
-	w.WaitUntil(90*time.Second, fmt.Sprintf("%d running pods, and initialized and tagged nodes", n), func() bool {
-		for _, claim := range w.Claims() {
-			r, _ := w.Cloud.Record(testbed.InstanceID(claim.Status.ProviderID))
-			if !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] != claim.Name {
-				return false
-			}
-		}
-		return w.running() == n && len(w.Pods("inflate")) == n
-	})
+	w.WaitForPods("inflate", n)
 }
 
 // holder returns the holder of Karpenter's Lease.
@@ -194,26 +160,5 @@ func (w *movedCluster) requireKept(before possession) {
 			w.Errorf("Node %s: deleted %v, taints %v, unschedulable %v", n.Name, n.DeletionTimestamp, n.Spec.Taints, n.Spec.Unschedulable)
 		}
 	}
-	w.requireNoOrphans()
-}
-
-// requireNoOrphans fails the test if NodeClaims, Nodes and instances do not belong together.
-func (w *movedCluster) requireNoOrphans() {
-	w.Helper()
-	var claims, nodes, instances []string
-	for _, c := range w.Claims() {
-		claims = append(claims, testbed.InstanceID(c.Status.ProviderID))
-	}
-	for _, n := range w.Nodes() {
-		nodes = append(nodes, testbed.InstanceID(n.Spec.ProviderID))
-	}
-	for _, r := range w.RunningInstances() {
-		instances = append(instances, r.ID)
-	}
-	for _, list := range [][]string{claims, nodes, instances} {
-		slices.Sort(list)
-	}
-	if !slices.Equal(claims, instances) || !slices.Equal(nodes, instances) {
-		w.Errorf("instances %s, of NodeClaims %s, of Nodes %s", strings.Join(instances, " "), strings.Join(claims, " "), strings.Join(nodes, " "))
-	}
+	w.RequireNoOrphans()
 }

@@ -29,13 +29,13 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newMovedCluster(t)
-	w.runPhase("Karpenter launches nodes", func() { w.launchByKarpenter(controller) })
-	w.runPhase("Joist is installed next to Karpenter, and waits", func() { w.installBeside(dir) })
-	w.runPhase("Karpenter stops, and Joist adopts the nodes", w.takeOver)
-	w.runPhase("Joist launches and removes nodes", w.operate)
-	w.runPhase("Joist stops, and Karpenter adopts the nodes", func() { w.handBack(controller) })
-	w.runPhase("Karpenter launches and removes nodes, also Joist's", w.operateByKarpenter)
-	w.runPhase("the end", func() {
+	w.RunPhase("Karpenter launches nodes", func() { w.launchByKarpenter(controller) })
+	w.RunPhase("Joist is installed next to Karpenter, and waits", func() { w.installBeside(dir) })
+	w.RunPhase("Karpenter stops, and Joist adopts the nodes", w.takeOver)
+	w.RunPhase("Joist launches and removes nodes", w.operate)
+	w.RunPhase("Joist stops, and Karpenter adopts the nodes", func() { w.handBack(controller) })
+	w.RunPhase("Karpenter launches and removes nodes, also Joist's", w.operateByKarpenter)
+	w.RunPhase("the end", func() {
 		w.StopKarpenter()
 		w.Stop()
 	})
@@ -184,7 +184,7 @@ func (w *movedCluster) operate() {
 	w.patch(poolResource, "default", `{"spec":{"disruption":{"consolidateAfter":"Never"}}}`)
 	w.WaitUntil(2*time.Minute, "no disruption in progress", w.isCalm)
 	w.waitForPods(2 * podsPerNode)
-	w.requireNoOrphans()
+	w.RequireNoOrphans()
 }
 
 func (w *movedCluster) waitUntilRemoved(claim string) {
@@ -248,5 +248,5 @@ func (w *movedCluster) operateByKarpenter() {
 	w.waitUntilRemoved(joists[0])
 	w.waitForPods(4 * podsPerNode)
 	w.WaitUntil(time.Minute, "the instance to end", func() bool { return len(w.RunningInstances()) == len(w.Claims()) && len(w.Nodes()) == len(w.Claims()) })
-	w.requireNoOrphans()
+	w.RequireNoOrphans()
 }

@@ -62,7 +62,7 @@ func (w *movedCluster) waitUntilReplaced(n notice, pods int) {
 				return false
 			}
 		}
-		return w.running() == pods
+		return w.CountRunningPods("inflate") == pods
 	})
 	took := time.Since(n.warned)
 	w.Logf("the node of %s was replaced %.1f s after the warning", n.instance, took.Seconds())

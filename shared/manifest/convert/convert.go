@@ -21,6 +21,8 @@ type ConversionOptions struct {
 	ClusterName string
 	// Lint adds the warnings of manifest.Lint to the remarks.
 	Lint bool
+	// ValuesInput is the name of an input whose values are added to the Values of the result, and which is not in its Files.
+	ValuesInput string
 }
 
 // FileResult is the result for one input.
@@ -48,7 +50,7 @@ const (
 type ConversionResult struct {
 	// Files are in the order of the inputs.
 	Files []FileResult
-	// Values are values of Joist's chart from ConfigMaps, as YAML; empty without ConfigMaps.
+	// Values are values of Joist's chart from ConfigMaps and ValuesInput, as YAML; empty without these.
 	Values string
 	// Remarks are sorted by file and line.
 	Remarks []Remark

@@ -16,6 +16,12 @@ func (c *converter) finish() ConversionResult {
 	for _, f := range c.files {
 		out := c.printFile(f)
 		names = append(names, f.name)
+		if f.kind == Values && f.name == c.options.ValuesInput {
+			for _, s := range f.sections {
+				mergeValues(c.values, s.tree.root)
+			}
+			continue
+		}
 		r.Files = append(r.Files, FileResult{Name: f.name, Text: []byte(out.text), Changed: out.text != f.raw(), Kind: f.kind})
 		if f.kind != Manifests {
 			continue
