@@ -44,8 +44,8 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter (29 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted pollers migrate
+prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter, five tutorials (33 minutes on two cores)
+	@$(STAGES) sim upgrades crash planted pollers migrate documents
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -128,6 +128,10 @@ pollers: ## Run all services as pollers on a real control plane: 0→5→0, a sp
 .PHONY: migrate
 migrate: ## Move a cluster from Karpenter's own controller to Joist and back, on a real control plane
 	@$(STAGES) migrate
+
+.PHONY: documents
+documents: ## Follow published tutorials about Karpenter with Joist, on a real control plane (4 minutes)
+	@$(STAGES) documents
 
 .PHONY: versions
 versions: ## Run each service of the last release with the others of this version on a real control plane (JOIST_PREVIOUS=<commit>)
