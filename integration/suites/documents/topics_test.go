@@ -30,8 +30,8 @@ var (
 	queues      = &topic{"SQS queue and EventBridge rules for interruptions", "Part of Joist's stack; `interruptionQueue` of the values is not read in the cluster", nil}
 	subnetTags  = &topic{"Tag subnets and security groups with `karpenter.sh/discovery`", "The same tags", nil}
 	spotRole    = &topic{"`aws iam create-service-linked-role` for EC2 Spot", "Part of Joist's stack, also if the role exists; `joist doctor` reports a missing one", []string{"TestCreateServiceLinkedRole", "TestDoctorFinds"}}
-	values      = &topic{"`values.yaml`, or `--set` of `helm`", "`joist convert -f values.yaml`, or `joist convert --set …`, writes the values for Joist's chart", nil}
-	helmInstall = &topic{"`helm upgrade --install karpenter …`", "The command that the stack prints, with `--values` and the converted values, in the same namespace", nil}
+	values      = &topic{"`values.yaml`, or `--set` of `helm`", "`joist convert -f values.yaml`, or `joist convert --set settings.aws.clusterName=prod`, writes the values for Joist's chart", nil}
+	helmInstall = &topic{"Install Karpenter's chart with Helm", "The command that the stack prints, with `--values` and the converted values, in the same namespace", nil}
 	seePods     = &topic{"Look at Karpenter's pods", "`kubectl get pods`: two Deployments, `joist-watcher` and `joist-lifecycle`", nil}
 	nodeClass   = &topic{"Create the EC2NodeClass or AWSNodeTemplate", "`joist convert -f nodeclass.yaml | kubectl apply -f -`", nil}
 	nodePool    = &topic{"Create the NodePool or Provisioner", "`joist convert -f nodepool.yaml | kubectl apply -f -`; give it both files if the kubelet is set", nil}
