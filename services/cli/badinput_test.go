@@ -43,6 +43,9 @@ var fileFlags = []struct{ verb, flag, rest string }{
 	{"report", "--snapshot", ""},
 	{"report", "--store", ""},
 	{"budgets", "--scenario", ""},
+	{"trace pod/web", "--log", ""},
+	{"trace pod/web", "--otlp", ""},
+	{"explain node/node-1 --store testdata", "--log", ""},
 }
 
 // TestBadFiles: each verb names a file that it cannot read, and a remedy. The golden file has all

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -115,11 +116,11 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 			if _, twice := out.before[file]; twice {
 				continue
 			}
-			data, err := readLimited(cmd.InOrStdin(), file)
+			data, err := readSource(cmd.InOrStdin(), file, manifest.FileMax)
 			if err != nil {
 				return converted{}, err
 			}
-			size += len(data)
+			size += len(bytes.TrimSpace(data))
 			out.before[file] = string(data)
 			inputs = append(inputs, convert.Input{Name: file, Data: []byte(manifest.ExpandText(string(data), vars))})
 		}
@@ -131,6 +132,9 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 		}
 		inputs = append(inputs, convert.Input{Name: setName, Data: []byte(manifest.ExpandText(text, vars))})
 	}
+	if size == 0 && len(flags.sets) == 0 {
+		return converted{}, usageError(fmt.Errorf("no text in %s", strings.Join(flags.files, ", ")), cmd.CommandPath()+" -f provisioner.yaml")
+	}
 	shown := startProgress(cmd, "converting %d files, %.1f MB", len(inputs), float64(size)/1e6)
 	defer shown.Stop()
 	options := convert.ConversionOptions{ClusterName: flags.cluster, Lint: lint}
@@ -139,34 +143,6 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 	}
 	out.ConversionResult = convert.Convert(inputs, options)
 	return out, nil
-}
-
-// readLimited reads a file, or returns an error if it is larger than the limit.
-func readLimited(stdin io.Reader, name string) ([]byte, error) {
-	in := stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fileError(name, err).WithHint("check the path and its permissions")
-		}
-		defer file.Close()
-		in = file
-		if info, err := file.Stat(); err == nil && info.Size() > manifest.FileMax {
-			return nil, sizeError(name)
-		}
-	}
-	data, err := io.ReadAll(io.LimitReader(in, manifest.FileMax+1))
-	if err != nil {
-		return nil, fileError(name, err).WithHint("check the path and its permissions")
-	}
-	if len(data) > manifest.FileMax {
-		return nil, sizeError(name)
-	}
-	return data, nil
-}
-
-func sizeError(name string) error {
-	return fault.F("reading "+name, fault.Invalid, "the file has more than %d MiB", manifest.FileMax>>20).WithHint("split it at lines with ---")
 }
 
 // parseSets returns the values of --set as YAML, with Helm's own rules.

@@ -73,6 +73,15 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
+// TestConvertNeedsText reports input without any text, such as that of a command that failed before a pipe.
+func TestConvertNeedsText(t *testing.T) {
+	for _, verb := range []string{"convert", "lint"} {
+		if _, stderr, code := runJoist(t, " \n", nil, verb, "-f", "-"); code != cli.ExitError || !strings.Contains(stderr, "no text in -\nTry: joist "+verb+" -f") {
+			t.Errorf("%s: code %d\n%s", verb, code, stderr)
+		}
+	}
+}
+
 // TestConvertKeepsBytes prints carriage returns and format characters as they are.
 func TestConvertKeepsBytes(t *testing.T) {
 	in := strings.ReplaceAll(strings.Replace(limitPool, "# name", "# \u200d\u202e", 1), "\n", "\r\n")
@@ -117,7 +126,7 @@ func TestConvertRejectsLargeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, code := runJoist(t, "", nil, "convert", "-f", file)
-	if code != cli.ExitError || !strings.Contains(stderr, "the file has more than 32 MiB") || !strings.Contains(stderr, "split it") {
+	if code != cli.ExitError || !strings.Contains(stderr, "large.yaml: it has more than 32 MiB") || !strings.Contains(stderr, "split it") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 	if _, stderr, code = runJoist(t, strings.Repeat("#", manifest.FileMax+1), nil, "lint", "-f", "-"); code != cli.ExitError || !strings.Contains(stderr, "more than 32 MiB") {

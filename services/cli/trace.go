@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -182,13 +183,16 @@ func addFile(cmd *cobra.Command, name string, read func(string, io.Reader) (trac
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return fault.E("opening "+name, fault.Missing, err).WithHint("check the path; - reads from stdin")
+			return fileError(name, err).WithHint("check the path; - reads from stdin")
 		}
 		defer func() { _ = file.Close() }() // It was only read.
 		from = file
 	}
 	more, err := read(name, from)
 	to.Add(more)
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return fileError(name, at).WithHint("check the path; - reads from stdin")
+	}
 	return err
 }
 
