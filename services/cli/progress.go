@@ -43,7 +43,7 @@ func (p *progress) Update(format string, args ...any) {
 	p.state = fmt.Sprintf(format, args...)
 }
 
-// updateCount changes the state to what is done and how often it was done.
+// updateCount changes the state to the current action and its count.
 func (p *progress) updateCount(doing string, done int) { p.Update("%s: %d so far", doing, done) }
 
 // Stop removes the line from the terminal. It may be called more than once, by one goroutine.

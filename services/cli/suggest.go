@@ -75,7 +75,7 @@ func unknownFlagError(cmd *cobra.Command, unknown *pflag.NotExistError, help str
 }
 
 // unknownCommandError returns the error about a word that should be a command, where cobra would print the help
-// and succeed: before --help, after help, and of commands that only have others. It returns nil if there is none.
+// and succeed: before --help, after help, and of commands that only have others. It returns nil without such a mistake.
 func unknownCommandError(root *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == "help" {
 		args = args[1:]

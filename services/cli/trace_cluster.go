@@ -27,7 +27,7 @@ func observeObject(cmd *cobra.Command, env Env, flags traceFlags, asked object, 
 		return out, nil
 	}
 	objects, namespace, err := readTraced(cmd, env, flags, asked)
-	hasLogs := len(flags.logs)+len(flags.spans) > 0 || flags.store != "" || flags.cluster.clusterName(env) != ""
+	hasLogs := flags.hasLogs(env)
 	switch {
 	case err != nil && (cmd.Context().Err() != nil || !hasLogs || isChosen && !fault.Is(err, fault.Missing)):
 		return out, err
@@ -36,19 +36,33 @@ func observeObject(cmd *cobra.Command, env Env, flags traceFlags, asked object, 
 	}
 	objects.AddTo(query, &out.Entries)
 	out.missing = append(out.missing, objects.Missing...)
-	for _, name := range objects.Untraced() {
-		out.missing = append(out.missing, fmt.Sprintf("NodeClaim %s has no annotation %s, so Joist has not launched it: messages are found by its name only", name, planning.TraceAnnotation))
-	}
-	if err == nil && len(objects.Claims) == 0 {
-		out.missing = append(out.missing, "no NodeClaim belongs to "+query.Title+": joist explain "+asked.kind+" says why")
-	}
-	if err == nil && !hasLogs {
-		out.missing = append(out.missing, describeLogs(namespace, query.IDs))
+	if err == nil {
+		out.missing = append(out.missing, describeClaims(objects, query.Title, asked.kind)...)
+		if !hasLogs {
+			out.missing = append(out.missing, describeLogs(namespace, query.IDs))
+		}
 	}
 	return out, nil
 }
 
-// readTraced reads the object and those that belong to it, and the namespace of Joist.
+// hasLogs reports whether the messages are read from logs, spans or documents.
+func (f traceFlags) hasLogs(env Env) bool {
+	return len(f.logs)+len(f.spans) > 0 || f.store != "" || f.cluster.clusterName(env) != ""
+}
+
+// describeClaims describes what the NodeClaims of the object lack.
+func describeClaims(objects trace.ClusterObjects, title, kind string) []string {
+	var out []string
+	for _, name := range objects.Untraced() {
+		out = append(out, fmt.Sprintf("NodeClaim %s has no annotation %s, so Joist has not launched it: messages are found by its name only", name, planning.TraceAnnotation))
+	}
+	if len(objects.Claims) == 0 {
+		out = append(out, "no NodeClaim belongs to "+title+": joist explain "+kind+" says why")
+	}
+	return out
+}
+
+// readTraced reads the object and the objects that belong to it, and the namespace of Joist.
 func readTraced(cmd *cobra.Command, env Env, flags traceFlags, asked object) (out trace.ClusterObjects, namespace string, err error) {
 	read, err := env.openCluster(flags.kube)
 	if err != nil {

@@ -116,7 +116,7 @@ func (s recordedServer) findRunningPod(t *testing.T) (pod, node, claim string) {
 }
 
 // TestTraceFromCluster traces a running pod without --store: the steps of Kubernetes, the trace of its NodeClaim,
-// and what is missing. With an audit log it has the messages too.
+// and the missing messages. With an audit log it has the messages too.
 func TestTraceFromCluster(t *testing.T) {
 	s := recordedServer{EmbeddedCluster: recordRun(t, embedded.Options{})}
 	pod, node, claim := s.findRunningPod(t)

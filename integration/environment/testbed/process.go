@@ -143,7 +143,7 @@ func (p *process) errorLines() []string {
 	return found
 }
 
-// ServiceLogs returns the files of the logs of all processes, also of those that have ended.
+// ServiceLogs returns the files of the logs of all processes, also of ended ones.
 func (w *TestBed) ServiceLogs() []string {
 	var files []string
 	for _, p := range slices.Concat(w.stoppedProcesses, w.processes, w.functions) {

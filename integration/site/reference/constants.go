@@ -37,7 +37,7 @@ func readConstants(folders []string) (all []constant, known map[string]string, e
 	return all, known, nil
 }
 
-// readFolder returns the constants of a folder, and adds their values to those that are known. Expressions are literals, and
+// readFolder returns the constants of a folder, and adds their values to the known ones. Expressions are literals, and
 // sums of literals and of constants that are known.
 func readFolder(folder string, known map[string]string) ([]constant, error) {
 	var all []constant

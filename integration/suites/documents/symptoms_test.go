@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 )
 
-// symptoms are errors that the documents show or mention, and errors that their steps cause. The steps reproduce those that
+// symptoms are errors that the documents show or mention, and errors that their steps cause. The steps reproduce the errors that
 // are possible here.
 var symptoms = []string{
 	`exec plugin: invalid apiVersion "client.authentication.k8s.io/v1alpha1"`,

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
-// read is what a panel of a dashboard reads: a metric, the labels that it is selected by, and those that it is summed by.
+// read is what a panel of a dashboard reads: a metric, the labels that it is selected by, and the labels that it is summed by.
 type read struct {
 	dashboard, panel, metric string
 	selects, sums            []string

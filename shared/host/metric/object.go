@@ -1,5 +1,7 @@
 package metric
 
+import "slices"
+
 // nodeLabels are the labels of Karpenter's metrics of nodes: the last parts of the well-known labels, and three of its own
 // (Karpenter: pkg/controllers/metrics/node/controller.go). A label that the node does not have is empty.
 var nodeLabels = func() []Label {
@@ -21,7 +23,7 @@ var NodeLabels = []string{
 	"placement_group_id", "placement_group_partition", "region", "windows_build", "zone", "zone_id",
 }
 
-var nodeResourceLabels = append(nodeLabels[:len(nodeLabels):len(nodeLabels)], labelResource)
+var nodeResourceLabels = append(slices.Clip(nodeLabels), labelResource)
 
 var podLabels = func() []Label {
 	var out []Label

@@ -179,12 +179,10 @@ func (a attributeConverter) addAccelerators() {
 	if len(types)+len(makers)+len(names) == 0 && count.Min == nil && count.Max == nil {
 		return
 	}
-	isAWS := len(makers) == 1 && makers[0] == "amazon-web-services"
-	isOther := len(makers) > 0 && !slices.Contains(makers, "amazon-web-services") && !slices.Contains(makers, "xilinx")
 	labels := gpus
-	switch {
-	case len(types) == 1 && types[0] == "gpu" || len(types) == 0 && isOther:
-	case len(types) == 1 && types[0] == "inference" || len(types) == 0 && isAWS:
+	switch findAcceleratorType(types, makers) {
+	case "gpu":
+	case "inference":
 		labels = inference
 	default:
 		for _, field := range []string{"AcceleratorTypes", "AcceleratorManufacturers", "AcceleratorNames", "AcceleratorCount"} {
@@ -200,6 +198,22 @@ func (a attributeConverter) addAccelerators() {
 	a.addRange(labels.count, count, 1)
 	a.addValues(labels.manufacturer, makers)
 	a.addValues(labels.name, names)
+}
+
+// findAcceleratorType returns the only type of accelerators that is wanted, or that the manufacturers make; empty if there
+// may be several.
+func findAcceleratorType(types, makers []string) string {
+	switch {
+	case len(types) == 1:
+		return types[0]
+	case len(types) > 1 || len(makers) == 0 || slices.Contains(makers, "xilinx"):
+		return ""
+	case !slices.Contains(makers, "amazon-web-services"):
+		return "gpu"
+	case len(makers) == 1:
+		return "inference"
+	}
+	return ""
 }
 
 // addPatterns adds lists of instance types and families. Allowed types of both kinds would exclude each other.

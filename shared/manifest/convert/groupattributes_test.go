@@ -1,7 +1,6 @@
 package convert_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -50,17 +49,17 @@ func TestInstanceRequirements(t *testing.T) {
 			got := strings.Join(strings.Fields(string(r.Files[0].Text)), " ")
 			for _, want := range tt.want {
 				words := strings.SplitN(want, " ", 3)
-				yaml := fmt.Sprintf("%s operator: %s", words[0], words[1])
+				yaml := []string{words[0], "operator:", words[1]}
 				if values := strings.Fields(strings.Trim(words[2], "[]")); len(values) > 0 {
-					yaml += " values:"
+					yaml = append(yaml, "values:")
 					for _, value := range values {
 						if value[0] >= '0' && value[0] <= '9' {
 							value = `"` + value + `"`
 						}
-						yaml += " - " + value
+						yaml = append(yaml, "-", value)
 					}
 				}
-				if !strings.Contains(got, yaml) {
+				if !strings.Contains(got, strings.Join(yaml, " ")) {
 					t.Errorf("no %q in\n%s", yaml, r.Files[0].Text)
 				}
 			}

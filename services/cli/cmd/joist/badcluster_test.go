@@ -31,7 +31,7 @@ var clusterVerbs = []string{
 	"explain node/a", "explain pod/a", "doctor --cluster prod", "migrate --check --cluster prod",
 }
 
-// answers are the API servers of the tests, by what is wrong with them.
+// answers are the API servers of the tests, by their faults.
 var answers = map[string]http.HandlerFunc{
 	"credentials that have expired": func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusUnauthorized, "Unauthorized") },
 	"a page of a proxy": func(w http.ResponseWriter, _ *http.Request) {
@@ -148,7 +148,7 @@ func runOn(t *testing.T, on badCluster, args string) (stdout, stderr string, cod
 // changing matches what differs between runs: the server's port, and the resolver of host names.
 var changing = regexp.MustCompile(`127\.0\.0\.1:\d+| on [0-9.]+:53\b`)
 
-// TestBadClusters: each verb that reads a cluster names what is wrong with it and a remedy. The golden file has all messages, each
+// TestBadClusters: each verb that reads a cluster names its fault and a remedy. The golden file has all messages, each
 // with the verbs that print it. Of doctor and migrate, which still print the rest, it has only the exit code.
 func TestBadClusters(t *testing.T) {
 	var all strings.Builder

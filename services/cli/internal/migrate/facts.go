@@ -57,7 +57,7 @@ type MigrationFacts struct {
 	Refused []ManifestProblem
 	// CertificateAuthority is base64, as EKS returns it.
 	CertificateAuthority string
-	// Profiles are the instance profiles below ProfilePath, and those that EC2NodeClasses have in their
+	// Profiles are the instance profiles below ProfilePath, and the profiles that EC2NodeClasses have in their
 	// status. Region is the region in the path.
 	Profiles []cloud.Profile
 	Region   string

@@ -39,7 +39,7 @@ type PoolPlan struct {
 	NodesNow  int  `json:"nodesNow"`
 	// Launches are the new nodes for pods that are pending now.
 	Launches int `json:"launches"`
-	// Replaced are the nodes that would be removed because of drift, and Consolidated those that would
+	// Replaced are the nodes that would be removed because of drift, and Consolidated the nodes that would
 	// be removed to reduce the cost, within the budgets. Replacements are launched for them.
 	Replaced     []string             `json:"replaced"`
 	Consolidated []string             `json:"consolidated"`

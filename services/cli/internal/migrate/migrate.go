@@ -63,7 +63,7 @@ type MigrationReport struct {
 	NodePools []PoolAdoption `json:"nodePools"`
 	// InstanceProfiles are those of the cluster in IAM; empty if they could not be read.
 	InstanceProfiles []ProfileAdoption `json:"instanceProfiles"`
-	// Assumptions are what is assumed because EKS or IAM could not be read.
+	// Assumptions are assumptions made because EKS or IAM could not be read.
 	Assumptions []string `json:"assumptions"`
 	// Plan is what Joist would do with today's pods and nodes; nil if the cluster could not be read.
 	Plan *LivePlan `json:"plan"`

@@ -115,7 +115,7 @@ func checkProfiles(f MigrationFacts) MigrationStep {
 	return done(detail, managed...)
 }
 
-// assumptions lists what is assumed because EKS and IAM were not read.
+// assumptions lists the assumptions that are made because EKS and IAM were not read.
 func (f MigrationFacts) assumptions() []string {
 	out := []string{}
 	isEKS := f.Installation.SelfManaged == nil
