@@ -118,11 +118,14 @@ func (a resourceIndex) toResourceList(v amounts) corev1.ResourceList {
 	return out
 }
 
+// toQuantity returns a quantity whose text stays the same when it is read and written again: the API server compares
+// the texts of an immutable field. Only multiples of 1024 have a binary suffix that is read as one.
 func toQuantity(name corev1.ResourceName, v int64) resource.Quantity {
-	switch name {
-	case corev1.ResourceCPU:
+	binary := name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
+	switch {
+	case name == corev1.ResourceCPU:
 		return *resource.NewMilliQuantity(v, resource.DecimalSI)
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	case binary && v%1024 == 0:
 		return *resource.NewQuantity(v, resource.BinarySI)
 	default:
 		return *resource.NewQuantity(v, resource.DecimalSI)
