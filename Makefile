@@ -13,7 +13,9 @@ SEED ?=
 CONTEXT ?= {"clusterName":"prod"}
 # Arguments for the demo and the benchmark, such as ARGS='--seed 7' or ARGS='-set b=10000'.
 ARGS ?=
-export SEEDS SEED ARGS CONTEXT
+# The names of the specs that `make specs` runs instead of all, as a regular expression.
+FOCUS ?=
+export SEEDS SEED ARGS CONTEXT FOCUS
 
 STAGES := .ci/stages
 
@@ -44,8 +46,8 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter, five tutorials (33 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted pollers migrate documents
+prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (46 minutes on two cores)
+	@$(STAGES) sim upgrades crash planted pollers migrate documents specs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -152,6 +154,10 @@ scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and c
 .PHONY: release-dry-run
 release-dry-run: ## Make a release of HEAD on this machine, install it and use it; nothing is published (4 minutes, and tens of minutes the first time, to build its tools)
 	@$(STAGES) release-dry-run
+
+.PHONY: specs
+specs: ## Run Karpenter's own specs with Joist's planner in place of its scheduler (FOCUS='a regular expression' runs some)
+	@$(STAGES) specs
 
 .PHONY: peers
 peers: ## Compare the fakes and decisions with those of other projects, and deploy the template to AWS emulators (needs Python, Java and Node)

@@ -1,0 +1,191 @@
+package planner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// nodeClass is the EC2NodeClass that takes the place of Karpenter's node class for tests.
+const nodeClass = "specs"
+
+// readCluster reads what the watcher watches, with the node class of EC2 in the place of the tests' own.
+func readCluster(ctx context.Context, q Question) (cluster.Stores, error) {
+	kinds := watcher.WatchedKinds(q.Settings, len(q.DefaultConstraints) > 0)
+	feed, nodes := cluster.NewStores(kinds, watcher.Trims(false)), map[string]string{}
+	for _, kind := range kinds {
+		list := newList(kind)
+		if list == nil {
+			continue
+		}
+		if err := q.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing %v: %w", kind, err)
+		}
+		objects, err := convertObjects(q, list, nodes)
+		if err != nil {
+			return nil, fmt.Errorf("converting %v: %w", kind, err)
+		}
+		if kind == cluster.Pods {
+			objects = addAskedPods(q, objects)
+		}
+		feed[kind].Replace(objects)
+	}
+	feed[cluster.NodeClasses].Replace([]cluster.Object{newNodeClass(q)})
+	feed[cluster.ConfigMaps].Replace(nil)
+	return feed, nil
+}
+
+// newList returns an empty list for the objects of a kind; nil for kinds that are not read.
+func newList(kind cluster.Kind) client.ObjectList {
+	switch kind {
+	case cluster.Pods:
+		return &corev1.PodList{}
+	case cluster.Nodes:
+		return &corev1.NodeList{}
+	case cluster.Namespaces:
+		return &corev1.NamespaceList{}
+	case cluster.DaemonSets:
+		return &appsv1.DaemonSetList{}
+	case cluster.DisruptionBudgets:
+		return &policyv1.PodDisruptionBudgetList{}
+	case cluster.VolumeClaims:
+		return &corev1.PersistentVolumeClaimList{}
+	case cluster.Volumes:
+		return &corev1.PersistentVolumeList{}
+	case cluster.StorageClasses:
+		return &storagev1.StorageClassList{}
+	case cluster.CSINodes:
+		return &storagev1.CSINodeList{}
+	case cluster.VolumeAttachments:
+		return &storagev1.VolumeAttachmentList{}
+	case cluster.NodePools:
+		return &karpv1.NodePoolList{}
+	case cluster.NodeClaims:
+		return &karpv1.NodeClaimList{}
+	case cluster.Services:
+		return &corev1.ServiceList{}
+	case cluster.ReplicationControllers:
+		return &corev1.ReplicationControllerList{}
+	case cluster.StatefulSets:
+		return &appsv1.StatefulSetList{}
+	case cluster.ReplicaSets:
+		return &appsv1.ReplicaSetList{}
+	case cluster.DeviceClasses:
+		return &resourcev1.DeviceClassList{}
+	case cluster.ResourceSlices:
+		return &resourcev1.ResourceSliceList{}
+	case cluster.ResourceClaims:
+		return &resourcev1.ResourceClaimList{}
+	default:
+		return nil
+	}
+}
+
+// convertObjects returns the objects of a list, those of Karpenter as objects of Joist. nodes are the names of the nodes
+// by provider ID; the list of nodes, which comes first, fills it.
+func convertObjects(q Question, list client.ObjectList, nodes map[string]string) ([]cluster.Object, error) {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	var out []cluster.Object
+	for _, item := range items {
+		switch object := item.(type) {
+		case *corev1.Node:
+			nodes[object.Spec.ProviderID] = object.Name
+			out = append(out, object.DeepCopy())
+		case *karpv1.NodePool:
+			if !slices.Contains(q.NodePools, object.Name) {
+				continue
+			}
+			pool := &karpenter.NodePool{}
+			if err := convertObject(object, pool); err != nil {
+				return nil, err
+			}
+			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: nodeClass}
+			out = append(out, pool)
+		case *karpv1.NodeClaim:
+			claim := &karpenter.NodeClaim{}
+			if err := convertObject(object, claim); err != nil {
+				return nil, err
+			}
+			if claim.DeletionTimestamp == nil && isLeaving(q, claim.Name, nodes[claim.Status.ProviderID]) {
+				claim.DeletionTimestamp = &metav1.Time{Time: q.Now}
+			}
+			out = append(out, claim)
+		default:
+			out = append(out, item.DeepCopyObject().(cluster.Object))
+		}
+	}
+	return out, nil
+}
+
+// addAskedPods adds the asked pods that exist only in the question.
+func addAskedPods(q Question, pods []cluster.Object) []cluster.Object {
+	known := map[string]bool{}
+	for _, pod := range pods {
+		known[pod.GetNamespace()+"/"+pod.GetName()] = true
+	}
+	for _, pod := range q.Pods {
+		if !known[nameOf(pod)] {
+			pods = append(pods, pod.DeepCopy())
+		}
+	}
+	return pods
+}
+
+// isLeaving reports whether the removal of a NodeClaim, whose node may have joined, has begun. The nodes whose removal is
+// simulated stay.
+func isLeaving(q Question, claim, node string) bool {
+	return !q.Nodes[claim] && !q.Nodes[node] && !q.removes(node)
+}
+
+// convertObject converts an object of Karpenter's type to Joist's type of the same kind.
+func convertObject(from client.Object, into any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", from.GetName(), err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("reading %s: %w", from.GetName(), err)
+	}
+	return nil
+}
+
+// newNodeClass returns a ready class with all zones of the instance types.
+func newNodeClass(q Question) *karpenter.EC2NodeClass {
+	out := &karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
+	out.Name, out.UID = nodeClass, nodeClass
+	zones := map[string]string{"none": ""}
+	for _, types := range q.Types {
+		for _, t := range types {
+			for _, o := range t.Offerings {
+				zones[o.Zone()] = ""
+			}
+		}
+	}
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		out.Status.Subnets = append(out.Status.Subnets, karpenter.Subnet{ID: "subnet-" + zone, Zone: zone})
+	}
+	out.Status.AMIs = []karpenter.AMI{{ID: "ami-specs"}}
+	out.Status.SecurityGroups = []karpenter.SecurityGroup{{ID: "sg-specs"}}
+	out.Status.InstanceProfile = "specs"
+	out.Status.Conditions = out.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Ready"}, q.Now)
+	return out
+}

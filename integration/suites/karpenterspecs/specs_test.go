@@ -1,0 +1,117 @@
+package karpenterspecs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
+)
+
+// suites are the packages of Karpenter whose specs run, by the name of the list in testdata.
+var suites = []struct{ name, pkg string }{
+	{"scheduling", "pkg/controllers/provisioning/scheduling"},
+}
+
+// TestKarpenterSpecs runs each suite and compares its failures with the list. JOIST_SPECS enables it. JOIST_FOCUS runs
+// only the specs whose names match a regular expression, and compares nothing.
+func TestKarpenterSpecs(t *testing.T) {
+	if os.Getenv("JOIST_SPECS") == "" {
+		t.Skip("set JOIST_SPECS=1, or run make specs")
+	}
+	integration, cache := findFolders(t)
+	differences, err := os.ReadFile(filepath.Join(integration, "../deploy/docs/differences.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	assets, err := controlplane.Build(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := copyKarpenter(t.Context(), integration, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, suite := range suites {
+		t.Run(suite.name, func(t *testing.T) {
+			list, err := readList(filepath.Join("testdata", suite.name+".yaml"), string(differences))
+			if err != nil {
+				t.Fatal(err)
+			}
+			binary := filepath.Join(cache, suite.name+".test")
+			if err := source.build(t.Context(), suite.pkg, binary); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			report, err := runSpecs(t.Context(), specRun{binary: binary, folder: filepath.Join(source.module, suite.pkg), assets: assets, focus: os.Getenv("JOIST_FOCUS")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes, err := readReport(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := compareOutcomes(outcomes, list)
+			t.Log(describeComparison(got, time.Since(began)))
+			for _, mistake := range got.mistakes {
+				t.Error(mistake)
+			}
+		})
+	}
+}
+
+// findFolders returns the folder of module integration, and the one for copies and binaries.
+func findFolders(t *testing.T) (integration, cache string) {
+	t.Helper()
+	integration, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(integration, "../.cache/karpenterspecs")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return integration, cache
+}
+
+// specRun is one run of a compiled suite.
+type specRun struct {
+	binary, folder, assets, focus string
+}
+
+// runSpecs runs a suite and returns the path of Ginkgo's report. What the suite prints goes to a file beside the binary,
+// because it is tens of megabytes. A suite with failing specs is no error.
+func runSpecs(ctx context.Context, run specRun) (report string, err error) {
+	base := strings.TrimSuffix(run.binary, ".test")
+	report = base + ".json"
+	if err := os.RemoveAll(report); err != nil {
+		return "", fmt.Errorf("removing the last report: %w", err)
+	}
+	log, err := os.Create(base + ".log")
+	if err != nil {
+		return "", fmt.Errorf("creating the log of the specs: %w", err)
+	}
+	defer log.Close()
+	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
+	command.Dir, command.Stdout, command.Stderr = run.folder, log, log
+	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets)
+	failed := command.Run()
+	if _, err := os.Stat(report); err != nil {
+		return "", fmt.Errorf("running %s, whose output is in %s: %w", run.binary, log.Name(), failed)
+	}
+	return report, nil
+}
+
+// describeComparison returns one line about a suite.
+func describeComparison(c comparison, took time.Duration) string {
+	out := fmt.Sprintf("%d specs ran, %d passed", c.ran, c.passed)
+	for _, reason := range []string{upstreamInternals, deferredBatch, documentedDifference} {
+		out += fmt.Sprintf(", %d %s", c.byReason[reason], reason)
+	}
+	return fmt.Sprintf("%s; %d mistakes; %d s", out, len(c.mistakes), int(took.Seconds()))
+}
