@@ -16,6 +16,8 @@ import (
 // suites are the packages of Karpenter whose specs run, by the name of the list in testdata.
 var suites = []struct{ name, pkg string }{
 	{"scheduling", "pkg/controllers/provisioning/scheduling"},
+	{"provisioning", "pkg/controllers/provisioning"},
+	{"disruption", "pkg/controllers/disruption"},
 }
 
 // TestKarpenterSpecs runs each suite and compares its failures with the list. JOIST_SPECS enables it. JOIST_FOCUS runs

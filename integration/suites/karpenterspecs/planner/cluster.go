@@ -14,16 +14,27 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nodeClass is the EC2NodeClass that takes the place of Karpenter's node class for tests.
-const nodeClass = "specs"
+// families are the AMI families of the EC2NodeClasses that take the place of Karpenter's node class for tests. Each class
+// has the name of its operating system.
+var families = map[string]string{catalog.Linux: karpenter.AMIFamilyAL2023, catalog.Windows: karpenter.AMIFamilyWindows2022}
+
+// classOf returns the node class of a pool.
+func (q Question) classOf(pool string) string {
+	if q.WindowsPools[pool] {
+		return catalog.Windows
+	}
+	return catalog.Linux
+}
 
 // readCluster reads what the watcher watches, with the node class of EC2 in the place of the tests' own.
 func readCluster(ctx context.Context, q Question) (cluster.Stores, error) {
@@ -46,7 +57,7 @@ func readCluster(ctx context.Context, q Question) (cluster.Stores, error) {
 		}
 		feed[kind].Replace(objects)
 	}
-	feed[cluster.NodeClasses].Replace([]cluster.Object{newNodeClass(q)})
+	feed[cluster.NodeClasses].Replace([]cluster.Object{newNodeClass(q, catalog.Linux), newNodeClass(q, catalog.Windows)})
 	feed[cluster.ConfigMaps].Replace(nil)
 	return feed, nil
 }
@@ -118,7 +129,7 @@ func convertObjects(q Question, list client.ObjectList, nodes map[string]string)
 			if err := convertObject(object, pool); err != nil {
 				return nil, err
 			}
-			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: nodeClass}
+			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: q.classOf(pool.Name)}
 			out = append(out, pool)
 		case *karpv1.NodeClaim:
 			claim := &karpenter.NodeClaim{}
@@ -169,16 +180,19 @@ func convertObject(from client.Object, into any) error {
 }
 
 // newNodeClass returns a ready class with all zones of the instance types.
-func newNodeClass(q Question) *karpenter.EC2NodeClass {
-	out := &karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
-	out.Name, out.UID = nodeClass, nodeClass
-	zones := map[string]string{"none": ""}
-	for _, types := range q.Types {
-		for _, t := range types {
+func newNodeClass(q Question, name string) *karpenter.EC2NodeClass {
+	out := &karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(families[name])}}
+	out.Name, out.UID = name, types.UID(name)
+	zones := map[string]string{}
+	for _, list := range q.Types {
+		for _, t := range list {
 			for _, o := range t.Offerings {
 				zones[o.Zone()] = ""
 			}
 		}
+	}
+	if len(zones) == 0 {
+		zones["none"] = "" // A class without subnets is not ready.
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		out.Status.Subnets = append(out.Status.Subnets, karpenter.Subnet{ID: "subnet-" + zone, Zone: zone})

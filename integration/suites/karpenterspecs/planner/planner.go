@@ -4,6 +4,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +29,10 @@ type Question struct {
 	Client client.Client
 	// NodePools are the names of the pools that may launch nodes.
 	NodePools []string
+	// WindowsPools are the pools whose nodes run Windows. The nodes of others run Linux.
+	WindowsPools map[string]bool
+	// AnySystem is set if neither pods nor pools depend on the operating system. All types then count as types of Linux.
+	AnySystem bool
 	// Types are the instance types of each pool, by its name.
 	Types map[string][]*cloudprovider.InstanceType
 	// Nodes are the names of the nodes, and of NodeClaims without a node, that may take pods. All others are being
@@ -47,9 +52,17 @@ type Question struct {
 	Now                time.Time
 }
 
-// removes reports whether the node is removed only in a simulation of consolidation.
+// simulates reports whether the question is about removing nodes: some pods to place run on nodes that take no pods and
+// whose removal has not begun.
+func (q Question) simulates() bool {
+	return slices.ContainsFunc(q.Pods, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" && !q.Nodes[p.Spec.NodeName] && !q.LeavingNodes[p.Spec.NodeName]
+	})
+}
+
+// removes reports whether the removal of the node is simulated.
 func (q Question) removes(node string) bool {
-	return q.IsConsolidation && node != "" && !q.Nodes[node] && !q.LeavingNodes[node]
+	return node != "" && !q.Nodes[node] && !q.LeavingNodes[node] && q.simulates()
 }
 
 // Answer is where Joist places the pods. Pods are identified by namespace/name.
@@ -96,8 +109,12 @@ func Plan(ctx context.Context, q Question) (Answer, error) {
 	}
 	markNodes(q, batch.Snapshot.Nodes)
 	markNodes(q, snapshot.Nodes)
-	if removed := findRemoved(q, snapshot.Nodes); len(removed) > 0 {
+	removed := findRemoved(q, snapshot.Nodes)
+	switch {
+	case len(removed) > 0 && q.IsConsolidation:
 		return newAnswer(q, batch, solver.NewSimulation(snapshot, types).SimulateConsolidation(removed...)), nil
+	case len(removed) > 0:
+		return newAnswer(q, batch, solver.NewSimulation(snapshot, types).SimulateRemoval(removed...)), nil
 	}
 	return newAnswer(q, batch, solver.SolveWithTypes(batch, types)), nil
 }
@@ -108,7 +125,7 @@ func markNodes(q Question, nodes []planning.Node) {
 		node := &nodes[i]
 		node.Labels = maps.Clone(node.Labels)
 		if node.Claim != "" {
-			node.Labels[karpenter.LabelEC2NodeClass] = nodeClass
+			node.Labels[karpenter.LabelEC2NodeClass] = q.classOf(node.NodePool)
 		}
 		if !q.Nodes[node.Name] && !q.removes(node.Name) {
 			node.MarkedForDeletion = true
@@ -140,59 +157,60 @@ func keepAsked(classes []planning.PodClass, asked map[string]bool) []planning.Po
 	return out
 }
 
+// newAnswer returns the places of the asked pods. Others, such as pods that a PodDisruptionBudget keeps, are left out.
 func newAnswer(q Question, batch planning.Batch, result planning.Result) Answer {
 	out := Answer{Nominations: map[string]string{}, Unplaced: map[string]string{}, Allocations: result.Allocations}
-	left := map[string]bool{}
+	simulates := q.simulates()
 	for _, pod := range q.Pods {
-		left[nameOf(pod)] = true
+		if !simulates || q.removes(pod.Spec.NodeName) { // A simulation places the others too, and does not report it.
+			out.Unplaced[nameOf(pod)] = "Joist does not plan this pod"
+		}
 	}
 	for _, node := range result.Nodes {
 		one := NewNode{PlannedNode: node, Types: map[string]bool{}}
-		for _, p := range node.Pods {
-			name := p.Namespace + "/" + p.Pod.Name
-			one.Pods = append(one.Pods, name)
-			delete(left, name)
+		if len(node.Offerings) > 0 && node.Offerings[0].CapacityType == karpenter.CapacityTypeReserved {
+			one.Reservations, _ = node.Requirements[karpenter.LabelCapacityReservationID].ListValues()
 		}
-		reservations := map[string]bool{}
 		for _, o := range node.Offerings {
 			one.Types[o.InstanceType] = true
-			if o.CapacityType == "reserved" {
-				for _, id := range findReservations(q, node.NodePool, o) {
-					reservations[id] = true
-				}
+		}
+		for _, p := range node.Pods {
+			if out.take(p.Namespace, p.Pod.Name) {
+				one.Pods = append(one.Pods, p.Namespace+"/"+p.Pod.Name)
 			}
 		}
-		one.Reservations = slices.Sorted(maps.Keys(reservations))
-		out.NewNodes = append(out.NewNodes, one)
+		if len(one.Pods) > 0 {
+			out.NewNodes = append(out.NewNodes, one)
+		}
 	}
 	for _, n := range result.Nominations {
-		name := n.Namespace + "/" + n.Pod.Name
-		out.Nominations[name] = n.Node
-		if n.Node == "" {
-			out.Nominations[name] = n.Claim
-		}
-		delete(left, name)
-	}
-	for _, u := range result.Unplaced {
-		for _, p := range u.Pods {
-			name := u.Namespace + "/" + p.Name
-			out.Unplaced[name] = describeRejections(u.Rejections)
-			delete(left, name)
+		if out.take(n.Namespace, n.Pod.Name) {
+			out.Nominations[n.Namespace+"/"+n.Pod.Name] = cmp.Or(n.Node, n.Claim)
 		}
 	}
 	for _, ignored := range batch.Ignored {
-		for _, p := range ignored.Pods {
-			name := ignored.Namespace + "/" + p.Name
-			if left[name] {
-				out.Unplaced[name] = ignored.Reason
-				delete(left, name)
-			}
-		}
+		out.explain(ignored.Namespace, ignored.Pods, ignored.Reason)
 	}
-	for name := range left {
-		out.Unplaced[name] = "the collector does not plan this pod"
+	for _, u := range result.Unplaced {
+		out.explain(u.Namespace, u.Pods, describeRejections(u.Rejections))
 	}
 	return out
+}
+
+// take removes a pod from Unplaced, and reports whether it was there.
+func (a Answer) take(namespace, name string) bool {
+	_, asked := a.Unplaced[namespace+"/"+name]
+	delete(a.Unplaced, namespace+"/"+name)
+	return asked
+}
+
+// explain sets the reason of unplaced pods.
+func (a Answer) explain(namespace string, pods []planning.PodRef, reason string) {
+	for _, p := range pods {
+		if a.take(namespace, p.Name) {
+			a.Unplaced[namespace+"/"+p.Name] = reason
+		}
+	}
 }
 
 func describeRejections(rejections []planning.Rejection) string {

@@ -19,27 +19,23 @@ import (
 // convertTypes converts the instance types of each pool.
 func convertTypes(q Question) instancetypes.InstanceTypes {
 	out := instancetypes.InstanceTypes{Region: "test-region", ByNodeClass: map[string][]instancetypes.Type{}, ByNodePool: map[string][]instancetypes.Type{}}
-	all := map[string]instancetypes.Type{}
+	known := map[string]bool{}
 	for _, pool := range q.NodePools {
+		class := q.classOf(pool)
 		list := []instancetypes.Type{}
 		for _, t := range q.Types[pool] {
-			list = append(list, convertType(t)...)
-			all[t.Name] = list[len(list)-1]
+			if !q.AnySystem && !t.Requirements.Get(corev1.LabelOSStable).Has(class) {
+				continue
+			}
+			for _, group := range groupOfferings(t) {
+				list = append(list, convertType(t, families[class], group))
+			}
+			if !known[class+t.Name] {
+				known[class+t.Name] = true
+				out.ByNodeClass[class] = append(out.ByNodeClass[class], list[len(list)-1])
+			}
 		}
 		out.ByNodePool[pool] = list
-	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out.ByNodeClass[nodeClass] = append(out.ByNodeClass[nodeClass], all[name])
-	}
-	return out
-}
-
-// convertType converts a type. An instance type of Joist has one amount of resources, so there is one for each group of
-// offerings with the same resources.
-func convertType(t *cloudprovider.InstanceType) []instancetypes.Type {
-	var out []instancetypes.Type
-	for _, group := range groupOfferings(t) {
-		out = append(out, convertGroup(t, group))
 	}
 	return out
 }
@@ -60,16 +56,16 @@ func groupOfferings(t *cloudprovider.InstanceType) []cloudprovider.AllocatableOf
 	return out
 }
 
-// convertGroup converts a type with one group of its offerings.
-func convertGroup(t *cloudprovider.InstanceType, group cloudprovider.AllocatableOfferings) instancetypes.Type {
+// convertType converts a type with the images of a family and one group of its offerings: an instance type of Joist has
+// one amount of resources.
+func convertType(t *cloudprovider.InstanceType, family string, group cloudprovider.AllocatableOfferings) instancetypes.Type {
 	out := instancetypes.Type{Name: t.Name, Labels: map[string]string{}, Capacity: t.Capacity.DeepCopy(), Allocatable: group.Allocatable.DeepCopy()}
 	for key, values := range t.Requirements {
-		if key == corev1.LabelOSStable && values.Has(catalog.Linux) {
-			out.Labels[key] = catalog.Linux // The EC2NodeClass is one of Linux.
-		} else if key != corev1.LabelTopologyZone && key != karpv1.CapacityTypeLabelKey && key != cloudprovider.ReservationIDLabel && values.Operator() == corev1.NodeSelectorOpIn {
+		if key != corev1.LabelTopologyZone && key != karpv1.CapacityTypeLabelKey && key != cloudprovider.ReservationIDLabel && values.Operator() == corev1.NodeSelectorOpIn {
 			out.Labels[key] = slices.Sorted(slices.Values(values.Values()))[0]
 		}
 	}
+	maps.Copy(out.Labels, catalog.FamilyLabels(family))
 	for driver, most := range t.VolumeAttachmentLimits {
 		out.Allocatable[planning.AttachLimitResource(driver)] = *resource.NewQuantity(int64(most), resource.DecimalSI)
 	}
@@ -102,22 +98,6 @@ func convertOffering(name string, o *cloudprovider.Offering) instancetypes.Insta
 			out.ZoneID = values.Any()
 		default:
 			out.Labels[key] = values.Any()
-		}
-	}
-	return out
-}
-
-// findReservations returns the reservations of an offering of a pool.
-func findReservations(q Question, pool string, planned planning.PricedOffering) []string {
-	var out []string
-	for _, t := range q.Types[pool] {
-		if t.Name != planned.InstanceType {
-			continue
-		}
-		for _, o := range t.Offerings {
-			if o.CapacityType() == planned.CapacityType && o.Zone() == planned.Zone && o.ReservationCapacity+q.Credit[o.ReservationID()] > 0 {
-				out = append(out, o.ReservationID())
-			}
 		}
 	}
 	return out
