@@ -67,7 +67,7 @@ func (q Question) removes(node string) bool {
 
 // Answer is where Joist places the pods. Pods are identified by namespace/name.
 type Answer struct {
-	NewNodes []NewNode
+	NewNodes []NodeAnswer
 	// Nominations are the names of existing nodes, or of NodeClaims without a node, by pod.
 	Nominations map[string]string
 	// Unplaced are the reasons by pod.
@@ -76,8 +76,8 @@ type Answer struct {
 	Allocations []planning.ClaimAllocation
 }
 
-// NewNode is a node to launch.
-type NewNode struct {
+// NodeAnswer is a node to launch.
+type NodeAnswer struct {
 	planning.PlannedNode
 	// Pods are the pods, as namespace/name.
 	Pods []string
@@ -167,7 +167,7 @@ func newAnswer(q Question, batch planning.Batch, result planning.Result) Answer 
 		}
 	}
 	for _, node := range result.Nodes {
-		one := NewNode{PlannedNode: node, Types: map[string]bool{}}
+		one := NodeAnswer{PlannedNode: node, Types: map[string]bool{}}
 		if len(node.Offerings) > 0 && node.Offerings[0].CapacityType == karpenter.CapacityTypeReserved {
 			one.Reservations, _ = node.Requirements[karpenter.LabelCapacityReservationID].ListValues()
 		}
