@@ -102,6 +102,8 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
 	command.Dir, command.Stdout, command.Stderr = run.folder, log, log
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets)
+	// An interrupted suite stops its API server.
+	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(os.Interrupt) }, time.Minute
 	failed := command.Run()
 	if _, err := os.Stat(report); err != nil {
 		return "", fmt.Errorf("running %s, whose output is in %s: %w", run.binary, log.Name(), failed)
