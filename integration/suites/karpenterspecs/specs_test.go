@@ -101,7 +101,7 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 	defer log.Close()
 	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
 	command.Dir, command.Stdout, command.Stderr = run.folder, log, log
-	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets)
+	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m")
 	// An interrupted suite stops its API server.
 	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(os.Interrupt) }, time.Minute
 	failed := command.Run()
