@@ -28,6 +28,23 @@ type suiteList struct {
 	Failures []failureGroup `json:"failures"`
 }
 
+// restrictTo returns the list of the specs that ran.
+func (l suiteList) restrictTo(outcomes []outcome) suiteList {
+	ran := map[string]bool{}
+	var out suiteList
+	for _, o := range outcomes {
+		if o.ran() {
+			ran[o.name] = true
+			out.Ran++
+		}
+	}
+	for _, group := range l.Failures {
+		group.Specs = slices.DeleteFunc(slices.Clone(group.Specs), func(name string) bool { return !ran[name] })
+		out.Failures = append(out.Failures, group)
+	}
+	return out
+}
+
 // failureGroup are specs that fail for the same reason.
 type failureGroup struct {
 	Reason string `json:"reason"`
