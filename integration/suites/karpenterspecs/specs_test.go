@@ -90,7 +90,8 @@ type specRun struct {
 }
 
 // runSpecs runs a suite and returns the path of Ginkgo's report. What the suite prints goes to a file beside the binary,
-// because it is tens of megabytes. A suite with failing specs is no error.
+// because it is tens of megabytes. A suite with failing specs is no error. A failing spec runs again once, because many specs wait
+// for a metric or a pod for one second only, which a busy machine may exceed.
 func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 	base := strings.TrimSuffix(run.binary, ".test")
 	report = base + ".json"
@@ -102,7 +103,7 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 		return "", fmt.Errorf("creating the log of the specs: %w", err)
 	}
 	defer log.Close()
-	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
+	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.flake-attempts=2", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
 	command.Dir, command.Stdout, command.Stderr = run.folder, log, log
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m")
 	// An interrupted suite stops its API server.
