@@ -117,9 +117,9 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 
 // describeComparison returns one line about a suite.
 func describeComparison(c comparison, took time.Duration) string {
-	out := fmt.Sprintf("%d specs ran, %d passed", c.ran, c.passed)
+	counts := []string{fmt.Sprintf("%d specs ran, %d passed", c.ran, c.passed)}
 	for _, reason := range []string{upstreamInternals, deferredBatch, documentedDifference} {
-		out += fmt.Sprintf(", %d %s", c.byReason[reason], reason)
+		counts = append(counts, fmt.Sprintf("%d %s", c.byReason[reason], reason))
 	}
-	return fmt.Sprintf("%s; %d mistakes; %d s", out, len(c.mistakes), int(took.Seconds()))
+	return fmt.Sprintf("%s; %d mistakes; %d s", strings.Join(counts, ", "), len(c.mistakes), int(took.Seconds()))
 }

@@ -41,10 +41,11 @@ func readCluster(ctx context.Context, q Question) (cluster.Stores, error) {
 	kinds := watcher.WatchedKinds(q.Settings, len(q.DefaultConstraints) > 0)
 	feed, nodes := cluster.NewStores(kinds, watcher.Trims(false)), map[string]string{}
 	for _, kind := range kinds {
-		list := newList(kind)
-		if list == nil {
+		empty, isRead := emptyLists[kind]
+		if !isRead {
 			continue
 		}
+		list := empty.DeepCopyObject().(client.ObjectList)
 		if err := q.Client.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("listing %v: %w", kind, err)
 		}
@@ -62,50 +63,27 @@ func readCluster(ctx context.Context, q Question) (cluster.Stores, error) {
 	return feed, nil
 }
 
-// newList returns an empty list for the objects of a kind; nil for kinds that are not read.
-func newList(kind cluster.Kind) client.ObjectList {
-	switch kind {
-	case cluster.Pods:
-		return &corev1.PodList{}
-	case cluster.Nodes:
-		return &corev1.NodeList{}
-	case cluster.Namespaces:
-		return &corev1.NamespaceList{}
-	case cluster.DaemonSets:
-		return &appsv1.DaemonSetList{}
-	case cluster.DisruptionBudgets:
-		return &policyv1.PodDisruptionBudgetList{}
-	case cluster.VolumeClaims:
-		return &corev1.PersistentVolumeClaimList{}
-	case cluster.Volumes:
-		return &corev1.PersistentVolumeList{}
-	case cluster.StorageClasses:
-		return &storagev1.StorageClassList{}
-	case cluster.CSINodes:
-		return &storagev1.CSINodeList{}
-	case cluster.VolumeAttachments:
-		return &storagev1.VolumeAttachmentList{}
-	case cluster.NodePools:
-		return &karpv1.NodePoolList{}
-	case cluster.NodeClaims:
-		return &karpv1.NodeClaimList{}
-	case cluster.Services:
-		return &corev1.ServiceList{}
-	case cluster.ReplicationControllers:
-		return &corev1.ReplicationControllerList{}
-	case cluster.StatefulSets:
-		return &appsv1.StatefulSetList{}
-	case cluster.ReplicaSets:
-		return &appsv1.ReplicaSetList{}
-	case cluster.DeviceClasses:
-		return &resourcev1.DeviceClassList{}
-	case cluster.ResourceSlices:
-		return &resourcev1.ResourceSliceList{}
-	case cluster.ResourceClaims:
-		return &resourcev1.ResourceClaimList{}
-	default:
-		return nil
-	}
+// emptyLists are the empty lists of the kinds that are read.
+var emptyLists = map[cluster.Kind]client.ObjectList{
+	cluster.Pods:                   &corev1.PodList{},
+	cluster.Nodes:                  &corev1.NodeList{},
+	cluster.Namespaces:             &corev1.NamespaceList{},
+	cluster.DaemonSets:             &appsv1.DaemonSetList{},
+	cluster.DisruptionBudgets:      &policyv1.PodDisruptionBudgetList{},
+	cluster.VolumeClaims:           &corev1.PersistentVolumeClaimList{},
+	cluster.Volumes:                &corev1.PersistentVolumeList{},
+	cluster.StorageClasses:         &storagev1.StorageClassList{},
+	cluster.CSINodes:               &storagev1.CSINodeList{},
+	cluster.VolumeAttachments:      &storagev1.VolumeAttachmentList{},
+	cluster.NodePools:              &karpv1.NodePoolList{},
+	cluster.NodeClaims:             &karpv1.NodeClaimList{},
+	cluster.Services:               &corev1.ServiceList{},
+	cluster.ReplicationControllers: &corev1.ReplicationControllerList{},
+	cluster.StatefulSets:           &appsv1.StatefulSetList{},
+	cluster.ReplicaSets:            &appsv1.ReplicaSetList{},
+	cluster.DeviceClasses:          &resourcev1.DeviceClassList{},
+	cluster.ResourceSlices:         &resourcev1.ResourceSliceList{},
+	cluster.ResourceClaims:         &resourcev1.ResourceClaimList{},
 }
 
 // convertObjects returns the objects of a list, those of Karpenter as objects of Joist. nodes are the names of the nodes
