@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 	"github.com/joist-autoscaler/joist/shared/manifest/convert"
@@ -133,7 +134,11 @@ func convertInputs(cmd *cobra.Command, env Env, flags convertFlags, lint bool) (
 		inputs = append(inputs, convert.Input{Name: setName, Data: []byte(manifest.ExpandText(text, vars))})
 	}
 	if size == 0 && len(flags.sets) == 0 {
-		return converted{}, usageError(fmt.Errorf("no text in %s", strings.Join(flags.files, ", ")), cmd.CommandPath()+" -f provisioner.yaml")
+		names := strings.Join(flags.files, ", ")
+		if names == "-" {
+			names = "stdin"
+		}
+		return converted{}, usageError(fmt.Errorf("no text in %s", names), cmd.CommandPath()+" -f provisioner.yaml")
 	}
 	shown := startProgress(cmd, "converting %d files, %.1f MB", len(inputs), float64(size)/1e6)
 	defer shown.Stop()
@@ -212,7 +217,7 @@ func printRemarks(w io.Writer, remarks []convert.Remark) {
 	}
 	summary := fmt.Sprintf("%d converted, %d to check, %d unrepaired", counts[convert.Converted], counts[convert.Check], counts[convert.Unrepaired])
 	if n := counts[convert.Warning]; n > 0 {
-		summary += fmt.Sprintf(", %d warnings", n)
+		summary += ", " + simulate.FormatCount(n, "warning")
 	}
 	fmt.Fprintln(w, summary)
 }
@@ -254,7 +259,7 @@ func writeText(w io.Writer, text string) error {
 // writeFiles replaces the files that change, all of them or, if a mistake remains, none.
 func writeFiles(cmd *cobra.Command, flags convertFlags, result converted) error {
 	if n := result.Count(convert.Unrepaired); n > 0 && !flags.force {
-		return fault.F("writing the files", fault.Invalid, "%d mistakes remain, and no file was written", n).WithHint("correct the lines above, or add --force")
+		return fault.F("writing the files", fault.Invalid, "no file was written, because of %s", simulate.FormatCount(n, "mistake")).WithHint("correct the lines above, or add --force")
 	}
 	var changed []convert.FileResult
 	for _, file := range result.Files {

@@ -57,7 +57,7 @@ func TestConvertRefuses(t *testing.T) {
 	writeTo(t, good, limitPool, 0o644)
 	writeTo(t, bad, wrong, 0o644)
 	_, stderr, code := runJoist(t, "", nil, "convert", "-w", "-f", dir)
-	if code != cli.ExitError || !strings.Contains(stderr, "bad.yaml:5:3: unrepaired: spec.unknown: unknown field") || !strings.Contains(stderr, "1 mistakes remain, and no file was written") {
+	if code != cli.ExitError || !strings.Contains(stderr, "bad.yaml:5:3: unrepaired: spec.unknown: unknown field") || !strings.Contains(stderr, "no file was written, because of 1 mistake") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 	if readFrom(t, good) != limitPool || readFrom(t, bad) != wrong {
@@ -76,7 +76,7 @@ func TestConvertRefuses(t *testing.T) {
 // TestConvertNeedsText reports input without any text, such as that of a command that failed before a pipe.
 func TestConvertNeedsText(t *testing.T) {
 	for _, verb := range []string{"convert", "lint"} {
-		if _, stderr, code := runJoist(t, " \n", nil, verb, "-f", "-"); code != cli.ExitError || !strings.Contains(stderr, "no text in -\nTry: joist "+verb+" -f") {
+		if _, stderr, code := runJoist(t, " \n", nil, verb, "-f", "-"); code != cli.ExitError || !strings.Contains(stderr, "no text in stdin\nTry: joist "+verb+" -f") {
 			t.Errorf("%s: code %d\n%s", verb, code, stderr)
 		}
 	}

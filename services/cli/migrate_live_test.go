@@ -208,7 +208,7 @@ func TestMigratePlanChanges(t *testing.T) {
 			"a limit leaves the pending pod without a plan",
 			func(l *liveTest) {
 				changePool(l, func(p *karpenter.NodePool) { p.Spec.Limits = karpenter.Limits{"cpu": resource.MustParse("1")} })
-			}, "done", "would not plan 1 pod that is pending now",
+			}, "done", "would not plan 1 pod pending now",
 			func(p *livePlan) bool { return len(p.Unplaced) == 1 && p.NodePools[0].Launches == 0 },
 		},
 		{

@@ -53,7 +53,7 @@ func (f traceFlags) hasLogs(env Env) bool {
 // describeClaims describes what the NodeClaims of the object lack.
 func describeClaims(objects trace.ClusterObjects, title, kind string) []string {
 	var out []string
-	for _, name := range objects.Untraced() {
+	for _, name := range objects.ListUntracedClaims() {
 		out = append(out, fmt.Sprintf("NodeClaim %s has no annotation %s, so Joist has not launched it: messages are found by its name only", name, planning.TraceAnnotation))
 	}
 	if len(objects.Claims) == 0 {

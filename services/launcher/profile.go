@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 const (
@@ -63,7 +64,7 @@ func (s Service) checkProfile(b event.NodeClassEnsure) error {
 			return fault.F(op, fault.Poison, "the tag %s is %q", key, b.Tags[key])
 		}
 	}
-	if path := profilePath(b.Tags[regionTag], s.Cluster.Name, b.UID); b.Path != path {
+	if path := launchspec.ProfilePath(b.Tags[regionTag], s.Cluster.Name) + b.UID + "/"; b.Path != path {
 		return fault.F(op, fault.Poison, "the path is %q instead of %q", b.Path, path)
 	}
 	if s.Profiles == nil {
@@ -71,12 +72,6 @@ func (s Service) checkProfile(b event.NodeClassEnsure) error {
 			WithHint("set spec.instanceProfile on EC2NodeClass %s, or grant the iam actions to the launcher", b.Name)
 	}
 	return nil
-}
-
-// profilePath returns the same path as Karpenter, so that profiles that Karpenter created for the
-// class are found.
-func profilePath(region, cluster, class string) string {
-	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
 }
 
 // getOwnProfile returns a profile. The error is fault.Foreign if the profile belongs to

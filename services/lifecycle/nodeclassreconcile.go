@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -82,7 +83,7 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 // profile. It is recorded before the profile is created, because once the role is removed from the
 // spec, nothing else names the profile.
 func (s *Service) needsProfileAnnotation(class *karpenter.EC2NodeClass) bool {
-	return managedRole(class) != "" && class.Annotations[nodeclass.ProfileAnnotation] != s.profileName(class)
+	return managedRole(class) != "" && class.Annotations[launchspec.ProfileAnnotation] != s.profileName(class)
 }
 
 // withFinalizerAndProfile returns the class with its finalizer and the name of its managed
@@ -93,7 +94,7 @@ func (s *Service) withFinalizerAndProfile(class *karpenter.EC2NodeClass, finaliz
 		class.Finalizers = append(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
 	}
 	if managedRole(class) != "" {
-		annotateObject(class, nodeclass.ProfileAnnotation, s.profileName(class))
+		annotateObject(class, launchspec.ProfileAnnotation, s.profileName(class))
 	}
 	return class
 }
@@ -211,7 +212,7 @@ func formerProfile(class *karpenter.EC2NodeClass) string {
 	if managedRole(class) != "" {
 		return ""
 	}
-	return class.Annotations[nodeclass.ProfileAnnotation]
+	return class.Annotations[launchspec.ProfileAnnotation]
 }
 
 // newEnsureRequest returns the request for a class. IAM policies for Karpenter require its tags.

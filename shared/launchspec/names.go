@@ -67,3 +67,12 @@ func ParseRef(text string) (event.Ref, error) {
 	ref := event.Ref{Kind: parts[0], Digest: event.Digest(parts[1]), Size: size}
 	return ref, ref.Validate()
 }
+
+// ProfileAnnotation on an EC2NodeClass is the name of the instance profile that Joist created for its role. It remains
+// after the role is removed from the spec, so that the profile is deleted when the class specifies its own. A class that
+// never had a role causes no IAM calls.
+const ProfileAnnotation = "joist.sh/instance-profile"
+
+// ProfilePath returns the path of all instance profiles that Karpenter and Joist create for a cluster. That of an
+// EC2NodeClass has its UID and a slash in addition (Karpenter: pkg/controllers/nodeclass/instanceprofile.go).
+func ProfilePath(region, cluster string) string { return "/karpenter/" + region + "/" + cluster + "/" }

@@ -3,7 +3,6 @@ package testbed
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,23 +27,16 @@ type Timeline struct {
 
 // RunPhase runs one phase and stops the test if it fails.
 func (d *Timeline) RunPhase(name string, play func()) {
-	from := time.Since(d.Began)
-	d.Logf("▸ %s", name)
-	play()
-	to := time.Since(d.Began)
-	d.mu.Lock()
-	d.acts = append(d.acts, timeline.Act{Name: name, From: from, To: to})
-	d.mu.Unlock()
-	for _, promise := range d.Broken() {
-		d.Error(promise)
-	}
-	if d.Failed() {
-		d.Fatalf("%s went wrong\n%s", name, d.LastLogs())
-	}
-	done := fmt.Sprintf("✓ %s, in %.1f s", name, (to - from).Seconds())
-	d.Logf("%s", done)
-	// The log is printed at the end; this line shows progress.
-	fmt.Fprintln(os.Stderr, d.Name(), done)
+	d.TestBed.RunPhase(name, func() {
+		from := time.Since(d.Began)
+		play()
+		d.mu.Lock()
+		d.acts = append(d.acts, timeline.Act{Name: name, From: from, To: time.Since(d.Began)})
+		d.mu.Unlock()
+		for _, promise := range d.Broken() {
+			d.Error(promise)
+		}
+	})
 }
 
 // Phases returns the completed phases.

@@ -15,6 +15,8 @@ type outcome struct {
 	// state is Ginkgo's: passed, skipped, pending, failed, panicked, timedout, interrupted or aborted.
 	state   string
 	message string
+	// attempts is how often the spec ran: twice if it failed at first.
+	attempts int
 }
 
 func (o outcome) passed() bool { return o.state == "passed" }
@@ -32,6 +34,7 @@ func readReport(path string) ([]outcome, error) {
 			LeafNodeType            string
 			LeafNodeText            string
 			State                   string
+			NumAttempts             int
 			Failure                 struct {
 				Message, ForwardedPanic string
 				Location                struct {
@@ -49,7 +52,7 @@ func readReport(path string) ([]outcome, error) {
 		for _, s := range suite.SpecReports {
 			where := fmt.Sprintf("%s:%d", filepath.Base(s.Failure.Location.FileName), s.Failure.Location.LineNumber)
 			one := outcome{
-				name: strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " > "), state: s.State,
+				name: strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " > "), state: s.State, attempts: s.NumAttempts,
 				message: fmt.Sprintf("%s: %s %s", where, s.Failure.ForwardedPanic, shorten(s.Failure.Message)),
 			}
 			switch {
@@ -69,9 +72,11 @@ func shorten(message string) string {
 	return line[:min(len(line), 300)]
 }
 
-// comparison is the result of a suite beside its list of failures.
+// comparison is the result of a suite, compared with its list of failures.
 type comparison struct {
 	ran, passed int
+	// repeated are the specs that passed only when they ran again.
+	repeated []string
 	// byReason counts the listed failures.
 	byReason map[string]int
 	// mistakes are failures that are not listed, and listed specs that do not fail.
@@ -93,6 +98,9 @@ func compareOutcomes(outcomes []outcome, listed suiteList) comparison {
 		case o.passed():
 			out.ran++
 			out.passed++
+			if o.attempts > 1 {
+				out.repeated = append(out.repeated, o.name)
+			}
 		case len(left) > 0:
 			out.ran++
 			out.byReason[left[0]]++

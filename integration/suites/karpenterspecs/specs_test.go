@@ -63,6 +63,9 @@ func TestKarpenterSpecs(t *testing.T) {
 			}
 			got := compareOutcomes(outcomes, list)
 			t.Log(describeComparison(got, time.Since(began)))
+			for _, name := range got.repeated {
+				t.Log("passed only when it ran again: " + name)
+			}
 			for _, mistake := range got.mistakes {
 				t.Error(mistake)
 			}
@@ -89,7 +92,7 @@ type specRun struct {
 	binary, folder, assets, focus string
 }
 
-// runSpecs runs a suite and returns the path of Ginkgo's report. What the suite prints goes to a file beside the binary,
+// runSpecs runs a suite and returns the path of Ginkgo's report. Its output goes to a file in the folder of the binary,
 // because it is tens of megabytes. A suite with failing specs is no error. A failing spec runs again once, because many specs wait
 // for a metric or a pod for one second only, which a busy machine may exceed.
 func runSpecs(ctx context.Context, run specRun) (report string, err error) {

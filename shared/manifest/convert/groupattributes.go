@@ -82,7 +82,7 @@ func (a attributeConverter) addChoice(field, standard string, exclude, require f
 	}
 }
 
-// decodeAttribute returns an attribute. A value of another type is named, and is none.
+// decodeAttribute returns an attribute. A value of another type is reported, and counts as absent.
 func decodeAttribute[T any](a attributeConverter, field string) (out T) {
 	if text, found := a.needs[field]; found && json.Unmarshal(text, &out) != nil {
 		a.remark(Unrepaired, "InstanceRequirements."+field, "has a value of another type: "+string(text), "correct it")

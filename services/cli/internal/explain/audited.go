@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -97,7 +98,7 @@ func (d *AuditedDecision) compareCommand(body event.DisruptionProposed, snapshot
 		}
 		replacements = built.Claims()
 	}
-	d.compareValue("plan of "+countNoun(replacements, "replacement"), refKey(body.Plan), refKey(plan))
+	d.compareValue("plan of "+simulate.FormatCount(replacements, "replacement"), refKey(body.Plan), refKey(plan))
 	return nil
 }
 

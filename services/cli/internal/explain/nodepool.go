@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
@@ -190,7 +191,7 @@ func (d *PlanDecision) addPoolTypes(e *NodePoolExplanation, s *planning.Snapshot
 
 // answer returns the explanation in one sentence.
 func (e *NodePoolExplanation) answer() string {
-	text := fmt.Sprintf("NodePool %s has %s", e.NodePool, countNoun(e.Nodes, "node"))
+	text := fmt.Sprintf("NodePool %s has %s", e.NodePool, simulate.FormatCount(e.Nodes, "node"))
 	if e.PricePerHour > 0 {
 		text += fmt.Sprintf(" for $%.4f an hour", e.PricePerHour)
 	}
@@ -202,7 +203,7 @@ func (e *NodePoolExplanation) answer() string {
 		rejected += len(r.Pods)
 	}
 	if rejected > 0 {
-		return fmt.Sprintf("%s, and rejects %s", text, countNoun(rejected, "pending pod"))
+		return fmt.Sprintf("%s, and rejects %s", text, simulate.FormatCount(rejected, "pending pod"))
 	}
 	return text + ", and launches nodes for the pods that it accepts"
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -233,7 +234,7 @@ func groupNodes(nodes []solver.ExistingNodeFit, own string) []NodeGroup {
 func (e *PodExplanation) answer() string {
 	switch e.State {
 	case StateLaunching:
-		return fmt.Sprintf("a new node of NodePool %s is planned for it, with %s", e.Launch.NodePool, countNoun(len(e.Launch.Pods), "pod"))
+		return fmt.Sprintf("a new node of NodePool %s is planned for it, with %s", e.Launch.NodePool, simulate.FormatCount(len(e.Launch.Pods), "pod"))
 	case StateExpected:
 		return "it is expected on " + e.Node.String() + ", which has free capacity for it"
 	case StateRunning:
@@ -259,11 +260,4 @@ func (p *PodPlace) String() string {
 		name += " (" + p.InstanceType + ", " + p.CapacityType + ", " + p.Zone + ")"
 	}
 	return name
-}
-
-func countNoun(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // offeringsShown is the number of offerings in a table, and editsShown that of NodePools with edits.
@@ -90,7 +91,7 @@ func (p *printer) printNotes(notes []string) {
 // printLaunch prints the order of the offerings and why the first was chosen.
 func (p *printer) printLaunch(l *Launch) {
 	cpu, memory := l.Requests["cpu"], l.Requests["memory"]
-	p.line("\nLaunch of NodeClaim %s for %s, with %s CPU and %s memory requested by pods and daemons", l.Claim, countNoun(len(l.Pods), "pod"), cpu.String(), memory.String())
+	p.line("\nLaunch of NodeClaim %s for %s, with %s CPU and %s memory requested by pods and daemons", l.Claim, simulate.FormatCount(len(l.Pods), "pod"), cpu.String(), memory.String())
 	p.line("%s.\n", l.Why)
 	var rows [][]string
 	for i, o := range l.Offerings {
@@ -106,7 +107,7 @@ func (p *printer) printLaunch(l *Launch) {
 	}
 	p.WriteString(report.FormatColumns([]string{"PRICE RANK", "TYPE", "ZONE", "CAPACITY", "$/HOUR", ""}, rows, 1, 5))
 	if more := len(l.Offerings) - len(rows); more > 0 {
-		p.line("and %s", countNoun(more, "more offering"))
+		p.line("and %s", simulate.FormatCount(more, "more offering"))
 	}
 	p.printTypes("Instance types for the pods of this node", l.InstanceTypes)
 }
@@ -262,7 +263,7 @@ func PrintNodePool(w io.Writer, e NodePoolExplanation) error {
 	for _, r := range e.Rejects {
 		p.line("\nRejects by %s: %s\n  %s", r.Rule, strings.Join(r.Pods[:min(len(r.Pods), offeringsShown)], ", "), r.Detail)
 		if more := len(r.Pods) - offeringsShown; more > 0 {
-			p.line("  and %s", countNoun(more, "more pod"))
+			p.line("  and %s", simulate.FormatCount(more, "more pod"))
 		}
 	}
 	p.printTypes("Instance types", e.InstanceTypes)

@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -108,7 +109,7 @@ func (g *migration) listProfiles(ctx context.Context, s Sources) ([]cloud.Profil
 	}
 	g.facts.Region = config.Region
 	client := iamprofile.New(config)
-	listed, err := client.ListProfiles(ctx, migrate.ProfilePath(config.Region, s.Plan.Cluster))
+	listed, err := client.ListProfiles(ctx, launchspec.ProfilePath(config.Region, s.Plan.Cluster))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -35,7 +36,7 @@ func backDeployment(f MigrationFacts) MigrationStep {
 	case d == nil:
 		return blocked("no Deployment runs Karpenter's image", "install Karpenter 1.14 or 1.15 with 0 replicas: helm upgrade --install karpenter with --set replicas=0 --skip-crds")
 	case d.Replicas > 0:
-		return done("Karpenter has "+formatCount(d.Replicas, "replica")+" and acts once it holds the Lease", formatDeployment(*d))
+		return done("Karpenter has "+simulate.FormatCount(d.Replicas, "replica")+" and acts once it holds the Lease", formatDeployment(*d))
 	}
 	return ready("Karpenter's Deployment exists with 0 replicas", fmt.Sprintf("after the other steps: kubectl scale deployment %s -n %s --replicas 2", d.Name, d.Namespace), formatDeployment(*d))
 }
@@ -48,7 +49,7 @@ func backLaunches(f MigrationFacts) MigrationStep {
 		}
 	}
 	if len(open) > 0 {
-		return ready(formatCount(len(open), "NodeClaim")+" without an instance yet: Joist and Karpenter would both launch one, and Karpenter would terminate Joist's",
+		return ready(simulate.FormatCount(len(open), "NodeClaim")+" without an instance yet: Joist and Karpenter would both launch one, and Karpenter would terminate Joist's",
 			"wait until they have one (at most 5 minutes) before you stop Joist", open...)
 	}
 	return done("all NodeClaims have an instance")
@@ -62,7 +63,7 @@ func backDisruptions(f MigrationFacts) MigrationStep {
 		}
 	}
 	if len(open) > 0 {
-		return done("Joist is replacing "+formatCount(len(open), "node")+": when Karpenter starts, it removes the taint and the condition DisruptionReason, and decides again", open...)
+		return done("Joist is replacing "+simulate.FormatCount(len(open), "node")+": when Karpenter starts, it removes the taint and the condition DisruptionReason, and decides again", open...)
 	}
 	return done("no disruption is in progress")
 }

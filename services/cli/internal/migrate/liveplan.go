@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/live"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // LivePlan is what Joist would do with the pods and nodes that the cluster has now. It is computed by
@@ -137,14 +138,14 @@ func describePlan(f MigrationFacts) MigrationStep {
 		}
 		changes, objects = append(changes, pool.describe()), append(objects, "nodepool/"+pool.Name)
 	}
-	detail := fmt.Sprintf("computed on the live cluster: on today's pods, Joist would keep the nodes of all NodePools (%s, %s)", formatCount(len(p.NodePools), "NodePool"), formatCount(nodes, "node"))
+	detail := fmt.Sprintf("computed on the live cluster: on today's pods, Joist would keep the nodes of all NodePools (%s, %s)", simulate.FormatCount(len(p.NodePools), "NodePool"), simulate.FormatCount(nodes, "node"))
 	if len(changes) > 0 {
-		detail = fmt.Sprintf("computed on the live cluster: on today's pods, Joist would plan other nodes in %d of %s: %s", len(changes), formatCount(len(p.NodePools), "NodePool"), strings.Join(changes, "; "))
+		detail = fmt.Sprintf("computed on the live cluster: on today's pods, Joist would plan other nodes in %d of %s: %s", len(changes), simulate.FormatCount(len(p.NodePools), "NodePool"), strings.Join(changes, "; "))
 	}
 	if n := countPods(p.Unplaced); n > 0 {
-		detail += fmt.Sprintf("; Joist would not plan %s that is pending now", formatCount(n, "pod"))
+		detail += fmt.Sprintf("; Joist would not plan %s pending now", simulate.FormatCount(n, "pod"))
 	}
-	if missing := p.denied(); len(missing) > 0 {
+	if missing := p.listForbidden(); len(missing) > 0 {
 		var costs, fixes []string
 		for _, u := range missing {
 			costs, fixes = append(costs, u.Resource+" ("+u.Consequence+")"), append(fixes, u.Check)
@@ -157,9 +158,9 @@ func describePlan(f MigrationFacts) MigrationStep {
 	return done(detail, objects...)
 }
 
-// denied returns the kinds that the caller may not list. Kinds that the cluster does not serve have no
+// listForbidden returns the kinds that the caller may not list. Kinds that the cluster does not serve have no
 // objects.
-func (p *LivePlan) denied() []live.Unread {
+func (p *LivePlan) listForbidden() []live.Unread {
 	return slices.DeleteFunc(slices.Clone(p.Unread), func(u live.Unread) bool { return u.Check == "" })
 }
 
@@ -180,5 +181,5 @@ func (p *PoolPlan) describe() string {
 	add(p.Launches, "%d launched for pending pods")
 	add(len(p.Replaced), "%d replaced because of drift")
 	add(len(p.Consolidated), "%d removed by consolidation")
-	return fmt.Sprintf("%s (%s: %s at $%.4f/hour become %d at $%.4f/hour)", p.Name, strings.Join(parts, ", "), formatCount(p.NodesNow, "node"), p.PricePerHourNow, p.NodesAfter, p.PricePerHourAfter)
+	return fmt.Sprintf("%s (%s: %s at $%.4f/hour become %d at $%.4f/hour)", p.Name, strings.Join(parts, ", "), simulate.FormatCount(p.NodesNow, "node"), p.PricePerHourNow, p.NodesAfter, p.PricePerHourAfter)
 }

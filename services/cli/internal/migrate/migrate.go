@@ -8,7 +8,6 @@ package migrate
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -139,15 +138,4 @@ func ready(detail, fix string, objects ...string) MigrationStep {
 
 func blocked(detail, fix string, objects ...string) MigrationStep {
 	return MigrationStep{State: Blocked, Detail: detail, Fix: fix, Objects: objects}
-}
-
-// formatCount formats a number of objects.
-func formatCount(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "s"):
-		noun += "e"
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

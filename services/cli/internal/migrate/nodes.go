@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -196,7 +197,7 @@ func checkManifests(f MigrationFacts) MigrationStep {
 	case len(warned) > 0:
 		return done("Joist accepts all NodePools and EC2NodeClasses; note "+strings.Join(notes, "; "), warned...)
 	}
-	return done("Joist accepts " + formatCount(len(f.Pools), "NodePool") + " and " + formatCount(len(f.Classes), "EC2NodeClass"))
+	return done("Joist accepts " + simulate.FormatCount(len(f.Pools), "NodePool") + " and " + simulate.FormatCount(len(f.Classes), "EC2NodeClass"))
 }
 
 // checkNodes checks that the nodes are adopted without drift.
@@ -218,10 +219,10 @@ func checkNodes(f MigrationFacts) MigrationStep {
 		}
 	}
 	if len(fresh) > 0 {
-		return blocked(fmt.Sprintf("%d of %s would drift under Joist and be replaced within the budgets of their NodePools", len(fresh), formatCount(claims, "NodeClaim")),
+		return blocked(fmt.Sprintf("%d of %s would drift under Joist and be replaced within the budgets of their NodePools", len(fresh), simulate.FormatCount(claims, "NodeClaim")),
 			f.driftFix(), fresh...)
 	}
-	detail := formatCount(claims, "NodeClaim") + " adopted with their nodes, and none replaced"
+	detail := simulate.FormatCount(claims, "NodeClaim") + " adopted with their nodes, and none replaced"
 	if rehashed > 0 {
 		detail += fmt.Sprintf("; %d with new hashes, of the current version", rehashed)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -20,7 +21,7 @@ func checkFinalizers(f MigrationFacts) MigrationStep {
 			open = append(open, "nodeclaim/"+c.Name)
 		}
 	}
-	detail := formatCount(len(f.Claims)-len(open)-len(ending), "NodeClaim") + " with the finalizer " + karpenter.TerminationFinalizer + ", which Joist uses too"
+	detail := simulate.FormatCount(len(f.Claims)-len(open)-len(ending), "NodeClaim") + " with the finalizer " + karpenter.TerminationFinalizer + ", which Joist uses too"
 	if len(open) > 0 {
 		detail += fmt.Sprintf("; lifecycle adds it to %d", len(open))
 	}
@@ -45,10 +46,10 @@ func checkTags(f MigrationFacts) MigrationStep {
 	}
 	switch {
 	case len(without) > 0:
-		return ready(formatCount(len(without), "NodeClaim")+" without an instance yet: Karpenter is launching",
+		return ready(simulate.FormatCount(len(without), "NodeClaim")+" without an instance yet: Karpenter is launching",
 			"wait until they have one, or 5 minutes, and check again; an instance that no NodeClaim records is terminated by either controller", without...)
 	case len(untagged) > 0:
-		return done(formatCount(len(untagged), "instance")+" without tags with the names of cluster, node or NodeClaim; lifecycle adds them", untagged...)
+		return done(simulate.FormatCount(len(untagged), "instance")+" without tags with the names of cluster, node or NodeClaim; lifecycle adds them", untagged...)
 	}
 	return done("the instances of all NodeClaims have the tags with the names of their cluster, node and NodeClaim")
 }

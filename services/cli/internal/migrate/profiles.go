@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // ProfileAdoption is an instance profile that Karpenter or Joist created for an EC2NodeClass with a role.
@@ -22,12 +24,6 @@ type ProfileAdoption struct {
 	// Detail says why, and what happens to the profile.
 	Detail string `json:"detail"`
 }
-
-// ProfilePath returns the path of all instance profiles of a cluster (Karpenter: pkg/controllers/nodeclass/instanceprofile.go).
-func ProfilePath(region, cluster string) string { return "/karpenter/" + region + "/" + cluster + "/" }
-
-// profileAnnotation has the name of the profile that Joist created for an EC2NodeClass.
-const profileAnnotation = "joist.sh/instance-profile"
 
 // profiles returns the instance profiles of the cluster in IAM, sorted by name.
 func (f MigrationFacts) profiles() []ProfileAdoption {
@@ -55,7 +51,7 @@ func (f MigrationFacts) describeProfile(p *cloud.Profile) ProfileAdoption {
 		out.Detail = "its EC2NodeClass no longer exists: Joist does not delete it. " + remove
 	case p.Path != f.pathOfClass(class):
 		out.Detail = "its path is " + p.Path + " instead of " + f.pathOfClass(class) + ": nodes keep it, and Joist does not delete it. " + remove
-	case class.Annotations[profileAnnotation] == p.Name:
+	case class.Annotations[launchspec.ProfileAnnotation] == p.Name:
 		out.Adopted, out.Detail = true, "Joist created it for new nodes; Karpenter uses it after a way back"
 	default:
 		out.Adopted, out.Detail = true, "nodes keep it; Joist creates its own for new nodes, and deletes this one at the earliest after an hour, once no instance has it"
@@ -75,7 +71,7 @@ func (f MigrationFacts) classOfProfile(p *cloud.Profile) *karpenter.EC2NodeClass
 }
 
 func (f MigrationFacts) pathOfClass(c *karpenter.EC2NodeClass) string {
-	return ProfilePath(f.Region, f.Installation.Plan.Cluster) + string(c.UID) + "/"
+	return launchspec.ProfilePath(f.Region, f.Installation.Plan.Cluster) + string(c.UID) + "/"
 }
 
 // checkProfiles describes which instance profiles Joist creates, adopts and keeps.
@@ -92,7 +88,7 @@ func checkProfiles(f MigrationFacts) MigrationStep {
 	if len(managed) == 0 && len(f.Profiles) == 0 {
 		return done("all EC2NodeClasses name an instance profile, which Joist uses unchanged")
 	}
-	detail := formatCount(len(managed), "EC2NodeClass") + " with a role: Joist creates an instance profile for each, and deletes Karpenter's at the earliest after an hour, once no instance has it"
+	detail := simulate.FormatCount(len(managed), "EC2NodeClass") + " with a role: Joist creates an instance profile for each, and deletes Karpenter's at the earliest after an hour, once no instance has it"
 	if s, unread := f.Unread[InstanceProfiles]; unread {
 		return done(detail+"; the profiles in IAM were not listed ("+s.Reason+")", managed...)
 	}
@@ -108,7 +104,7 @@ func checkProfiles(f MigrationFacts) MigrationStep {
 			others = append(others, p.Name+" ("+p.Detail+")")
 		}
 	}
-	detail += fmt.Sprintf("; %d of %s in IAM adopted", adopted, formatCount(len(f.Profiles), "profile"))
+	detail += fmt.Sprintf("; %d of %s in IAM adopted", adopted, simulate.FormatCount(len(f.Profiles), "profile"))
 	if len(others) > 0 {
 		detail += "; not adopted: " + strings.Join(others, "; ")
 	}

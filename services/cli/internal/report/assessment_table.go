@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // The maximum numbers of rows, so that a report fits on a screen.
@@ -21,16 +23,16 @@ func PrintReport(w io.Writer, r *CostReport) error {
 	if r.hasTime() {
 		at = " at " + r.formatTime()
 	}
-	fmt.Fprintf(&out, "%s%s: %s, %s\n", r.Cluster, at, formatCount(r.Now.Nodes, "node"), formatCount(r.Now.Pods, "pod"))
+	fmt.Fprintf(&out, "%s%s: %s, %s\n", r.Cluster, at, simulate.FormatCount(r.Now.Nodes, "node"), simulate.FormatCount(r.Now.Pods, "pod"))
 	fmt.Fprintf(&out, "%s\n\n", FormatPrices(r.Prices))
 	out.WriteString(formatCosts(r))
 	out.WriteString(formatReportCommands(r, IsWide(w)))
 	out.WriteString(formatObstacles(r))
 	for _, u := range r.Unscheduled {
-		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", formatCount(len(u.Pods), "pod"), formatNames(u.Pods), u.Reason)
+		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", simulate.FormatCount(len(u.Pods), "pod"), formatNames(u.Pods), u.Reason)
 	}
 	if r.Now.Unpriced > 0 {
-		fmt.Fprintf(&out, "\n%s without a known price, counted as $0\n", formatCount(r.Now.Unpriced, "node"))
+		fmt.Fprintf(&out, "\n%s without a known price, counted as $0\n", simulate.FormatCount(r.Now.Unpriced, "node"))
 	}
 	if len(r.Unread) > 0 {
 		out.WriteString("\nNot read:\n")
@@ -82,7 +84,7 @@ func FormatPrices(p PriceSource) string {
 	case "catalogue":
 		return fmt.Sprintf("Prices of %s are those of the cluster's catalogue, from %s", p.Region, p.AsOf.Format(time.DateOnly))
 	default:
-		return fmt.Sprintf("Prices of %s are embedded in the command, from %s (%s old)", p.Region, p.AsOf.Format(time.DateOnly), formatCount(p.AgeDays, "day"))
+		return fmt.Sprintf("Prices of %s are embedded in the command, from %s (%s old)", p.Region, p.AsOf.Format(time.DateOnly), simulate.FormatCount(p.AgeDays, "day"))
 	}
 }
 
@@ -90,7 +92,7 @@ func FormatPrices(p PriceSource) string {
 func formatCosts(r *CostReport) string {
 	rows := [][]string{{"now", formatDollars(r.Now.Cost.PerHour), formatMonth(r.Now.Cost.PerMonth), strconv.Itoa(r.Now.Nodes), formatShare(r.Now.CPU), formatShare(r.Now.Memory), ""}}
 	if r.Pending.Cost.PerHour > 0 {
-		rows = append(rows, []string{"and for pending pods", "+" + formatDollars(r.Pending.Cost.PerHour), "+" + formatMonth(r.Pending.Cost.PerMonth), "+" + strconv.Itoa(r.Pending.Nodes), "", "", formatCount(r.Pending.Pods, "pod")})
+		rows = append(rows, []string{"and for pending pods", "+" + formatDollars(r.Pending.Cost.PerHour), "+" + formatMonth(r.Pending.Cost.PerMonth), "+" + strconv.Itoa(r.Pending.Nodes), "", "", simulate.FormatCount(r.Pending.Pods, "pod")})
 	}
 	rows = append(rows, []string{
 		"after consolidation", formatDollars(r.After.Cost.PerHour), formatMonth(r.After.Cost.PerMonth), strconv.Itoa(r.After.Nodes), formatShare(r.After.CPU), formatShare(r.After.Memory),
@@ -137,7 +139,7 @@ func formatReportCommands(r *CostReport, isWide bool) string {
 	}
 	out := "\n" + FormatColumns([]string{"#", "SAVES/HOUR", "METHOD", "REMOVES", "LAUNCHES", "PODS", "WHY"}, rows, 1, 2, 6)
 	if more := len(r.Commands) - shown; more > 0 {
-		out += fmt.Sprintf("and %s; -o wide lists all\n", formatCount(more, "more command"))
+		out += fmt.Sprintf("and %s; -o wide lists all\n", simulate.FormatCount(more, "more command"))
 	}
 	return out
 }

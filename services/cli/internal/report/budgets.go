@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
@@ -168,7 +169,7 @@ func formatSize(nodes *int) string {
 	if nodes == nil {
 		return "size unknown"
 	}
-	return formatCount(*nodes, "node")
+	return simulate.FormatCount(*nodes, "node")
 }
 
 func formatBudgets(width int, list []Budget, zone *time.Location) string {
@@ -239,7 +240,7 @@ func formatWindows(width int, windows []Window, zone *time.Location) string {
 	}
 	out := formatColumns(width, header, rows)
 	if more := len(windows) - windowsMax; more > 0 {
-		out += fmt.Sprintf("and %s; -o json lists all\n", formatCount(more, "more window"))
+		out += fmt.Sprintf("and %s; -o json lists all\n", simulate.FormatCount(more, "more window"))
 	}
 	return out
 }

@@ -20,15 +20,15 @@ func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 		out.WriteString("no node would drift\n")
 	}
 	for _, reason := range groupByReason(a.Drifted) {
-		fmt.Fprintf(&out, "%s would drift (%s): %s\n", formatCount(len(reason.pods), "node"), reason.why, formatNames(reason.pods))
+		fmt.Fprintf(&out, "%s would drift (%s): %s\n", simulate.FormatCount(len(reason.pods), "node"), reason.why, formatNames(reason.pods))
 	}
 	if len(a.Rounds) > 0 {
 		out.WriteString("\n" + formatRounds(w, a.Rounds))
 	}
 	fmt.Fprintf(&out, "\n%s: %s at %s per hour change to %s at %s (%+.4f), with %s moved by %s\n", a.Scenario,
-		formatCount(a.Nodes, "node"), formatDollars(a.CostBefore), formatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore,
-		formatCount(a.PodsMoved, "pod"), formatCount(len(a.Rounds), "command"))
-	fmt.Fprintf(&out, "without the change: %s at %s, with %s moved\n", formatCount(a.Without.NodesAfter, "node"), formatDollars(a.Without.CostAfter), formatCount(a.Without.PodsMoved, "pod"))
+		simulate.FormatCount(a.Nodes, "node"), formatDollars(a.CostBefore), simulate.FormatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore,
+		simulate.FormatCount(a.PodsMoved, "pod"), simulate.FormatCount(len(a.Rounds), "command"))
+	fmt.Fprintf(&out, "without the change: %s at %s, with %s moved\n", simulate.FormatCount(a.Without.NodesAfter, "node"), formatDollars(a.Without.CostAfter), simulate.FormatCount(a.Without.PodsMoved, "pod"))
 	if !a.Complete {
 		out.WriteString("stopped before it was finished\n")
 	}
@@ -36,7 +36,7 @@ func PrintChange(w io.Writer, a *simulate.ChangeResult) error {
 		fmt.Fprintf(&out, "\nnode %s would drift but be kept: %s\n", name, a.Kept[name])
 	}
 	for _, reason := range groupByReason(a.Unscheduled) {
-		fmt.Fprintf(&out, "\n%s would be unschedulable: %s\n  %s\n", formatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
+		fmt.Fprintf(&out, "\n%s would be unschedulable: %s\n  %s\n", simulate.FormatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
 	}
 	if len(a.Assumptions) > 0 {
 		out.WriteString("\nassumed:\n")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -28,8 +29,8 @@ func PrintConsolidation(w io.Writer, c *scenario.Consolidation) error {
 		header := []string{"#", "METHOD", "CANDIDATES", "REMOVED", "LAUNCHED", "PODS MOVED", "$/HOUR AFTER", "CPU S"}
 		out.WriteString(formatColumns(terminalColumns(w), header, rows, 1, 3, 4, 6, 7, 8) + "\n")
 	}
-	fmt.Fprintf(&out, "%s: %s with %s at %s per hour became %s at %s per hour; %s\n", c.Scenario, formatCount(c.Nodes, "node"), formatCount(c.Pods, "pod"),
-		formatDollars(c.CostBefore), formatCount(c.NodesAfter, "node"), formatDollars(c.CostAfter), formatMoves(c))
+	fmt.Fprintf(&out, "%s: %s with %s at %s per hour became %s at %s per hour; %s\n", c.Scenario, simulate.FormatCount(c.Nodes, "node"), simulate.FormatCount(c.Pods, "pod"),
+		formatDollars(c.CostBefore), simulate.FormatCount(c.NodesAfter, "node"), formatDollars(c.CostAfter), formatMoves(c))
 	fmt.Fprintf(&out, "decided in %.3f s (CPU %.3f s user), peak memory %.0f MB\n", c.WallS, c.UserS, c.PeakRSSMB)
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -55,7 +56,7 @@ func formatAllNames(w io.Writer, names []string) string {
 }
 
 func formatMoves(c *scenario.Consolidation) string {
-	text := formatCount(c.PodsMoved, "pod") + " moved by " + formatCount(len(c.Rounds), "command")
+	text := simulate.FormatCount(c.PodsMoved, "pod") + " moved by " + simulate.FormatCount(len(c.Rounds), "command")
 	if !c.Complete {
 		text += "; stopped before it was finished"
 	}

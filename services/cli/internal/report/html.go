@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // styleSheet is the style of the page. It has no url(), so nothing is loaded.
@@ -50,7 +52,7 @@ func PrintHTML(w io.Writer, r *CostReport) error {
 
 // summarize describes the result in a sentence.
 func summarize(r *CostReport) string {
-	out := fmt.Sprintf("%s with %s cost %s an hour.", formatCount(r.Now.Nodes, "node"), formatCount(r.Now.Pods, "pod"), formatDollars(r.Now.Cost.PerHour))
+	out := fmt.Sprintf("%s with %s cost %s an hour.", simulate.FormatCount(r.Now.Nodes, "node"), simulate.FormatCount(r.Now.Pods, "pod"), formatDollars(r.Now.Cost.PerHour))
 	if r.Saving.PerHour > 0 {
 		out += fmt.Sprintf(" Consolidation would save %s a month (%.1f %%).", formatMonth(r.Saving.PerMonth), r.SavingPercent)
 	} else {
@@ -92,17 +94,17 @@ func costSection(r *CostReport) *html.Node {
 			element("dd", nil, formatDollars(c.PerHour)+" an hour"), element("dd", with("class", "muted"), note))
 	}
 	cards := element("dl", with("class", "cards"),
-		card("Now", r.Now.Cost, fmt.Sprintf("%s, CPU %s, memory %s", formatCount(r.Now.Nodes, "node"), formatShare(r.Now.CPU), formatShare(r.Now.Memory))),
-		card("After consolidation", r.After.Cost, fmt.Sprintf("%s, CPU %s, memory %s", formatCount(r.After.Nodes, "node"), formatShare(r.After.CPU), formatShare(r.After.Memory))))
+		card("Now", r.Now.Cost, fmt.Sprintf("%s, CPU %s, memory %s", simulate.FormatCount(r.Now.Nodes, "node"), formatShare(r.Now.CPU), formatShare(r.Now.Memory))),
+		card("After consolidation", r.After.Cost, fmt.Sprintf("%s, CPU %s, memory %s", simulate.FormatCount(r.After.Nodes, "node"), formatShare(r.After.CPU), formatShare(r.After.Memory))))
 	if r.Bound != nil {
 		cards.AppendChild(card("Lower bound", *r.Bound, "no nodes of the NodePools that hold the pods cost less"))
 	}
 	var notes []*html.Node
 	if r.Pending.Pods > 0 {
-		notes = append(notes, element("p", nil, fmt.Sprintf("Before that, the pending pods (%d) are placed, with %s for %s an hour.", r.Pending.Pods, formatCount(r.Pending.Nodes, "new node"), formatDollars(r.Pending.Cost.PerHour))))
+		notes = append(notes, element("p", nil, fmt.Sprintf("Before that, the pending pods (%d) are placed, with %s for %s an hour.", r.Pending.Pods, simulate.FormatCount(r.Pending.Nodes, "new node"), formatDollars(r.Pending.Cost.PerHour))))
 	}
 	if r.Now.Unpriced > 0 {
-		notes = append(notes, element("p", nil, formatCount(r.Now.Unpriced, "node")+" without a known price count as $0."))
+		notes = append(notes, element("p", nil, simulate.FormatCount(r.Now.Unpriced, "node")+" without a known price count as $0."))
 	}
 	return section("cost", "Cost", cards, notes, costChart(r))
 }
@@ -124,7 +126,7 @@ func nodesSection(r *CostReport) *html.Node {
 		legend += fmt.Sprintf(" The first %d nodes are drawn.", cellsMax)
 	}
 	return section("nodes", "Nodes", element("p", with("class", "muted"), legend), nodeMap(r),
-		element("details", nil, element("summary", nil, "All "+formatCount(len(r.Nodes), "node")), t.render()))
+		element("details", nil, element("summary", nil, "All "+simulate.FormatCount(len(r.Nodes), "node")), t.render()))
 }
 
 func commandsSection(r *CostReport) *html.Node {
@@ -167,7 +169,7 @@ func formatDetails(list []ObstacleDetails) string {
 		out = append(out, d.Detail+" ("+formatNames(d.Nodes)+")")
 	}
 	if more := len(list) - detailsMax; more > 0 {
-		out = append(out, "and "+formatCount(more, "more reason"))
+		out = append(out, "and "+simulate.FormatCount(more, "more reason"))
 	}
 	return strings.Join(out, "; ")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // The pictures are made of elements, because their colours follow the reader's colour scheme through
@@ -137,7 +139,7 @@ func nodeMap(r *CostReport) *html.Node {
 		}
 	}
 	height := (max(1, len(shown))+columns-1)/columns*cellStep + 2
-	return picture("node-map", "Map of the nodes", fmt.Sprintf("%s, of which %d would be removed. The table of nodes has the details.", formatCount(len(nodes), "node"), removed), height, parts)
+	return picture("node-map", "Map of the nodes", fmt.Sprintf("%s, of which %d would be removed. The table of nodes has the details.", simulate.FormatCount(len(nodes), "node"), removed), height, parts)
 }
 
 func nodeCell(n ReportNode, x, y float64) *html.Node {

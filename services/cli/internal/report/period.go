@@ -13,7 +13,7 @@ import (
 // PrintPeriod prints a replayed period as text.
 func PrintPeriod(w io.Writer, p simulate.Period) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Replay from %s to %s UTC with %s\n", p.From.Format(time.DateTime), p.Until.Format(time.DateTime), formatCount(len(p.Moments), "snapshot"))
+	fmt.Fprintf(&out, "Replay from %s to %s UTC with %s\n", p.From.Format(time.DateTime), p.Until.Format(time.DateTime), simulate.FormatCount(len(p.Moments), "snapshot"))
 	for _, c := range p.Changes {
 		fmt.Fprintf(&out, "Changed: %s %s: %s\n", c.Kind, c.Name, c.Change)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -18,7 +19,7 @@ func PrintScenario(w io.Writer, o scenario.Outcome) error {
 	}
 	out.WriteString(formatOutcome(o) + formatEffort(o.Summary))
 	for _, reason := range groupByReason(o.Unscheduled) {
-		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", formatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
+		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", simulate.FormatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -43,15 +44,15 @@ func formatOutcome(o scenario.Outcome) string {
 		existing += pods
 	}
 	text := fmt.Sprintf("%s: %s to launch for %s, %s per hour", o.Scenario,
-		formatCount(o.Summary.NewNodes, "node"), formatCount(o.Summary.Scheduled-existing, "pod"), formatDollars(o.Summary.DollarsPerHour))
+		simulate.FormatCount(o.Summary.NewNodes, "node"), simulate.FormatCount(o.Summary.Scheduled-existing, "pod"), formatDollars(o.Summary.DollarsPerHour))
 	if bound := o.Summary.LowerBoundDollarsPerHour; bound > 0 {
 		text += fmt.Sprintf(", %.1f %% above the lower bound", 100*(o.Summary.DollarsPerHour/bound-1))
 	}
 	if existing > 0 {
-		text += "; " + formatCount(existing, "pod") + " on existing nodes"
+		text += "; " + simulate.FormatCount(existing, "pod") + " on existing nodes"
 	}
 	if o.Summary.Unscheduled > 0 {
-		text += "; " + formatCount(o.Summary.Unscheduled, "pod") + " unschedulable"
+		text += "; " + simulate.FormatCount(o.Summary.Unscheduled, "pod") + " unschedulable"
 	}
 	if o.Summary.TimedOut {
 		text += "; planning stopped before it was finished"
@@ -62,7 +63,7 @@ func formatOutcome(o scenario.Outcome) string {
 // formatEffort formats the time and memory of planning.
 func formatEffort(s scenario.Summary) string {
 	return fmt.Sprintf("planned in %.3f s (CPU %.3f s user, %.3f s system), %s of %.1f MB, peak memory %.0f MB\n",
-		s.SolveWallS, s.SolveUserS, s.SolveSysS, formatCount(int(s.SolveMallocs), "allocation"), s.SolveAllocMB, s.PeakRSSMB)
+		s.SolveWallS, s.SolveUserS, s.SolveSysS, simulate.FormatCount(int(s.SolveMallocs), "allocation"), s.SolveAllocMB, s.PeakRSSMB)
 }
 
 // podsByReason are the pods that are unschedulable for one reason.

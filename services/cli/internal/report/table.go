@@ -26,7 +26,7 @@ func PrintPlan(w io.Writer, p Plan) error {
 	out.WriteString(formatSummary(p))
 	out.WriteString(formatDevices(p))
 	for _, u := range p.Unplaced {
-		fmt.Fprintf(&out, "\n%s unschedulable in namespace %s: %s\n", formatCount(len(u.Pods), "pod"), u.Namespace, formatNames(u.Pods))
+		fmt.Fprintf(&out, "\n%s unschedulable in namespace %s: %s\n", simulate.FormatCount(len(u.Pods), "pod"), u.Namespace, formatNames(u.Pods))
 		for _, reason := range u.Reasons {
 			by := ""
 			if reason.NodePool != "" {
@@ -156,13 +156,13 @@ func formatSummary(p Plan) string {
 	if len(p.Nodes) == 0 {
 		parts = append(parts, "nothing to launch")
 	} else {
-		parts = append(parts, fmt.Sprintf("%s to launch for %s, %s per hour%s", formatCount(len(p.Nodes), "node"), formatCount(placed, "pod"), formatDollars(p.PricePerHour), formatGap(p)))
+		parts = append(parts, fmt.Sprintf("%s to launch for %s, %s per hour%s", simulate.FormatCount(len(p.Nodes), "node"), simulate.FormatCount(placed, "pod"), formatDollars(p.PricePerHour), formatGap(p)))
 	}
 	if len(p.Fitting) > 0 {
-		parts = append(parts, formatCount(len(p.Fitting), "pod")+" on existing nodes")
+		parts = append(parts, simulate.FormatCount(len(p.Fitting), "pod")+" on existing nodes")
 	}
 	if lost > 0 {
-		parts = append(parts, formatCount(lost, "pod")+" unschedulable")
+		parts = append(parts, simulate.FormatCount(lost, "pod")+" unschedulable")
 	}
 	if p.Partial {
 		parts = append(parts, "incomplete: planning reached its work limit")
@@ -179,8 +179,6 @@ func formatGap(p Plan) string {
 }
 
 func formatDollars(dollars float64) string { return fmt.Sprintf("$%.4f", dollars) }
-
-func formatCount(n int, noun string) string { return simulate.FormatCount(n, noun) }
 
 func formatNames(names []string) string {
 	if len(names) <= namesMax {

@@ -19,10 +19,10 @@ func PrintRemoval(w io.Writer, a *simulate.RemovalResult) error {
 		existing += len(pods)
 	}
 	fmt.Fprintf(&out, "%s: without %s, %s at %s per hour change to %s at %s (%+.4f)\n", a.Scenario, formatNames(a.Removed),
-		formatCount(a.Nodes, "node"), formatDollars(a.CostBefore), formatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore)
-	fmt.Fprintf(&out, "%s would move: %d to existing nodes, %d to %s\n", formatCount(a.PodsMoved, "pod"), existing, a.PodsMoved-existing, formatCount(len(a.Replacements), "new node"))
+		simulate.FormatCount(a.Nodes, "node"), formatDollars(a.CostBefore), simulate.FormatCount(a.NodesAfter, "node"), formatDollars(a.CostAfter), a.CostAfter-a.CostBefore)
+	fmt.Fprintf(&out, "%s would move: %d to existing nodes, %d to %s\n", simulate.FormatCount(a.PodsMoved, "pod"), existing, a.PodsMoved-existing, simulate.FormatCount(len(a.Replacements), "new node"))
 	for _, reason := range groupByReason(a.Unscheduled) {
-		fmt.Fprintf(&out, "\n%s would be unschedulable: %s\n  %s\n", formatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
+		fmt.Fprintf(&out, "\n%s would be unschedulable: %s\n  %s\n", simulate.FormatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

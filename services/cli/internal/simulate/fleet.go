@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,10 +65,13 @@ func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	}
 }
 
-// FormatCount formats a number with its noun, such as 1 node or 2 nodes.
+// FormatCount formats a number with its noun, such as 1 node, 2 nodes or 2 EC2NodeClasses.
 func FormatCount(n int, noun string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -183,8 +183,8 @@ func newCondition(kind string, status corev1.ConditionStatus, reason, message st
 	return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: at}
 }
 
-// Untraced returns the NodeClaims without the annotation of their trace.
-func (o *ClusterObjects) Untraced() (names []string) {
+// ListUntracedClaims returns the NodeClaims without the annotation of their trace.
+func (o *ClusterObjects) ListUntracedClaims() (names []string) {
 	for i := range o.Claims {
 		if planning.ReadTrace(&o.Claims[i]) == nil {
 			names = append(names, o.Claims[i].Name)

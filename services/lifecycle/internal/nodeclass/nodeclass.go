@@ -25,6 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // Policy contains the settings that affect conditions.
@@ -225,15 +226,10 @@ func sortedSubnets(in []karpenter.Subnet) []karpenter.Subnet {
 	return out
 }
 
-// ProfileAnnotation is the name of the managed instance profile of the class's role. It remains
-// after the role is removed from the spec, so that the profile is deleted when the class specifies
-// its own. A class that never had a role causes no IAM calls.
-const ProfileAnnotation = "joist.sh/instance-profile"
-
-// WithoutProfile returns the class without ProfileAnnotation, because the managed profile is
+// WithoutProfile returns the class without launchspec.ProfileAnnotation, because the managed profile is
 // deleted.
 func WithoutProfile(class *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
 	class = class.DeepCopy()
-	delete(class.Annotations, ProfileAnnotation)
+	delete(class.Annotations, launchspec.ProfileAnnotation)
 	return class
 }
