@@ -68,7 +68,7 @@ func ParseRef(text string) (event.Ref, error) {
 	return ref, ref.Validate()
 }
 
-// ProfileAnnotation on an EC2NodeClass is the name of the instance profile that Joist created for its role. It remains
+// ProfileAnnotation is the name of the instance profile that Joist created for the role of an EC2NodeClass. It remains
 // after the role is removed from the spec, so that the profile is deleted when the class specifies its own. A class that
 // never had a role causes no IAM calls.
 const ProfileAnnotation = "joist.sh/instance-profile"
