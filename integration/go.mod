@@ -19,6 +19,7 @@ require (
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	github.com/rhysd/actionlint v1.7.12
 	github.com/spf13/pflag v1.0.10
+	github.com/yuin/goldmark v1.8.2
 	go.yaml.in/yaml/v3 v3.0.5
 	k8s.io/apimachinery v0.37.2
 	k8s.io/kubectl v0.37.2

@@ -2,20 +2,18 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/lint/namedtests"
 )
 
 // checkAreas returns every problem of the areas. Tests are folders of the repository
 // below root.
 func checkAreas(areas []Area, sources []Source, root string) []string {
-	c := checker{sources: sources, root: root, found: map[string]map[string]bool{}}
+	c := checker{sources: sources, tests: namedtests.New(root)}
 	for _, area := range areas {
 		if area.Title == "" || len(area.Behaviours) == 0 {
 			c.report("area %q has no title or no behaviours", area.Title)
@@ -29,8 +27,7 @@ func checkAreas(areas []Area, sources []Source, root string) []string {
 
 type checker struct {
 	sources  []Source
-	root     string
-	found    map[string]map[string]bool // The tests of each folder.
+	tests    *namedtests.TestNames
 	problems []string
 }
 
@@ -58,7 +55,7 @@ func (c *checker) check(area string, b Behaviour) {
 		c.report("%s is %s and has no note that says why", at, b.Status)
 	}
 	for _, test := range b.Tests {
-		if problem := c.checkTest(test); problem != "" {
+		if problem := c.tests.Problem(test); problem != "" {
 			c.report("%s: %s", at, problem)
 		}
 	}
@@ -81,46 +78,4 @@ func (c *checker) checkHome(home string) string {
 		return ""
 	}
 	return fmt.Sprintf("home %q is not \"core PATH\", \"provider PATH\" or \"docs TITLE\"", home)
-}
-
-func (c *checker) checkTest(test string) string {
-	dir, name, _ := strings.Cut(test, " ")
-	if !testName.MatchString(name) {
-		return fmt.Sprintf("test %q is not \"FOLDER TestName\"", test)
-	}
-	tests, known := c.found[dir]
-	if !known {
-		var err error
-		if tests, err = parseTests(filepath.Join(c.root, filepath.FromSlash(dir))); err != nil {
-			return err.Error()
-		}
-		c.found[dir] = tests
-	}
-	if !tests[name] {
-		return fmt.Sprintf("%s has no test %s", dir, name)
-	}
-	return ""
-}
-
-var testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
-
-// parseTests reads which tests a folder has, with any build tags.
-func parseTests(dir string) (map[string]bool, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		return nil, fmt.Errorf("listing the tests of %s: %w", dir, err)
-	}
-	tests := map[string]bool{}
-	for _, file := range files {
-		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, fmt.Errorf("parsing %s: %w", file, err)
-		}
-		for _, decl := range syntax.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && testName.MatchString(f.Name.Name) {
-				tests[f.Name.Name] = true
-			}
-		}
-	}
-	return tests, nil
 }

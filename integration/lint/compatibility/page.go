@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/lint/namedtests"
 )
 
 const introduction = `# Compatibility with Karpenter
@@ -41,7 +43,7 @@ func renderPage(areas []Area, sources []Source) []byte {
 	for _, area := range areas {
 		fmt.Fprintf(&out, "\n## %s\n\n| behaviour | Karpenter | Joist | tests |\n|---|---|---|---|\n", area.Title)
 		for _, b := range area.Behaviours {
-			fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", escapeCell(b.Text), linkHomes(b.Home), describeStatus(b), escapeCell(listTests(b.Tests)))
+			fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", escapeCell(b.Text), linkHomes(b.Home), describeStatus(b), describeTests(b.Tests))
 		}
 	}
 	writeLinks(&out, areas, sources)
@@ -96,21 +98,9 @@ func writeLinks(out *bytes.Buffer, areas []Area, sources []Source) {
 	}
 }
 
-// listTests names each folder once, with its tests behind it.
-func listTests(list []string) string {
-	if len(list) == 0 {
+func describeTests(tests []string) string {
+	if len(tests) == 0 {
 		return "none"
 	}
-	var out []string
-	last := ""
-	for _, test := range list {
-		dir, name, _ := strings.Cut(test, " ")
-		if dir == last {
-			out[len(out)-1] += ", `" + name + "`"
-			continue
-		}
-		last = dir
-		out = append(out, dir+" `"+name+"`")
-	}
-	return strings.Join(out, "; ")
+	return escapeCell(namedtests.List(tests))
 }
