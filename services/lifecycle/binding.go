@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -26,15 +27,29 @@ func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []
 	instances, held := findUnbound(instances, others)
 	instances, _ = findUnbound(instances, claims)
 	matches, orphans := matchClaims(claims, instances)
-	failures := s.executor.ForEach(len(matches), func(i int) error {
-		m := matches[i]
-		bound, err := s.bindInstance(ctx, e, claims[m.claimIndex], m.instance)
-		if err == nil {
-			claims[m.claimIndex] = bound
-		}
-		return err
-	})
+	failures := s.bindInOrder(ctx, e, claims, matches)
 	return claims, errors.Join(append(failures, s.terminateOrphans(ctx, e, intent, orphans), held)...)
+}
+
+// bindInOrder writes the matches one after the other into claims, and the labels afterwards in parallel. A lost write
+// ends it: another replica, which may know only some of the instances, has bound one of the later instances to this
+// claim, and it must not get a second claim.
+func (s *Service) bindInOrder(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, matches []binding) []error {
+	var failures []error
+	var bound []boundClaim
+	for _, m := range matches {
+		b, err := s.bindInstance(ctx, claims[m.claimIndex], m.instance)
+		if err == nil {
+			claims[m.claimIndex] = b.claim
+			bound = append(bound, b)
+			continue
+		}
+		failures = append(failures, err)
+		if !fault.Is(err, fault.Bug) {
+			break
+		}
+	}
+	return append(failures, s.executor.ForEach(len(bound), func(i int) error { return s.labelBound(ctx, e, bound[i]) })...)
 }
 
 // findUnbound returns the instances that are not bound to any claim, and fault.Poison for the
@@ -98,7 +113,8 @@ type binding struct {
 }
 
 // matchClaims assigns unbound instances to the first claim without an instance, and to one that is
-// being deleted only if there is no other. It returns the remaining instances as orphans.
+// being deleted only if there is no other. It returns the remaining instances as orphans. A claim that
+// is not admitted was never launched: a replica that had paused has created it again.
 func matchClaims(claims []*karpenter.NodeClaim, instances []event.Launched) (matches []binding, orphans []event.Launched) {
 	has, taken := map[string]bool{}, map[int]bool{}
 	for _, c := range claims {
@@ -110,7 +126,7 @@ func matchClaims(claims []*karpenter.NodeClaim, instances []event.Launched) (mat
 		}
 		free := -1
 		for i, c := range claims {
-			if taken[i] {
+			if taken[i] || !admission.IsAdmitted(c) {
 				continue
 			}
 			if c.Status.ProviderID == "" && (free < 0 || claims[free].DeletionTimestamp != nil && c.DeletionTimestamp == nil) {

@@ -190,3 +190,53 @@ func TestNoNodeIsTaintedBeforeAllClaimsAreMarked(t *testing.T) {
 		t.Errorf("old-0 is disrupted although a user deleted old-1: %+v", c.Status.Conditions)
 	}
 }
+
+// interleavedStatus runs a function once, right before it writes the status of a NodeClaim.
+type interleavedStatus struct {
+	cluster.Client
+	meanwhile func()
+}
+
+func (o *interleavedStatus) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
+	if _, isClaim := object.(*karpenter.NodeClaim); isClaim && o.meanwhile != nil {
+		meanwhile := o.meanwhile
+		o.meanwhile = nil
+		meanwhile()
+	}
+	return o.Client.UpdateStatus(ctx, object)
+}
+
+// While a replica binds the result of a launch, another one binds an inventory that lacks the first instance. Each
+// instance gets one NodeClaim.
+func TestResultAndInventoryBindDifferentClaims(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	result := s.newMessage(launchSettled("one", 2, "i-1", "i-2"))
+	s.startService(&interleavedStatus{s.ClientFor("lifecycle"), func() {
+		slow := s.svc
+		s.restartService()
+		s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-2", "one", "")), "")
+		s.svc = slow
+	}})
+	s.handleMessage(result, fault.Conflict)
+	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": ""}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	s.handleMessage(result, "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": "i-1"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A NodeClaim that a paused replica has created again is not admitted, and gets no instance.
+func TestClaimCreatedAgainIsNotBound(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		delete(o.GetAnnotations(), admission.AdmittedAnnotation)
+	})
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "one", "")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "i-1"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+}

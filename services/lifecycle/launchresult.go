@@ -98,10 +98,10 @@ func filterByIntent(all []*karpenter.NodeClaim, intent string) []*karpenter.Node
 // bindInstance writes the providerID by compare-and-swap. If the swap is lost, the message is
 // retried, because another instance may be bound. A claim that is being deleted is bound even if
 // its intent cannot be read, because nothing else terminates its instance.
-func (s *Service) bindInstance(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
+func (s *Service) bindInstance(ctx context.Context, claim *karpenter.NodeClaim, instance event.Launched) (boundClaim, error) {
 	facts, err := s.readOfferingFacts(ctx, claim, instance.Offering)
 	if err != nil && claim.DeletionTimestamp == nil {
-		return nil, err
+		return boundClaim{}, err
 	}
 	claim = claim.DeepCopy()
 	claim.Status.ProviderID = providerIDOf(instance)
@@ -110,12 +110,23 @@ func (s *Service) bindInstance(ctx context.Context, e event.Envelope, claim *kar
 	claim.Status.Conditions = conditions.WithTrue(claim, karpenter.ConditionTypeLaunched, s.Now())
 	stored, err := s.Client.UpdateStatus(ctx, claim)
 	if err != nil {
-		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
+		return boundClaim{}, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
 	}
-	bound := stored.(*karpenter.NodeClaim)
-	traced := bound.DeepCopy()
+	return boundClaim{stored.(*karpenter.NodeClaim), facts, instance.Offering}, nil
+}
+
+// boundClaim is a claim as stored with its instance, and what its labels are derived from.
+type boundClaim struct {
+	claim    *karpenter.NodeClaim
+	facts    offeringFacts
+	offering event.Offering
+}
+
+// labelBound writes the labels of the instance and the trace on a claim that was just bound.
+func (s *Service) labelBound(ctx context.Context, e event.Envelope, b boundClaim) error {
+	traced := b.claim.DeepCopy()
 	s.writeTrace(traced, e)
-	return bound, s.labelClaim(ctx, traced, facts, instance.Offering)
+	return s.labelClaim(ctx, traced, b.facts, b.offering)
 }
 
 // offeringFacts are the intent's facts about an offering.
