@@ -46,8 +46,8 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted pollers migrate documents specs
+prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
+	@$(STAGES) sim upgrades crash planted protocol pollers migrate documents specs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -102,6 +102,10 @@ crash: ## Crash every service at every effect, and check that nothing is lost, d
 .PHONY: planted
 planted: ## Run the mutation tests: the simulator must find each planted bug
 	@$(STAGES) planted
+
+.PHONY: protocol
+protocol: ## Visit every state of a model of the launch protocol, and find planted bugs in it (about 30 s)
+	@$(STAGES) protocol
 
 .PHONY: wire
 wire: ## Run the services' adapters against loopback fakes of AWS's wire protocols
