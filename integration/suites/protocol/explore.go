@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Move is one step of a participant, in a form that is rendered only for a counterexample.
-type Move struct {
+// ModelAction is one step of a participant, in a form that is rendered only for a counterexample.
+type ModelAction struct {
 	Kind      uint8
 	Who, What uint8
 	// Swapped is set if the two writers changed places, to visit symmetric states once.
@@ -20,7 +20,7 @@ type Move struct {
 
 // Transition is an action and the state after it. Broken names the promise that the action breaks, or is "".
 type Transition[S comparable] struct {
-	Action Move
+	Action ModelAction
 	Next   S
 	Broken string
 }
@@ -36,7 +36,7 @@ type Model[S comparable] interface {
 	// Settled reports whether nothing remains to be done in a state.
 	Settled(s S) bool
 	// Sentence describes an action; swapped tells that the writers' names are exchanged.
-	Sentence(a Move, swapped bool) string
+	Sentence(a ModelAction, swapped bool) string
 }
 
 // Exploration is the result of an exploration.
@@ -66,7 +66,7 @@ type explorer[S comparable] struct {
 	model   Model[S]
 	states  []S
 	parents []uint32
-	actions []Move
+	actions []ModelAction
 	index   map[S]uint32
 	// next are the states behind each state, without crashes and users; those of state i end at nextEnd[i].
 	next    []uint32
@@ -77,7 +77,7 @@ type explorer[S comparable] struct {
 func Explore[S comparable](model Model[S]) Exploration {
 	began := time.Now()
 	e := &explorer[S]{model: model, index: map[S]uint32{}}
-	e.addState(model.Initial(), 0, Move{})
+	e.addState(model.Initial(), 0, ModelAction{})
 	result := e.visitAll()
 	if result.Broken == "" {
 		e.checkEnds(&result)
@@ -86,7 +86,7 @@ func Explore[S comparable](model Model[S]) Exploration {
 	return result
 }
 
-func (e *explorer[S]) addState(s S, parent uint32, a Move) {
+func (e *explorer[S]) addState(s S, parent uint32, a ModelAction) {
 	e.index[s] = uint32(len(e.states))
 	e.states, e.parents, e.actions = append(e.states, s), append(e.parents, parent), append(e.actions, a)
 }
@@ -157,8 +157,8 @@ func (e *explorer[S]) nextOf(i int) []uint32 {
 }
 
 // trace returns the sentences of the actions up to a state and of one more action.
-func (e *explorer[S]) trace(at int, last Move) []string {
-	actions := []Move{last}
+func (e *explorer[S]) trace(at int, last ModelAction) []string {
+	actions := []ModelAction{last}
 	for ; at > 0; at = int(e.parents[at]) {
 		actions = append(actions, e.actions[at])
 	}

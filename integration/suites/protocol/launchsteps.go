@@ -69,12 +69,12 @@ var launchSentences = map[uint8]string{
 }
 
 // fillSentence replaces the writer and the number in a sentence.
-func fillSentence(text string, a Move) string {
+func fillSentence(text string, a ModelAction) string {
 	return strings.NewReplacer("%[1]s", fmt.Sprintf("Writer %d", a.Who+1), "%[2]d", strconv.Itoa(int(a.What)+1)).Replace(text)
 }
 
 // Sentence describes an action.
-func (m LaunchModel) Sentence(a Move, swapped bool) string {
+func (m LaunchModel) Sentence(a ModelAction, swapped bool) string {
 	if swapped {
 		a.Who = 1 - a.Who
 	}
@@ -90,7 +90,7 @@ type stepper struct {
 
 // add adds a step; the writers are ordered, because they are alike.
 func (p *stepper) add(kind, who, what uint8, next launchState, broken string) {
-	a := Move{Kind: kind, Who: who, What: what, Rescue: kind == actCrash || kind == actDelete || kind == actAnswer}
+	a := ModelAction{Kind: kind, Who: who, What: what, Rescue: kind == actCrash || kind == actDelete || kind == actAnswer}
 	if isWriterLess(next.Writers[1], next.Writers[0]) {
 		next.Writers[0], next.Writers[1] = next.Writers[1], next.Writers[0]
 		a.Swapped = true
