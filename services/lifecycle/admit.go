@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
@@ -62,11 +64,11 @@ func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.
 // existing ones.
 func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (outbox.Stored, error) {
 	if held.State == outbox.Applying {
-		refused, err := s.createClaims(ctx, e, held, plan)
+		created, refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
-		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, refused, s.Now())); err != nil {
+		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, created, refused, s.Now())); err != nil {
 			return held, err
 		}
 	}
@@ -92,8 +94,26 @@ func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan plann
 	}
 	s.explainNotLaunched(ctx, plan, admission.Refused)
 	next := held.Outbox
-	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	next.State, next.Plan, next.Since = outbox.Applying, b.Plan.Digest, s.Now()
+	next.Claims, next.UIDs = admission.Claims, findUIDs(admission.Claims, plan, claims)
 	return held.Swap(ctx, s.Client, next)
+}
+
+// findUIDs returns the UIDs of the claims of earlier plans that the outbox lists.
+func findUIDs(names []string, plan planning.Plan, claims []*karpenter.NodeClaim) map[string]types.UID {
+	planned := map[string]bool{}
+	for _, intent := range plan.Intents {
+		for _, c := range intent.Claims {
+			planned[c.Object.Name] = true
+		}
+	}
+	uids := map[string]types.UID{}
+	for _, c := range claims {
+		if !planned[c.Name] && slices.Contains(names, c.Name) {
+			uids[c.Name] = c.UID
+		}
+	}
+	return uids
 }
 
 // listedClaim is a planned claim that the outbox lists, with the index of its intent in the plan.
@@ -102,11 +122,11 @@ type listedClaim struct {
 	intent int
 }
 
-// createClaims creates the claims that the outbox lists. It returns the names of the dropped ones:
-// all claims of an intent if the API server rejects one of them as invalid, because the same plan
-// would be rejected forever. If a name exists, its claim comes from an earlier delivery of the
-// message.
-func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (dropped []string, err error) {
+// createClaims creates the claims that the outbox lists, and returns their UIDs. It also returns the names
+// of the dropped ones: all claims of an intent if the API server rejects one of them as invalid, because
+// the same plan would be rejected forever. If a name exists, its claim comes from an earlier delivery of
+// the message.
+func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (created map[string]types.UID, dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
@@ -115,7 +135,11 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 			}
 		}
 	}
-	failures := s.executor.ForEach(len(listed), func(i int) error { return s.createClaim(ctx, e, held, listed[i].PlannedClaim) })
+	uids := make([]types.UID, len(listed))
+	failures := s.executor.ForEach(len(listed), func(i int) (err error) {
+		uids[i], err = s.createClaim(ctx, e, held, listed[i].PlannedClaim)
+		return err
+	})
 	invalid := map[int]bool{}
 	for i, failure := range failures {
 		if at := listed[i].intent; fault.Is(failure, fault.Invalid) {
@@ -123,22 +147,25 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 			invalid[at], failures[i] = true, nil
 		}
 	}
-	for _, one := range listed {
+	created = map[string]types.UID{}
+	for i, one := range listed {
 		if invalid[one.intent] {
 			dropped = append(dropped, one.Object.Name)
+		} else {
+			created[one.Object.Name] = uids[i]
 		}
 	}
 	if len(dropped) > 0 {
 		host.AddLogFields(ctx, "dropped_claims", len(dropped))
 	}
-	return dropped, errors.Join(failures...)
+	return created, dropped, errors.Join(failures...)
 }
 
-// createClaim creates one claim, or writes the launch on a claim that a user created. Replacements
-// are planned without a sequence number and get the outbox's.
-func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) error {
+// createClaim creates one claim, or writes the launch on a claim that a user created, and returns its UID.
+// Replacements are planned without a sequence number and get the outbox's.
+func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) (types.UID, error) {
 	if planned.Object.UID != "" {
-		return s.writeLaunch(ctx, held, planned)
+		return planned.Object.UID, s.writeLaunch(ctx, held, planned)
 	}
 	claim := planned.Object.DeepCopy()
 	annotateObject(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
@@ -146,10 +173,17 @@ func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox
 		annotateObject(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
 	}
 	s.writeTrace(claim, e)
-	if _, err := s.Client.Create(ctx, claim); err != nil && !fault.Is(err, fault.Conflict) {
-		return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+	stored, err := s.Client.Create(ctx, claim)
+	if fault.Is(err, fault.Conflict) {
+		stored, err = s.Client.Get(ctx, cluster.NodeClaims, cluster.KeyOf(claim))
 	}
-	return nil
+	if fault.Is(err, fault.Missing) {
+		return "", nil // It was created by an earlier delivery and has been deleted since.
+	}
+	if err != nil {
+		return "", fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+	}
+	return stored.GetUID(), nil
 }
 
 // reportRefused publishes an Event on a NodePool whose claim the API server rejected.
@@ -159,11 +193,14 @@ func (s *Service) reportRefused(ctx context.Context, pool string, refusal error)
 	}
 }
 
-// completeOutbox returns the outbox after all claims but the dropped ones were created. The
+// completeOutbox returns the outbox after all claims but the dropped ones were created, with their UIDs. The
 // dropped claims of a batch stay listed as refused until the next batch. A replacement plan
 // belongs to no batch.
-func completeOutbox(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
+func completeOutbox(o outbox.Outbox, created map[string]types.UID, dropped []string, now time.Time) outbox.Outbox {
 	o.State, o.Since = outbox.Done, now
+	uids := maps.Clone(created)
+	maps.Copy(uids, o.UIDs)
+	o.UIDs = uids
 	o.Claims = slices.DeleteFunc(slices.Clone(o.Claims), func(name string) bool { return slices.Contains(dropped, name) })
 	if !o.Batch.IsZero() {
 		o.Refused = dropped

@@ -31,7 +31,7 @@ func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []
 	return claims, errors.Join(append(failures, s.terminateOrphans(ctx, e, intent, orphans), held)...)
 }
 
-// bindInOrder writes the matches one after the other into claims, and the labels afterwards in parallel. A lost write
+// bindInOrder writes the matches one after the other into claims, and the labels afterwards in parallel. A write that may be lost
 // ends it: another replica, which may know only some of the instances, has bound one of the later instances to this
 // claim, and it must not get a second claim.
 func (s *Service) bindInOrder(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, matches []binding) []error {
@@ -45,8 +45,8 @@ func (s *Service) bindInOrder(ctx context.Context, e event.Envelope, claims []*k
 			continue
 		}
 		failures = append(failures, err)
-		if !fault.Is(err, fault.Bug) {
-			break
+		if !fault.Is(err, fault.Bug, fault.Invalid, fault.Denied) {
+			break // The claim may have been bound.
 		}
 	}
 	return append(failures, s.executor.ForEach(len(bound), func(i int) error { return s.labelBound(ctx, e, bound[i]) })...)

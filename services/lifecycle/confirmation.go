@@ -210,6 +210,7 @@ func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, hel
 	}
 	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, f.body.Plan.Digest, s.Now()
 	next.Claims = addUninitialized(admission.Claims, held, l.claims)
+	next.UIDs = findUIDs(next.Claims, plan, l.claims)
 	return next, disruption.Objection{}, false, nil
 }
 

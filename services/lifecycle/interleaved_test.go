@@ -240,3 +240,30 @@ func TestClaimCreatedAgainIsNotBound(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A replica pauses before it creates a NodeClaim and resumes after another replica has created it, launched it and
+// removed it. The second NodeClaim of that name is not launched, although its plan is still the latest.
+func TestClaimCreatedAgainIsDeleted(t *testing.T) {
+	s := newTestCluster(t)
+	held := s.startBatch()
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2)), "")
+	first := s.getClaim("one-0")
+	again := first.DeepCopy()
+	again.UID, again.ResourceVersion, again.Finalizers = "", "", nil
+	delete(again.Annotations, admission.AdmittedAnnotation)
+	s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(first), func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.ClientFor("user").Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(first), first.UID); err != nil {
+		t.Fatal(err)
+	}
+	s.takeSent()
+	s.SeedObjects(again)
+	for range 3 {
+		s.advanceOnce(31 * time.Second)
+	}
+	if c := s.getClaim("one-0"); c != nil {
+		t.Errorf("NodeClaim one-0 has the annotations %v", c.Annotations)
+	}
+	if sent := s.takeSent(); len(sent) != 0 {
+		t.Errorf("sent %v", typesAndSubjects(sent))
+	}
+}

@@ -54,9 +54,9 @@ func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o out
 	return errors.Join(append(failures, s.requestLaunches(ctx, cause, claims))...)
 }
 
-// awaitsAdmission reports whether the outbox lists the claim and it is not admitted yet.
+// awaitsAdmission reports whether the outbox allows the launch of the claim and it is not admitted yet.
 func awaitsAdmission(o outbox.Outbox, c *karpenter.NodeClaim) bool {
-	return o.ListsClaim(c.Name) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
+	return o.AllowsLaunch(c.Name, c.UID) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 }
 
 // deletePartial deletes a claim of an intent of which other claims are missing.

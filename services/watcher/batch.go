@@ -105,7 +105,7 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 	if !s.wasLeader {
 		next.Epoch++
 	}
-	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Sent, ref, "", nil, nil, s.Now().UTC()
+	next.State, next.Batch, next.Plan, next.Claims, next.UIDs, next.Refused, next.Since = outbox.Sent, ref, "", nil, nil, nil, s.Now().UTC()
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func lastFailure(held outbox.Stored) bisect.Failure {
 func (s *Service) closeBatch(ctx context.Context, held outbox.Stored) error {
 	next := held.Outbox
 	next.Seq++
-	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, s.Now().UTC()
+	next.State, next.Batch, next.Plan, next.Claims, next.UIDs, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, nil, s.Now().UTC()
 	next.Bisection = storedBisection(outbox.Bisection{Parked: bisectionOf(held.Outbox).Parked})
 	_, err := held.Swap(ctx, s.Client, next)
 	return err

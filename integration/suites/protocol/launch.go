@@ -81,6 +81,9 @@ type modelWriter struct {
 	// Listed are the instances of an inventory. Absences are the claims that were marked as absent before it
 	// began, and Lates those that were too old to be launched.
 	Listed, Absences, Lates, Orphans, Sends uint8
+	// Created are the claims whose UIDs the writer has read: of the plan while it creates them, and of earlier plans
+	// while it counts.
+	Created uint8
 	// Gone are the claims to mark as gone, and Missing those to mark as absent.
 	Gone, Missing uint8
 }
@@ -88,9 +91,11 @@ type modelWriter struct {
 // launchState is one state of the launch protocol.
 type launchState struct {
 	Outbox, Sequence, Plan, List uint8
-	Claims                       [claimCount]modelClaim
-	Tokens                       [claimCount]uint8
-	Instances                    [instanceCount]uint8
+	// Recorded are the claims of List whose UIDs the outbox has. A claim that is created again has another UID.
+	Recorded  uint8
+	Claims    [claimCount]modelClaim
+	Tokens    [claimCount]uint8
+	Instances [instanceCount]uint8
 	// Requests and Terminations are messages in flight. A message stays until it is lost, so that it can be
 	// delivered any number of times and in any order. Plans, results and inventories need no state: each can
 	// be delivered at any time, or never.
@@ -108,10 +113,6 @@ type LaunchModel struct {
 	// IntentOf is the intent of each claim, and Limit how many claims may exist.
 	IntentOf [claimCount]uint8
 	Limit    int
-	// CreatesOnce assumes that no writer pauses before the creation of a claim until that claim has been created by
-	// another writer, launched and removed, while its plan is still the latest. The product has no fence against
-	// that: with several claims in one intent, the bug created-again shows what happens.
-	CreatesOnce bool
 	// Bug is the name of a planted bug, or "".
 	Bug string
 }
@@ -123,7 +124,7 @@ func LaunchModels() []LaunchModel {
 		{Name: "two batches, limit 1", Plans: []uint8{1, 2}, Batches: []uint8{1, 2}, IntentOf: [2]uint8{0, 1}, Limit: 1},
 		{Name: "two answers to one batch", Plans: []uint8{1, 2}, Batches: []uint8{1, 1}, IntentOf: [2]uint8{0, 1}, Limit: 1},
 		{Name: "one plan of two intents", Plans: []uint8{3}, Batches: []uint8{1}, IntentOf: [2]uint8{0, 1}, Limit: 2},
-		{Name: "one intent of two claims", Plans: []uint8{3}, Batches: []uint8{1}, IntentOf: [2]uint8{0, 0}, Limit: 2, CreatesOnce: true},
+		{Name: "one intent of two claims", Plans: []uint8{3}, Batches: []uint8{1}, IntentOf: [2]uint8{0, 0}, Limit: 2},
 	}
 }
 

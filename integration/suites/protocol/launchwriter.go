@@ -78,6 +78,7 @@ func (p *stepper) countClaims(w int) { //nolint:gocyclo // one rule of the proto
 		planned := p.m.claimsOf(me.Plan)&(1<<c) != 0
 		if claim.Phase == claimPresent && !claim.Admitted && !planned && p.countPresent(p.m.IntentOf[c]) {
 			list |= 1 << c
+			me.Created |= 1 << c
 		}
 	}
 	for intent := range p.m.intents() {
@@ -118,6 +119,7 @@ func (p *stepper) admitPlan(w int) {
 	}
 	n, broken := s, p.checkSequence(me)
 	n.Outbox, n.Sequence, n.Plan, n.List = outboxApplying, p.m.Batches[me.Plan], me.Plan, me.List
+	n.Recorded = me.Created
 	n.touchOutbox(w)
 	p.next(actAdmit, w, 0, n, modelWriter{Step: writerCreate, Plan: me.Plan, List: me.List}, broken)
 }
@@ -152,12 +154,13 @@ func (p *stepper) createClaims(w int) {
 		}
 		n, mine := s, me
 		mine.Views[0] = todo&^(1<<c) + 1
-		if phase := s.Claims[c].Phase; phase == claimNone || phase == claimRemoved && (!p.m.CreatesOnce || p.m.Bug == "created-again") {
+		mine.Created |= 1 << c
+		if phase := s.Claims[c].Phase; phase == claimNone || phase == claimRemoved {
 			n.Claims[c] = modelClaim{Phase: claimPresent}
 			n.Late &^= 1 << c
+			n.Recorded &^= 1 << c
 			for other := range n.Writers {
-				n.Writers[other].Absences &^= 1 << c
-				n.Writers[other].Lates &^= 1 << c
+				n.Writers[other].forgetClaim(c)
 			}
 			n.touchClaim(int(c), w)
 		}
@@ -172,6 +175,16 @@ func (p *stepper) createClaims(w int) {
 	}
 }
 
+// forgetClaim removes what a writer knows about a claim that was created again, under the same name.
+func (w *modelWriter) forgetClaim(c uint8) {
+	w.Absences &^= 1 << c
+	w.Lates &^= 1 << c
+	w.Created &^= 1 << c
+	if w.Step == writerList {
+		w.List &^= 1 << c
+	}
+}
+
 func (p *stepper) finishPlan(w int) { p.finishFrom(w, p.s, p.s.Writers[w]) }
 
 func (p *stepper) finishFrom(w int, s launchState, me modelWriter) {
@@ -181,6 +194,8 @@ func (p *stepper) finishFrom(w int, s launchState, me modelWriter) {
 	}
 	n, broken := s, p.checkSequence(me)
 	n.Outbox, n.Sequence, n.Plan, n.List = outboxDone, p.m.Batches[me.Plan], me.Plan, me.List
+	planned := p.m.claimsOf(me.Plan)
+	n.Recorded = me.List & (me.Created&planned | s.Recorded&^planned)
 	n.touchOutbox(w)
 	p.next(actFinish, w, 0, n, modelWriter{}, broken)
 }
@@ -188,7 +203,11 @@ func (p *stepper) finishFrom(w int, s launchState, me modelWriter) {
 // startReconcile reads the outbox; the claims are listed later.
 func (p *stepper) startReconcile(w int) {
 	if p.s.Outbox == outboxDone {
-		p.next(actReadOutbox, w, 0, p.s, modelWriter{Step: writerList, List: p.s.List, Done: true}, "")
+		list := p.s.List & p.s.Recorded
+		if p.m.Bug == "created-again" {
+			list = p.s.List
+		}
+		p.next(actReadOutbox, w, 0, p.s, modelWriter{Step: writerList, List: list, Done: true}, "")
 	}
 }
 

@@ -24,8 +24,8 @@ func TestLaunches(t *testing.T) {
 	golden.Compare(t, "states.md", rows.String())
 }
 
-// launchBugs are bugs of suites/mutation that concern the launch protocol, one that the model found in the product, and
-// the pause that it assumes not to happen. A bug is found in the configuration of its number, which has no
+// launchBugs are bugs of suites/mutation that concern the launch protocol, and two that the model found in the product:
+// bind-in-parallel and created-again. A bug is found in the configuration of its number, which has no
 // counterexample without it.
 var launchBugs = []struct {
 	name          string

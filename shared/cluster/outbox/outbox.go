@@ -27,6 +27,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -63,6 +64,10 @@ type Outbox struct {
 	// Claims are the NodeClaims that the plan may create while it is applying, and the
 	// existing ones once it is done.
 	Claims []string `json:"claims,omitempty"`
+	// UIDs are the UIDs of those of Claims that existed when the outbox was written: while the plan is applying, the
+	// NodeClaims of earlier plans, and all of them once it is done. A replica that pauses and resumes later may create
+	// a NodeClaim again that was launched and removed; it has the name, and another UID.
+	UIDs map[string]types.UID `json:"uids,omitempty"`
 	// Refused are the NodeClaims of a done plan that do not exist, because the API server
 	// refused a NodeClaim of the same intent with a permanent error.
 	Refused []string `json:"refused,omitempty"`
@@ -210,10 +215,18 @@ func (h Stored) finishesPlan(next Outbox) bool {
 }
 
 // hasNoPlan reports whether no plan is admitted.
-func (o Outbox) hasNoPlan() bool { return o.Plan == "" && len(o.Claims) == 0 && len(o.Refused) == 0 }
+func (o Outbox) hasNoPlan() bool {
+	return o.Plan == "" && len(o.Claims) == 0 && len(o.UIDs) == 0 && len(o.Refused) == 0
+}
 
 // IsFree reports whether no batch is in flight.
 func (o Outbox) IsFree() bool { return o.State == Idle || o.State == Done }
+
+// AllowsLaunch reports whether the plan is done and the NodeClaim is one of those that it created, not only one with the
+// same name. An outbox without UIDs is of an earlier version.
+func (o Outbox) AllowsLaunch(name string, uid types.UID) bool {
+	return o.State == Done && o.ListsClaim(name) && (len(o.UIDs) == 0 || o.UIDs[name] == uid)
+}
 
 // ListsClaim reports whether the admitted plan names the NodeClaim.
 func (o Outbox) ListsClaim(claim string) bool { return slices.Contains(o.Claims, claim) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
@@ -97,6 +98,7 @@ func TestTransitions(t *testing.T) {
 		{"a batch without a body", changed(next, func(o *outbox.Outbox) { o.Batch = event.Ref{} }), nil},
 		{"a batch that has a plan already", changed(next, func(o *outbox.Outbox) { o.Plan = plan }), nil},
 		{"a batch that has claims already", changed(next, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"a batch that has UIDs already", changed(next, func(o *outbox.Outbox) { o.UIDs = map[string]types.UID{"a": "1"} }), nil},
 		{"a plan of the next batch", changed(applying, func(o *outbox.Outbox) { o.Seq = 2 }), nil},
 		{"a plan of another body", changed(applying, func(o *outbox.Outbox) { o.Batch = other }), nil},
 		{"admission without a plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
@@ -252,6 +254,34 @@ func TestReadRejectsInvalidData(t *testing.T) {
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "delete it") {
 			t.Errorf("%q: %v, hint %q", text, err, fault.FindHint(err))
 		}
+	}
+}
+
+func TestAllowsLaunch(t *testing.T) {
+	o := outbox.Outbox{State: outbox.Done, Claims: []string{"a", "b"}, UIDs: map[string]types.UID{"a": "1", "b": ""}}
+	for _, c := range []struct {
+		name   string
+		change func(*outbox.Outbox)
+		claim  string
+		uid    types.UID
+		want   bool
+	}{
+		{"created by the plan", nil, "a", "1", true},
+		{"created again", nil, "a", "2", false},
+		{"deleted before the plan was done", nil, "b", "2", false},
+		{"of another plan", nil, "c", "1", false},
+		{"a plan that is applying", func(o *outbox.Outbox) { o.State = outbox.Applying }, "a", "1", false},
+		{"an outbox of an earlier version", func(o *outbox.Outbox) { o.UIDs = nil }, "a", "2", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := o
+			if c.change != nil {
+				c.change(&o)
+			}
+			if got := o.AllowsLaunch(c.claim, c.uid); got != c.want {
+				t.Errorf("AllowsLaunch(%s, %s) = %v", c.claim, c.uid, got)
+			}
+		})
 	}
 }
 

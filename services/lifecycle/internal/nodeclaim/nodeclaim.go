@@ -148,8 +148,8 @@ func (v View) checkLaunch() []effect.Effect {
 	return nil
 }
 
-// checkAdmission deletes a claim whose plan was abandoned or completed without it. A claim that a
-// completed plan lists is admitted by the caller, which has read the outbox. A claim that a user
+// checkAdmission deletes a claim whose plan was abandoned or completed without it, also one that a replica
+// created again after the plan was completed. A claim that a completed plan lists is admitted by the caller, which has read the outbox. A claim that a user
 // created, or Karpenter before the takeover, is planned repeatedly until LaunchTimeout.
 func (v View) checkAdmission() []effect.Effect {
 	if launchspec.Unplanned(v.Claim) {
@@ -163,7 +163,7 @@ func (v View) checkAdmission() []effect.Effect {
 		return nil
 	}
 	abandoned := uid != v.Outbox.UID() || seq <= v.Outbox.Seq
-	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.ListsClaim(v.Claim.Name) {
+	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.AllowsLaunch(v.Claim.Name, v.Claim.UID) {
 		// Another client may be admitting it.
 		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was abandoned", Read: v.Claim}}
 	}
