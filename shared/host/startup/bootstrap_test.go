@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,6 +145,8 @@ type api struct {
 	cluster.Client
 	uid     string
 	refused error
+	// failures is the number of lists that refused answers; all if it is nil.
+	failures *int
 }
 
 func (a api) Get(context.Context, cluster.Kind, cluster.Key) (cluster.Object, error) {
@@ -151,11 +154,18 @@ func (a api) Get(context.Context, cluster.Kind, cluster.Key) (cluster.Object, er
 }
 
 func (a api) List(context.Context, cluster.Kind, string) ([]cluster.Object, error) {
+	if a.failures != nil {
+		if *a.failures == 0 {
+			return nil, nil
+		}
+		*a.failures--
+	}
 	return nil, a.refused
 }
 
 func TestIdentify(t *testing.T) {
 	denied := fault.F("list nodepools", fault.Denied, "forbidden").WithHint("grant it")
+	restarting := fault.F("list nodepools", fault.Retry, "connection refused")
 	for _, c := range []struct {
 		name string
 		api  api
@@ -166,15 +176,20 @@ func TestIdentify(t *testing.T) {
 		{"from the API", api{uid: "u1"}, "u1", ""},
 		{"another JOIST_CLUSTER_UID", api{uid: "u1"}, "u2", "JOIST_CLUSTER_UID is u2, but the cluster's UID is u1"},
 		{"without permission", api{uid: "u1", refused: denied}, "", "grant it"},
+		{"before the API server has read its roles", api{uid: "u1", refused: denied, failures: new(3)}, "", ""},
+		{"while the API server restarts", api{uid: "u1", refused: restarting, failures: new(10)}, "", ""},
+		{"without an API server", api{uid: "u1", refused: restarting}, "", "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.uid})
-			switch {
-			case c.want == "" && (err != nil || got.UID != "u1"):
-				t.Errorf("%v: %v", got, err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("error %[2]v, want it to contain %[1]q", c.want, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				got, err := IdentifyCluster(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.uid})
+				switch {
+				case c.want == "" && (err != nil || got.UID != "u1"):
+					t.Errorf("%v: %v", got, err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+					t.Errorf("error %[2]v, want it to contain %[1]q", c.want, err)
+				}
+			})
 		})
 	}
 }

@@ -105,8 +105,31 @@ func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {
 }
 
 // IdentifyCluster reads the cluster's UID from the API server and compares it with the configured one. This also
-// checks that the API server is reachable and that Karpenter's CRDs are installed.
+// checks that the API server is reachable and that Karpenter's CRDs are installed. An API server that is overloaded or
+// restarts is asked again for identifyTimeout: a process that exits would be restarted with a growing delay by Kubernetes.
+// That includes a denial, which an API server also answers before it has read its roles.
 func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
+	until := time.Now().Add(identifyTimeout)
+	for {
+		found, err := identifyOnce(ctx, client, told)
+		if !fault.Is(err, fault.Retry, fault.Throttled, fault.Denied, fault.Unknown) || time.Now().After(until) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return found, err
+		case <-time.After(identifyPause):
+		}
+	}
+}
+
+// identifyTimeout is how long IdentifyCluster repeats a request that failed, and identifyPause how long it waits before.
+const (
+	identifyTimeout = 20 * time.Second
+	identifyPause   = time.Second
+)
+
+func identifyOnce(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
 	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})
 	if err != nil {
 		return told, fmt.Errorf("reading the cluster's UID (namespace kube-system): %w", err)
