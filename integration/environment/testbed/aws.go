@@ -58,8 +58,9 @@ func (w *TestBed) startAWS() {
 	w.Cloud.AddCluster(w.AWS.Cluster)
 	sts := fakests.New(w.Cloud)
 	sts.Assumed = func(accessKey, role string) { w.authorizer.AssumeRole(accessKey, role) }
+	w.Blobs = memblob.New(memblob.Options{Now: time.Now, Seed: 1})
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{
-		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: bucketName,
+		Broker: w.Broker, Blobs: w.Blobs, Bucket: bucketName,
 		More:        []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), sts, fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
 		WrapHandler: w.checkPolicies,
 	})

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -117,6 +118,9 @@ func (w *TestBed) podKubeconfig(kube kubernetes.Interface, d *appsv1.Deployment)
 	file := api.NewConfig()
 	file.CurrentContext = "pod"
 	file.Clusters["pod"] = &api.Cluster{Server: w.Plane.Config.Host, CertificateAuthorityData: w.Plane.Config.CAData}
+	if proxy := w.Proxies[strings.TrimPrefix(d.Name, "joist-")]; proxy != nil {
+		file.Clusters["pod"] = &api.Cluster{Server: proxy.Host, CertificateAuthorityData: proxy.CAData}
+	}
 	file.AuthInfos["pod"] = &api.AuthInfo{Token: issued.Status.Token}
 	file.Contexts["pod"] = &api.Context{Cluster: "pod", AuthInfo: "pod"}
 	path := filepath.Join(w.TempDir(), "kubeconfig")
@@ -150,9 +154,17 @@ func (w *TestBed) InstallIntoCluster(dir string, i Installation) string {
 	w.installation = i
 	notes := w.InstallChart()
 	for _, service := range inCluster {
-		w.processes = append(w.processes, startProcess(w.T, dir, service, w.inClusterEnvironment(service)))
+		for replica := range max(1, w.options.Replicas) {
+			environ := append(w.inClusterEnvironment(service), settings.Holder+"="+ReplicaName(service, replica))
+			w.processes = append(w.processes, startProcess(w.T, dir, service, environ))
+		}
 	}
 	return notes
+}
+
+// ReplicaName returns the name of a pod of a service in the cluster.
+func ReplicaName(service string, replica int) string {
+	return fmt.Sprintf("joist-%s-%d", service, replica)
 }
 
 // Uninstall stops the services in the cluster and uninstalls the chart. The functions go on.

@@ -13,10 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/joist-autoscaler/joist/integration/environment/apiproxy"
 	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/authorization"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -56,6 +58,11 @@ type Options struct {
 	Environ func(service string) []string
 	// Audit enables the audit log of the API server.
 	Audit bool
+	// ProxySeed starts a proxy between each service in the cluster and the API server, which draws its faults from the seed.
+	// Without a seed there is no proxy.
+	ProxySeed uint64
+	// Replicas is the number of processes of each service in the cluster; one if it is zero.
+	Replicas int
 	// Look is called before each check of WaitUntil.
 	Look func()
 	// Notice is called with every event of EC2 and AWS Health before it is sent to the bus. EC2 waits for it.
@@ -78,7 +85,11 @@ type TestBed struct {
 	AWS       memcloud.World
 	Catalogue catalog.Catalogue
 	Broker    *memqueue.Broker
-	Server    *fakeaws.Server
+	// Blobs are the objects of the cluster's bucket.
+	Blobs  *memblob.Store
+	Server *fakeaws.Server
+	// Proxies are the proxies of Options.ProxySeed, by service.
+	Proxies map[string]*apiproxy.Proxy
 
 	// deployed are the resources of the CDK app's template. authorizer checks requests against its policies.
 	deployed   stack.Stack
@@ -95,6 +106,8 @@ type TestBed struct {
 	stoppedProcesses []*process
 	// backgroundErrors are errors of background work.
 	backgroundErrors chan error
+	// apiServer is locked while the API server restarts, and read-locked by background work that calls it.
+	apiServer sync.RWMutex
 	// background counts the background goroutines.
 	background sync.WaitGroup
 	// log is printed at the end, because several test beds may run at the same time.
@@ -108,6 +121,9 @@ func New(t *testing.T, o Options) *TestBed {
 	w := &TestBed{T: t, Began: time.Now(), options: o, backgroundErrors: make(chan error, 100)}
 	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.log.String()) })
 	w.startControlPlane()
+	if o.ProxySeed != 0 {
+		w.startProxies()
+	}
 	w.startAWS()
 	// Background work ends before the servers that it uses.
 	var cancel context.CancelFunc
@@ -117,7 +133,7 @@ func New(t *testing.T, o Options) *TestBed {
 		w.background.Wait()
 	})
 	w.background.Go(func() { w.Cache.Run(w.Ctx) })
-	w.RunInBackground(o.Machines, w.startMachines())
+	w.RunWithAPIServer(o.Machines, w.startMachines())
 	w.RunInBackground(tickEvery, w.runTicks)
 	return w
 }
