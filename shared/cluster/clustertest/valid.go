@@ -83,3 +83,62 @@ func badRequirements(s *suite) {
 		s.Errorf("created claim %s", got.Name)
 	}
 }
+
+// badConditions checks that the server rejects conditions that the schemas of Karpenter's kinds do not permit, and stores
+// none of the status.
+func badConditions(s *suite) {
+	made := create(s, s.claim("conditions"))
+	good := metav1.Condition{Type: "Launched", Status: metav1.ConditionTrue, Reason: "Launched", LastTransitionTime: metav1.NewTime(made.CreationTimestamp.Time)}
+	for _, bad := range []struct {
+		what   string
+		change func(*metav1.Condition)
+	}{
+		{"a status", func(c *metav1.Condition) { c.Status = "Maybe" }},
+		{"a reason with a space", func(c *metav1.Condition) { c.Reason = "not launched" }},
+		{"a reason that begins with a digit", func(c *metav1.Condition) { c.Reason = "4xx" }},
+		{"a reason of 1,025 characters", func(c *metav1.Condition) { c.Reason = strings.Repeat("a", 1025) }},
+		{"a message of 32,769 characters", func(c *metav1.Condition) { c.Message = strings.Repeat("é", 32_769) }},
+		{"a type with a space", func(c *metav1.Condition) { c.Type = "not launched" }},
+		{"a negative generation", func(c *metav1.Condition) { c.ObservedGeneration = -1 }},
+	} {
+		changed, condition := made.DeepCopy(), good
+		bad.change(&condition)
+		changed.Status.NodeName, changed.Status.Conditions = "n", karpenter.Conditions{condition}
+		_, err := s.Client.UpdateStatus(s.ctx(), changed)
+		s.wantKind(err, fault.Invalid, "updating the status to a condition with "+bad.what)
+	}
+	twice := made.DeepCopy()
+	twice.Status.Conditions = karpenter.Conditions{good, good}
+	_, err := s.Client.UpdateStatus(s.ctx(), twice)
+	s.wantKind(err, fault.Invalid, "updating the status to two conditions of a type")
+	if got := get[*karpenter.NodeClaim](s, cluster.NodeClaims, cluster.KeyOf(made)); got.Status.NodeName != "" {
+		s.Error("a rejected status was stored")
+	}
+	full := made.DeepCopy()
+	good.Message = strings.Repeat("é", 32_768)
+	full.Status.Conditions = karpenter.Conditions{good}
+	updateStatus(s, full)
+}
+
+// changedClaim checks that the server rejects a changed spec of a NodeClaim, and accepts other changes.
+func changedClaim(s *suite) {
+	made := create(s, s.claim("immutable"))
+	changed := made.DeepCopy()
+	changed.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+	_, err := s.Client.Update(s.ctx(), changed)
+	s.wantKind(err, fault.Invalid, "changing the spec of a NodeClaim")
+	made.Annotations = map[string]string{"joist.example/a": "b"}
+	update(s, made)
+}
+
+// largeConfigMap checks the limit of 1 MiB of data in a ConfigMap.
+func largeConfigMap(s *suite) {
+	object := s.configMap("large")
+	object.Data = map[string]string{"a": strings.Repeat("a", 1<<20), "b": "b"}
+	_, err := s.Client.Create(s.ctx(), object)
+	s.wantKind(err, fault.Invalid, "creating a ConfigMap of more than 1 MiB")
+	made := create(s, s.configMap("small"))
+	made.Data = object.Data
+	_, err = s.Client.Update(s.ctx(), made)
+	s.wantKind(err, fault.Invalid, "updating a ConfigMap to more than 1 MiB")
+}

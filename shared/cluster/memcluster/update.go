@@ -45,6 +45,9 @@ func (s *Server) updateStatus(what call, next cluster.Object) (cluster.Object, e
 	if err != nil {
 		return nil, err
 	}
+	if err := validateStatus(what, next); err != nil {
+		return nil, err
+	}
 	swapped := copyObject(old)
 	copyField(swapped, next, "Status")
 	return s.storeUpdate(what.kind, old, swapped), nil
@@ -67,6 +70,9 @@ func (s *Server) patchAnnotation(what call, object cluster.Object, key string, v
 		annotations[key] = *value
 	}
 	next.SetAnnotations(annotations)
+	if err := validateChange(what, next, old); err != nil {
+		return err
+	}
 	s.storeUpdate(what.kind, old, next)
 	return nil
 }
