@@ -47,11 +47,11 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 
 .PHONY: prove
 prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted protocol pollers migrate documents specs
+	@$(STAGES) sim upgrades crash planted protocol pollers apifaults migrate documents specs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
-	@SEEDS=$(or $(SEEDS),2000) $(STAGES) release-dry-run sim race storm consolidation scale peers versions
+	@SEEDS=$(or $(SEEDS),2000) $(STAGES) release-dry-run sim race apifaults-long storm consolidation scale peers versions
 
 ##@ Single test stages
 
@@ -130,6 +130,14 @@ e2e: ## Run the functions and the lifecycle service on a real Kubernetes control
 .PHONY: pollers
 pollers: ## Run all services as pollers on a real control plane: 0→5→0, a spot storm, a consolidation
 	@$(STAGES) pollers
+
+.PHONY: apifaults
+apifaults: ## Run watcher and lifecycle while their requests to a real API server fail (2 minutes; SEED=7 repeats a run)
+	@$(STAGES) apifaults
+
+.PHONY: apifaults-long
+apifaults-long: ## Run ten rounds of apifaults (20 minutes)
+	@$(STAGES) apifaults-long
 
 .PHONY: migrate
 migrate: ## Move a cluster from Karpenter's own controller to Joist and back, on a real control plane
