@@ -20,13 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a Proxy.
-type Options struct {
-	// Seed is the seed of all draws.
-	Seed uint64
-	// Delay is the longest delay of the fault Delay; a second if it is zero.
-	Delay time.Duration
-}
+// maxDelay is the longest delay of the fault Delay.
+const maxDelay = time.Second
 
 // Proxy forwards to one API server. Without Shares it changes nothing.
 type Proxy struct {
@@ -34,19 +29,19 @@ type Proxy struct {
 	Host   string
 	CAData []byte
 
-	options Options
 	server  *httptest.Server
 	forward *httputil.ReverseProxy
 
 	mu          sync.Mutex
 	random      *rand.Rand
 	shares      Shares
-	counts      Counts
+	counts      FaultCounts
 	connections map[net.Conn]bool
 }
 
-// Start starts a proxy to the API server of a configuration, which Close ends. The clients' own credentials are forwarded.
-func Start(config *rest.Config, o Options) (*Proxy, error) {
+// Start starts a proxy to the API server of a configuration, which Close ends. The clients' own credentials are forwarded. All draws are
+// from the seed.
+func Start(config *rest.Config, seed uint64) (*Proxy, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
@@ -55,10 +50,7 @@ func Start(config *rest.Config, o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	if o.Delay == 0 {
-		o.Delay = time.Second
-	}
-	p := &Proxy{options: o, random: rand.New(rand.NewPCG(o.Seed, 21)), counts: Counts{}, connections: map[net.Conn]bool{}} //nolint:gosec // the faults of a seed repeat
+	p := &Proxy{random: rand.New(rand.NewPCG(seed, 21)), counts: FaultCounts{}, connections: map[net.Conn]bool{}} //nolint:gosec // the faults of a seed repeat
 	silent := log.New(io.Discard, "", 0)
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -94,7 +86,7 @@ func (p *Proxy) SetShares(shares Shares) {
 }
 
 // Counts returns how often each fault happened so far.
-func (p *Proxy) Counts() Counts {
+func (p *Proxy) Counts() FaultCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
@@ -121,7 +113,7 @@ func (p *Proxy) recordConnection(connection net.Conn, state http.ConnState) {
 }
 
 // draw reports whether the request gets the fault.
-func (p *Proxy) draw(f Fault, r *http.Request) bool {
+func (p *Proxy) draw(f WireFault, r *http.Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shares[f] == 0 || !f.applies(r) || p.random.Float64() >= p.shares[f] {
@@ -149,11 +141,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fail carries out a fault, and reports whether it has answered the request.
-func (p *Proxy) fail(f Fault, w http.ResponseWriter, r *http.Request) bool {
+func (p *Proxy) fail(f WireFault, w http.ResponseWriter, r *http.Request) bool {
 	switch f {
 	case Delay:
 		select {
-		case <-time.After(time.Duration(p.drawNumber(int(p.options.Delay)))):
+		case <-time.After(time.Duration(p.drawNumber(int(maxDelay)))):
 		case <-r.Context().Done():
 		}
 		return false

@@ -17,7 +17,7 @@ type status struct {
 
 // The answers, with the reasons and messages of a real API server (k8s.io/apimachinery/pkg/api/errors).
 var (
-	answers = map[Fault]status{
+	answers = map[WireFault]status{
 		ExpireWatch:   {http.StatusGone, metav1.StatusReasonExpired, "too old resource version: 1 (2)"},
 		ExpirePage:    {http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old to display a consistent list result."},
 		RefuseStream:  {http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ListOptions.meta.k8s.io is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"},

@@ -11,7 +11,7 @@ func (w *TestBed) startProxies() {
 	w.Helper()
 	w.Proxies = map[string]*apiproxy.Proxy{}
 	for i, service := range inCluster {
-		proxy, err := apiproxy.Start(w.Plane.Config, apiproxy.Options{Seed: w.options.ProxySeed + uint64(i)})
+		proxy, err := apiproxy.Start(w.Plane.Config, w.options.ProxySeed+uint64(i))
 		w.RequireNoError(err)
 		w.Cleanup(proxy.Close)
 		w.Proxies[service] = proxy
@@ -36,17 +36,19 @@ func (w *TestBed) RestartAPIServer() {
 	w.RequireNoError(w.Plane.Restart(w.Context()))
 }
 
-// RestartReplica kills the process with a name of ReplicaName and starts it again.
-func (w *TestBed) RestartReplica(name string) {
+// RestartReplica kills the process with a name of ReplicaName, calls down, and starts the process again.
+func (w *TestBed) RestartReplica(name string, down func()) {
 	w.Helper()
 	at := 0
 	for _, service := range inCluster {
 		for replica := range max(1, w.options.Replicas) {
 			if name == ReplicaName(service, replica) {
 				p := w.processes[at]
+				w.Logf("kill -9 of %s", name)
 				p.killProcess()
+				down()
 				w.stoppedProcesses, w.processes[at] = append(w.stoppedProcesses, p), p.begin()
-				w.Logf("kill -9 and restart of %s", name)
+				w.Logf("%s starts again", name)
 				return
 			}
 			at++

@@ -32,7 +32,7 @@ func (w *TestBed) runEvery(interval time.Duration, f func() error) {
 // checkHealth returns errors of processes and background work.
 func (w *TestBed) checkHealth() error {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
-		if err := p.exitError(); err != nil {
+		if err := p.exitError(); err != nil && !p.killed {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (r *run) launch() {
 	r.setBudget("0")
 	r.scale(perEpisode)
 	r.WaitUntil(settleLimit, "the first pods to run", r.isSettled)
-	accidents := []func(){r.RestartAPIServer, r.disconnect, r.restartService}
+	accidents := []func(){r.RestartAPIServer, r.disconnect, r.restartLeader}
 	r.random.Shuffle(len(accidents), func(i, j int) { accidents[i], accidents[j] = accidents[j], accidents[i] })
 	for i := range episodes {
 		r.drawShares()
@@ -117,10 +117,10 @@ func (r *run) remove() {
 	r.drawShares()
 	r.setBudget("100%")
 	r.scale(0)
-	r.wait(episodeTime)
+	r.wait(episodeTime / 2)
 	r.disconnect()
 	r.drawShares()
-	r.wait(episodeTime)
+	r.replaceLeader()
 	r.requireFaults()
 	r.endFaults()
 	began := time.Now()
@@ -174,9 +174,20 @@ func (r *run) disconnect() {
 	}
 }
 
-// restartService kills a leader.
-func (r *run) restartService() {
-	r.RestartReplica(r.leases.holder([]string{"joist-watcher", "joist-lifecycle"}[r.random.IntN(2)]))
+// restartLeader kills the leader of one of the services and starts it again at once: it still has its Lease.
+func (r *run) restartLeader() { r.RestartReplica(r.leases.holder(r.drawLease()), func() {}) }
+
+// replaceLeader kills the leader of one of the services until the other replica leads.
+func (r *run) replaceLeader() {
+	name := r.drawLease()
+	before := r.leases.holder(name)
+	r.RestartReplica(before, func() {
+		r.WaitUntil(time.Minute, "another replica to take over "+name, func() bool { return r.leases.holder(name) != before })
+	})
+}
+
+func (r *run) drawLease() string {
+	return []string{"joist-watcher", "joist-lifecycle"}[r.random.IntN(2)]
 }
 
 // interrupt sends a spot interruption for one instance that is bound, if there is one.
@@ -192,9 +203,9 @@ func (r *run) interrupt() {
 
 // requireFaults waits until each kind of fault has happened to watcher or lifecycle.
 func (r *run) requireFaults() {
-	var missing []apiproxy.Fault
+	var missing []apiproxy.WireFault
 	r.WaitUntil(time.Minute, "each kind of fault to happen", func() bool {
-		total := apiproxy.Counts{}
+		total := apiproxy.FaultCounts{}
 		for _, proxy := range r.Proxies {
 			total.Add(proxy.Counts())
 		}

@@ -78,7 +78,9 @@ func (l *leaseRecorder) check(t *testing.T) {
 	for _, text := range l.early {
 		t.Errorf("%s, want at least %s", text, lease.Duration)
 	}
-	t.Logf("Leases moved %d times", l.moves)
+	if l.moves == 0 {
+		t.Error("no Lease moved to the other replica")
+	}
 }
 
 // TestEarlyMove shows that the recorder finds a Lease that moves too early.
