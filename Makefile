@@ -47,11 +47,11 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 
 .PHONY: prove
 prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted protocol pollers apifaults migrate documents specs
+	@$(STAGES) sim upgrades crash planted protocol mutants pollers apifaults migrate documents specs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
-	@SEEDS=$(or $(SEEDS),2000) $(STAGES) release-dry-run sim race apifaults-long storm consolidation scale peers versions
+	@SEEDS=$(or $(SEEDS),2000) $(STAGES) release-dry-run sim mutants-all race apifaults-long storm consolidation scale peers versions
 
 ##@ Single test stages
 
@@ -106,6 +106,14 @@ planted: ## Run the mutation tests: the simulator must find each planted bug
 .PHONY: protocol
 protocol: ## Visit every state of a model of the launch protocol, and find planted bugs in it (about 30 s)
 	@$(STAGES) protocol
+
+.PHONY: mutants
+mutants: ## Change the source in 100 places that are drawn anew each time, and require that the packages' tests notice each change (JOIST_MUTANTS='^shared/host' runs those that match)
+	@$(STAGES) mutants
+
+.PHONY: mutants-all
+mutants-all: ## Change the source in every such place, and check deploy/docs/mutations.md (hours)
+	@$(STAGES) mutants-all
 
 .PHONY: wire
 wire: ## Run the services' adapters against loopback fakes of AWS's wire protocols

@@ -1,0 +1,141 @@
+package mutation_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
+	"github.com/joist-autoscaler/joist/integration/suites/mutation/mutants"
+)
+
+// modules are the modules with generated mutants. Their packages hold the protocol and the decisions.
+var modules = []mutants.MutatedModule{
+	{Dir: "shared", Patterns: []string{"./cluster/lease", "./cluster/outbox", "./host", "./planning/solver"}},
+	{Dir: "services/launcher", Patterns: []string{"./..."}, Without: []string{"services/launcher/launchertest"}, HasServiceTests: true},
+	{Dir: "services/interruption", Patterns: []string{"./..."}, HasServiceTests: true},
+	{Dir: "services/lifecycle", Patterns: []string{"./..."}, HasServiceTests: true},
+}
+
+// unchecked are the packages whose survivors are not listed yet. Their mutants are run only if JOIST_MUTANTS matches them.
+var unchecked = []string{"services/launcher", "services/interruption", "services/lifecycle", "shared/host", "shared/planning/solver"}
+
+func isUnchecked(m mutants.Mutant) bool {
+	return slices.ContainsFunc(unchecked, func(dir string) bool { return m.Package == dir || strings.HasPrefix(m.Package, dir+"/") })
+}
+
+// sampleSize is the number of mutants that are run unless JOIST_MUTANTS has another value.
+const sampleSize = 100
+
+// TestMutants runs the packages' tests with generated mutants. A mutant that survives must be listed with a reason, and a listed
+// mutant must survive. JOIST_MUTANTS=all runs all mutants, and another value those whose identity matches it as a regular
+// expression. JOIST_MUTANTS_SEED repeats a sample.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons, err := mutants.ReadSurvivors("testdata/survivors.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources []mutants.MutatedCode
+	var all []mutants.Mutant
+	for _, m := range modules {
+		source, err := mutants.Load(root, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources, all = append(sources, source), append(all, source.Mutants...)
+	}
+	for _, name := range mutants.FindUnknown(reasons, all) {
+		t.Errorf("testdata/survivors.yaml lists a mutant that does not exist; remove it, or write it as it is now: %s", name)
+	}
+	wanted := chooseMutants(t, all)
+	var results []mutants.RunResult
+	started := time.Now()
+	for _, source := range sources {
+		var own []mutants.Mutant
+		for _, m := range source.Mutants {
+			if wanted[m.String()] {
+				own = append(own, m)
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		if err := source.Run(t.Context(), own, runtime.GOMAXPROCS(0), func(r mutants.RunResult) {
+			results = append(results, r)
+			checkResult(t, r, reasons[r.Mutant.String()])
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Getenv("JOIST_MUTANTS") == "all" {
+		golden.Compare(t, "../../../deploy/docs/mutations.md", mutants.FormatPage(results, reasons, unchecked))
+	}
+	fmt.Print(mutants.FormatTable(results, reasons))
+	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(all), time.Since(started).Round(time.Second))
+}
+
+// checkResult fails the test for a survivor that is not listed, and for a listed mutant that is killed.
+func checkResult(t *testing.T, r mutants.RunResult, reason string) {
+	t.Helper()
+	switch {
+	case !r.Killed && reason == "" && r.Reached:
+		t.Errorf("survived: %s", r.Mutant)
+	case !r.Killed && reason == "":
+		t.Errorf("no test reaches: %s", r.Mutant)
+	case r.Killed && reason != "":
+		t.Errorf("a test of %s kills a mutant that testdata/survivors.yaml lists; remove it there: %s", r.By, r.Mutant)
+	}
+}
+
+// chooseMutants returns the identities of the mutants that are run.
+func chooseMutants(t *testing.T, all []mutants.Mutant) map[string]bool {
+	t.Helper()
+	which := os.Getenv("JOIST_MUTANTS")
+	if which == "" || which == "all" {
+		all = slices.DeleteFunc(slices.Clone(all), isUnchecked)
+	}
+	chosen := map[string]bool{}
+	switch which {
+	case "":
+		seed := uint64(time.Now().UnixNano())
+		if text := os.Getenv("JOIST_MUTANTS_SEED"); text != "" {
+			var err error
+			if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+				t.Fatalf("JOIST_MUTANTS_SEED=%s is not a number (use the seed of an earlier run): %v", text, err)
+			}
+		}
+		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(all), seed)
+		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))
+		for _, i := range order[:min(sampleSize, len(order))] {
+			chosen[all[i].String()] = true
+		}
+		return chosen
+	case "all":
+		which = ""
+	}
+	pattern, err := regexp.Compile(which)
+	if err != nil {
+		t.Fatalf("JOIST_MUTANTS is neither all nor a regular expression: %v", err)
+	}
+	for _, m := range all {
+		if name := m.String(); pattern.MatchString(name) {
+			chosen[name] = true
+		}
+	}
+	if len(chosen) == 0 {
+		t.Fatalf("JOIST_MUTANTS=%s matches no mutant (it is matched with lines such as %q)", which, all[0])
+	}
+	return chosen
+}

@@ -1,0 +1,91 @@
+package mutants_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/golden"
+	"github.com/joist-autoscaler/joist/integration/suites/mutation/mutants"
+)
+
+// The example has code for each operator. Its mutants compile, and its tests, of which one tests another package, kill those
+// that they notice.
+func TestExample(t *testing.T) {
+	root, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := mutants.Load(root, mutants.MutatedModule{Dir: "example", Patterns: []string{"./..."}, HasServiceTests: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make([]string, len(sources.Mutants))
+	var results []mutants.RunResult
+	if err := sources.Run(t.Context(), sources.Mutants, 2, func(r mutants.RunResult) {
+		what := "survives"
+		if r.Killed {
+			what = "killed by " + r.By
+		} else if !r.Reached {
+			what = "not reached"
+		}
+		lines[r.Mutant.Number-1] = fmt.Sprintf("%-20s %s\n", what, r.Mutant)
+		results = append(results, r)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(results, func(a, b mutants.RunResult) int { return a.Mutant.Number - b.Mutant.Number })
+	golden.Compare(t, "testdata/example.golden", strings.Join(lines, "")+"\n"+mutants.FormatTable(results, nil))
+}
+
+func TestFailingTestsWithoutMutant(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	test := "package example\n\nimport \"testing\"\n\nfunc TestFails(t *testing.T) { t.Error(\"always\") }\n"
+	if err := os.WriteFile(filepath.Join(root, "example", "fails_test.go"), []byte(test), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := mutants.Load(root, mutants.MutatedModule{Dir: "example", Patterns: []string{"."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = sources.Run(t.Context(), sources.Mutants[:1], 1, func(r mutants.RunResult) { t.Errorf("%s was run", r.Mutant) })
+	if err == nil || !strings.Contains(err.Error(), "the tests of example fail without a mutant") {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestReadSurvivors(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a reason", "- mutant: a\n  reason: 'log: the number of retries'\n", ""},
+		{"no kind", "- mutant: a\n  reason: it does not matter\n", "has no known kind (use equivalent, log, performance, simulator"},
+		{"no text", "- mutant: a\n  reason: 'log: '\n", "has no known kind"},
+		{"twice", "- mutant: a\n  reason: 'log: b'\n- mutant: a\n  reason: 'log: b'\n", `lists "a" twice`},
+		{"no list", "a: b\n", "reading the list of surviving mutants"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "survivors.yaml")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			reasons, err := mutants.ReadSurvivors(file)
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("ReadSurvivors = %v, want %q", err, c.want)
+				}
+				return
+			}
+			if err != nil || reasons["a"] != "log: the number of retries" {
+				t.Errorf("ReadSurvivors = %v, %v", reasons, err)
+			}
+			if unknown := mutants.FindUnknown(reasons, []mutants.Mutant{{}}); !slices.Equal(unknown, []string{"a"}) {
+				t.Errorf("FindUnknown = %v", unknown)
+			}
+		})
+	}
+}

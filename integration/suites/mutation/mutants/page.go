@@ -1,0 +1,112 @@
+package mutants
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// row counts the mutants of a package.
+type row struct {
+	all, killed, listed, unlisted int
+}
+
+// FormatTable returns a table of results by package, for a terminal.
+func FormatTable(results []RunResult, reasons map[string]string) string {
+	rows := map[string]row{}
+	for _, r := range results {
+		n := rows[r.Mutant.Package]
+		n.all++
+		switch {
+		case r.Killed:
+			n.killed++
+		case reasons[r.Mutant.String()] != "":
+			n.listed++
+		default:
+			n.unlisted++
+		}
+		rows[r.Mutant.Package] = n
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-62s %8s %8s %8s %8s %7s\n", "package", "mutants", "killed", "listed", "survive", "killed")
+	var sum row
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		n := rows[name]
+		fmt.Fprintf(&b, "%-62s %8d %8d %8d %8d %7s\n", name, n.all, n.killed, n.listed, n.unlisted, formatShare(n.killed, n.all))
+		sum = row{sum.all + n.all, sum.killed + n.killed, sum.listed + n.listed, sum.unlisted + n.unlisted}
+	}
+	fmt.Fprintf(&b, "%-62s %8d %8d %8d %8d %7s\n", "total", sum.all, sum.killed, sum.listed, sum.unlisted, formatShare(sum.killed, sum.all))
+	return b.String()
+}
+
+func formatShare(part, all int) string {
+	if all == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(all))
+}
+
+// pageIntro is the text before the table of the page.
+const pageIntro = `# Mutation tests
+
+This page is generated: in ` + "`integration`" + `, ` + "`JOIST_MUTANTS=all go test ./suites/mutation -run TestMutants -timeout 600m -update`" + `. It
+shows how closely the tests check the packages that hold the protocol and the decisions.
+
+A mutant is a copy of the source with one small change: ` + "`<`" + ` becomes ` + "`<=`" + `, a condition is negated, a constant grows by 1, or a call is
+left out. A mutant is killed if a test of its package fails, or, for a package below a service, a test of the service. A mutant that survives is a line
+that the tests do not check. Each survivor is listed with a reason in
+[survivors.yaml](../../integration/suites/mutation/testdata/survivors.yaml); one that is not listed fails the run, and so does a listed one that a
+test kills. The operators are those of gremlins and go-mutesting
+([mutants.go](../../integration/suites/mutation/mutants/mutants.go)). Constants that are declared by ` + "`const`" + `, calls that write a log, and main packages
+have no mutants.
+
+| command | runs |
+|---|---|
+| ` + "`make mutants`" + ` | a sample of 100, drawn anew each time. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
+| ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression |
+| ` + "`make mutants-all`" + ` | all. ` + "`make prove-long`" + ` includes it |
+
+`
+
+// reasonColumns are the kinds of reasons in the order of the page's columns.
+var reasonColumns = []string{"equivalent", "simulator", "log", "performance"}
+
+// FormatPage returns the page of the documentation for a run with all mutants.
+func FormatPage(results []RunResult, reasons map[string]string, unchecked []string) string {
+	var b strings.Builder
+	b.WriteString(pageIntro)
+	b.WriteString("| package | mutants | killed by tests | equivalent | killed by the simulator | only text of logs | performance only | killed by tests |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	rows, kinds := map[string]row{}, map[string]map[string]int{}
+	const total = "total"
+	for _, r := range results {
+		kind, _, _ := strings.Cut(reasons[r.Mutant.String()], ":")
+		for _, name := range []string{r.Mutant.Package, total} {
+			n := rows[name]
+			n.all++
+			if r.Killed {
+				n.killed++
+			}
+			rows[name] = n
+			if kinds[name] == nil {
+				kinds[name] = map[string]int{}
+			}
+			kinds[name][kind]++
+		}
+	}
+	names := slices.Sorted(maps.Keys(rows))
+	names = append(slices.DeleteFunc(names, func(name string) bool { return name == total }), total)
+	for _, name := range names {
+		n := rows[name]
+		fmt.Fprintf(&b, "| %s | %d | %d |", name, n.all, n.killed)
+		for _, kind := range reasonColumns {
+			fmt.Fprintf(&b, " %d |", kinds[name][kind])
+		}
+		fmt.Fprintf(&b, " %s |\n", formatShare(n.killed, n.all))
+	}
+	if len(unchecked) > 0 {
+		fmt.Fprintf(&b, "\nThe survivors of these packages are not listed yet, and neither command runs their mutants without a regular expression: %s.\n",
+			strings.Join(unchecked, ", "))
+	}
+	return b.String()
+}

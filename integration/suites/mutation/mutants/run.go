@@ -1,0 +1,215 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// RunResult is what the tests made of a mutant.
+type RunResult struct {
+	Mutant Mutant
+	// Killed reports that a test failed or took too long. By names the package whose tests did.
+	Killed bool
+	By     string
+	// Reached reports whether a test runs the changed code.
+	Reached bool
+}
+
+// unit is what is run with a mutant: one test, or all tests of a package.
+type unit struct {
+	binary  binary
+	test    string // empty for all tests
+	took    time.Duration
+	reached map[int]bool
+}
+
+const (
+	// quickLimit is the total duration of the tests that are tried first.
+	quickLimit = time.Second
+	// slack and slackFactor are how much longer tests may take with a mutant, which an endless loop exceeds.
+	slack       = 10 * time.Second
+	slackFactor = 10
+	// memoryLimit is the largest address space of a test binary in KiB, for mutants that allocate without end.
+	memoryLimit = 6 << 20
+)
+
+// Run runs the tests of the mutants' packages with each of the mutants, at most workers at once. It fails if a test fails
+// without a mutant.
+func (s MutatedCode) Run(ctx context.Context, wanted []Mutant, workers int, report func(RunResult)) error {
+	into, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return fmt.Errorf("making a directory for mutants: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(into) }()
+	binaries, err := s.build(ctx, into, s.testDirs(wanted), workers)
+	if err != nil {
+		return err
+	}
+	units, err := s.measure(ctx, into, binaries, wanted, workers)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(workers)
+	var mutex sync.Mutex
+	for _, m := range wanted {
+		group.Go(func() error {
+			result := s.runMutant(ctx, m, units)
+			mutex.Lock()
+			defer mutex.Unlock()
+			report(result)
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// testDirs returns the directories of the packages that test the mutants.
+func (s MutatedCode) testDirs(wanted []Mutant) []string {
+	dirs := map[string]bool{}
+	for _, m := range wanted {
+		for _, dir := range s.testsOf(m.Package) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
+}
+
+// measure runs the tests without a mutant and returns which mutants they reach. Tests are run one by one if there are many
+// mutants, because then it saves more than it costs.
+func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary, wanted []Mutant, workers int) ([]unit, error) {
+	var units []unit
+	for _, b := range binaries {
+		listed, err := exec.CommandContext(ctx, b.file, "-test.list", ".").Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the tests of %s: %w", b.dir, err)
+		}
+		var tests []string
+		for name := range strings.FieldsSeq(string(listed)) {
+			if !strings.HasPrefix(name, "Benchmark") {
+				tests = append(tests, name)
+			}
+		}
+		mutants := 0
+		for _, m := range wanted {
+			if slices.Contains(s.testsOf(m.Package), b.dir) {
+				mutants++
+			}
+		}
+		if len(tests) > mutants {
+			tests = []string{""}
+		}
+		for _, name := range tests {
+			units = append(units, unit{binary: b, test: name})
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i := range units {
+		group.Go(func() error {
+			u := &units[i]
+			file := filepath.Join(into, fmt.Sprintf("reached-%d", i))
+			started := time.Now()
+			printed, err := s.start(ctx, u.binary, []string{u.test}, 10*time.Minute, reachedVariable+"="+file)
+			if err != nil {
+				return fmt.Errorf("the tests of %s fail without a mutant (test %q): %w\n%s", u.binary.dir, u.test, err, printed)
+			}
+			u.took = time.Since(started)
+			u.reached, err = readNumbers(file)
+			return err
+		})
+	}
+	return units, group.Wait()
+}
+
+// runMutant runs the tests that reach the mutant, quick ones first, until one fails.
+func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunResult {
+	result := RunResult{Mutant: m}
+	for _, dir := range s.testsOf(m.Package) {
+		var reaching []unit
+		for _, u := range units {
+			if u.binary.dir == dir && u.reached[m.Number] {
+				reaching = append(reaching, u)
+			}
+		}
+		slices.SortStableFunc(reaching, func(a, b unit) int { return int(a.took - b.took) })
+		result.Reached = result.Reached || len(reaching) > 0
+		for len(reaching) > 0 {
+			var names []string
+			var took time.Duration
+			for _, u := range reaching {
+				if len(names) > 0 && took < quickLimit && took+u.took > quickLimit {
+					break
+				}
+				names, took = append(names, u.test), took+u.took
+			}
+			b := reaching[0].binary
+			reaching = reaching[len(names):]
+			variable := selectedVariable + "=" + strconv.Itoa(m.Number)
+			if _, err := s.start(ctx, b, names, slack+slackFactor*took, variable); err != nil {
+				result.Killed, result.By = true, dir
+				return result
+			}
+		}
+	}
+	return result
+}
+
+// start runs tests of a binary in the directory of its package. An empty name is all tests.
+func (s MutatedCode) start(ctx context.Context, b binary, tests []string, timeout time.Duration, variable string) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
+	defer cancel()
+	pattern := "."
+	if tests[0] != "" {
+		quoted := make([]string, len(tests))
+		for i, name := range tests {
+			quoted[i] = regexp.QuoteMeta(name)
+		}
+		pattern = "^(" + strings.Join(quoted, "|") + ")$"
+	}
+	args := []string{
+		"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memoryLimit), b.file, "-test.paniconexit0", "-test.failfast",
+		"-test.timeout=" + timeout.String(), "-test.run=" + pattern,
+	}
+	command := exec.CommandContext(limited, "sh", append(args, b.flags...)...)
+	command.Dir = filepath.Join(s.root, b.dir)
+	command.Env = append(os.Environ(), variable)
+	command.WaitDelay = time.Second
+	printed, err := command.CombinedOutput()
+	return tail(string(printed), 40), err
+}
+
+func readNumbers(file string) (map[int]bool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading the reached mutants: %w", err)
+	}
+	numbers := map[int]bool{}
+	for line := range strings.FieldsSeq(string(text)) {
+		number, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, fmt.Errorf("reading the reached mutants: %w", err)
+		}
+		numbers[number] = true
+	}
+	return numbers, nil
+}
+
+// tail returns the last lines of a text.
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
