@@ -170,6 +170,7 @@ func TestFaults(t *testing.T) {
 		kind  fault.Kind
 	}{
 		{"short outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Renewal, true, ""},
+		{"no outage, at the deadline", memcluster.Fault{Actor: "nobody"}, lease.RenewDeadline, true, ""},
 		{"long outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Duration, false, fault.Retry},
 		{"another writer was faster", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, lease.Renewal, false, ""},
 		{"a renewal without a response", memcluster.Fault{Verb: memcluster.VerbUpdate, Done: true}, lease.Renewal, true, ""},
@@ -255,5 +256,40 @@ func TestRelease(t *testing.T) {
 	w.ChangeObject(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
 	if err := a.Release(t.Context(), w.ClientFor("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
 		t.Errorf("the Lease of another holder was released: %v", err)
+	}
+}
+
+// A replica that never held the Lease releases nothing, also if it shares its holder name with the replica that does.
+func TestReleaseWithoutLease(t *testing.T) {
+	w := newWorld()
+	watcher, lifecycle := by(lease.KarpenterHolder), by(lease.KarpenterHolder)
+	w.hold(t, watcher)
+	if err := lifecycle.Release(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if holder := w.stored(t).HolderIdentity; holder == nil || *holder != lease.KarpenterHolder {
+		t.Errorf("the Lease has the holder %v", holder)
+	}
+}
+
+func TestReleaseFaults(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault memcluster.Fault
+		kind  fault.Kind
+	}{
+		{"the Lease was deleted", memcluster.Fault{Verb: memcluster.VerbGet, As: fault.Missing}, ""},
+		{"another replica wrote it first", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, ""},
+		{"outage of the API server", memcluster.Fault{As: fault.Retry}, fault.Retry},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld()
+			a := by("a")
+			w.hold(t, a)
+			w.InjectFaults(test.fault)
+			if err := a.Release(t.Context(), w.ClientFor("a")); fault.KindOf(err) != test.kind {
+				t.Errorf("Release = %v, want %q", err, test.kind)
+			}
+		})
 	}
 }

@@ -128,6 +128,107 @@ func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
 	}
 }
 
+// A leader whose renewal conflicts stops its act, because another writer changed the Lease.
+func TestActsEndWhenARenewalConflicts(t *testing.T) {
+	took, _, err := acting(t, true, func(s *memcluster.Server) {
+		s.InjectFaults(memcluster.Fault{Actor: "a", Verb: memcluster.VerbUpdate, As: fault.Conflict, Times: 1})
+	})
+	if !errors.Is(err, lease.ErrLeaseLost) || took > lease.Renewal+lease.RetryPeriod {
+		t.Errorf("the act took %s and returned %v", took, err)
+	}
+}
+
+// hangingClient is a client of an API server that accepts connections and does not answer reads.
+type hangingClient struct{ cluster.Client }
+
+func (hangingClient) Get(ctx context.Context, _ cluster.Kind, _ cluster.Key) (cluster.Object, error) {
+	<-ctx.Done()
+	return nil, fault.E("reading a Lease", fault.Unknown, ctx.Err())
+}
+
+// A renewal waits for an API server that does not answer only until the holder must stop. Until then a caller whose context
+// ends still holds the Lease.
+func TestHangingRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		a := by("a")
+		if held, err := a.AcquireOrRenew(t.Context(), server, time.Now()); !held || err != nil {
+			t.Fatalf("AcquireOrRenew = %t, %v", held, err)
+		}
+		acquired := time.Now()
+		time.Sleep(lease.Renewal)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if held, err := a.AcquireOrRenew(short, hangingClient{server}, time.Now()); !held || err != nil {
+			t.Errorf("AcquireOrRenew of a caller that ended = %t, %v, want true", held, err)
+		}
+		if held, err := a.AcquireOrRenew(t.Context(), hangingClient{server}, time.Now()); held || !fault.Is(err, fault.Unknown) {
+			t.Errorf("AcquireOrRenew without an answer = %t, %v, want false", held, err)
+		}
+		if took := time.Since(acquired); took != lease.RenewDeadline {
+			t.Errorf("the holder held the Lease for %s, want %s", took, lease.RenewDeadline)
+		}
+	})
+}
+
+func TestActsEndWhenTheAPIServerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		a := newReplica(server, "a")
+		if !a.leads(t) {
+			t.Fatal("the replica did not acquire the Leases")
+		}
+		a.client = hangingClient{server}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go a.renew(ctx)
+		began := time.Now()
+		err := a.RunAsLeader(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(began); !errors.Is(err, lease.ErrLeaseLost) || took != lease.RenewDeadline {
+			t.Errorf("the act took %s and returned %v", took, err)
+		}
+	})
+}
+
+// While one caller waits for the API server, others wait for it, and return when their contexts end.
+func TestCallersWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		a := newReplica(server, "a")
+		first, cancelFirst := context.WithCancel(t.Context())
+		go func() { _, _ = a.AcquireLeases(first, hangingClient{server}, time.Now()) }()
+		synctest.Wait()
+		for name, call := range map[string]func(context.Context) error{
+			"AcquireLeases": func(ctx context.Context) error {
+				leads, err := a.AcquireLeases(ctx, a.client, time.Now())
+				if leads {
+					t.Error("AcquireLeases = true without a turn")
+				}
+				return err
+			},
+			"RenewLeases":  func(ctx context.Context) error { return a.RenewLeases(ctx, a.client, time.Now()) },
+			"ReleaseLease": func(ctx context.Context) error { return a.ReleaseLease(ctx, a.client) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s = %v, want the end of its context", name, err)
+			}
+			cancel()
+		}
+		if calls := server.Calls(); len(calls) > 0 {
+			t.Errorf("calls without a turn: %v", calls)
+		}
+		cancelFirst()
+		synctest.Wait()
+		if !a.leads(t) {
+			t.Error("the turn did not end")
+		}
+	})
+}
+
 // A replica that never led does not act, and renewing acquires no Lease.
 func TestStandbysDoNotAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

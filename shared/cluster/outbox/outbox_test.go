@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -244,7 +245,7 @@ func TestConcurrentCreate(t *testing.T) {
 }
 
 func TestReadRejectsInvalidData(t *testing.T) {
-	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`} {
+	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`, `{"state":"idle","seq":"one"}`} {
 		server := memcluster.New(memcluster.Options{})
 		read(t, server)
 		server.ChangeObject(cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, func(o cluster.Object) {
@@ -288,5 +289,65 @@ func TestAllowsLaunch(t *testing.T) {
 func TestListsClaim(t *testing.T) {
 	if !done.ListsClaim("b") || done.ListsClaim("c") || idle.ListsClaim("") {
 		t.Error("ListsClaim is wrong for done or idle")
+	}
+}
+
+func TestReadFails(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	read(t, server)
+	server.InjectFaults(memcluster.Fault{Verb: memcluster.VerbGet, As: fault.Retry})
+	if _, err := outbox.Read(t.Context(), server.ClientFor("watcher"), namespace); !fault.Is(err, fault.Retry) {
+		t.Errorf("Read during an outage = %v", err)
+	}
+}
+
+// A time that JSON cannot express is not written.
+func TestSwapRefusesInvalidTime(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	next := changed(sent, func(o *outbox.Outbox) { o.Since = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) })
+	if _, err := read(t, server).Swap(t.Context(), server, next); !fault.Is(err, fault.Bug) {
+		t.Errorf("Swap = %v, want a bug", err)
+	}
+	if diff := cmp.Diff(idle, read(t, server).Outbox); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cached copy has the version of the outbox if it is the same ConfigMap, unchanged.
+func TestIsSameVersion(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	held := read(t, server)
+	cached, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recreated := cached.DeepCopy()
+	recreated.UID = "another"
+	older := cached.DeepCopy()
+	older.ResourceVersion = "0"
+	for name, c := range map[string]struct {
+		held   outbox.Stored
+		copied *corev1.ConfigMap
+		want   bool
+	}{
+		"unchanged":       {held, cached, true},
+		"recreated":       {held, recreated, false},
+		"older":           {held, older, false},
+		"not cached":      {held, nil, false},
+		"not read":        {outbox.Stored{}, cached, false},
+		"neither is read": {outbox.Stored{}, nil, false},
+	} {
+		if got := c.held.IsSameVersion(c.copied); got != c.want {
+			t.Errorf("%s: IsSameVersion = %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// A span has both of its ends.
+func TestSpanContains(t *testing.T) {
+	for class, want := range map[uint64]bool{2: false, 3: true, 4: true, 5: true, 6: false} {
+		if got := (outbox.Span{From: 3, To: 5}).Contains(class); got != want {
+			t.Errorf("Contains(%d) = %t, want %t", class, got, want)
+		}
 	}
 }
