@@ -339,6 +339,37 @@ func (s slowTemplateEC2) EnsureTemplate(ctx context.Context, template cloud.Temp
 	return s.Launcher.EnsureTemplate(ctx, template)
 }
 
+// A request whose duplicate is in flight is retried later, so that both do not use EC2's request rate. Other intents are launched.
+func TestDuplicateInFlight(t *testing.T) {
+	s := newFixture(t)
+	duplicates := 0
+	s.service.EC2 = slowTemplateEC2{s.Cloud, func() {
+		if duplicates++; duplicates == 1 {
+			s.handleMessage(s.launchRequest(s.newIntent("one", 1)), fault.Retry)
+			s.handleMessage(s.launchRequest(s.newIntent("two", 1)), "")
+		}
+	}}
+	for range 2 {
+		s.handleMessage(s.launchRequest(s.newIntent("one", 1)), "")
+	}
+	if n := len(s.Records()); n != 2 {
+		t.Errorf("%d instances for 2 intents", n)
+	}
+}
+
+// Without a cache, as after a restart, intents are launched, except those above the limit.
+func TestLaunchWithoutCache(t *testing.T) {
+	s := newFixture(t)
+	s.service.Cache = nil
+	for range 2 {
+		s.handleMessage(s.launchRequest(s.newIntent("one", 2)), "")
+	}
+	if n := len(s.Records()); n != 2 {
+		t.Errorf("%d instances for 2 claims", n)
+	}
+	s.handleMessage(s.launchRequest(s.newIntent("large", 501)), fault.Denied)
+}
+
 // A request that expires while its templates are created launches nothing: lifecycle may
 // have deleted its claims.
 func TestRequestExpiresDuringLaunch(t *testing.T) {

@@ -34,6 +34,7 @@ func TestAllow(t *testing.T) {
 		{"a minute later", breaker.Limits{PerIntent: 5, PerMinute: 5}, []request{
 			{0, "a", 5, ""}, {59*time.Second + 999*time.Millisecond, "b", 5, fault.Throttled}, {time.Minute, "b", 5, ""},
 		}},
+		{"limits of one", breaker.Limits{PerIntent: 1, PerMinute: 10}, []request{{0, "a", 2, fault.Denied}, {0, "b", 1, ""}}},
 		{"default limits", breaker.Limits{}, []request{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -45,6 +45,12 @@ func TestBuildRequests(t *testing.T) {
 	if requests.Template.ImageID != "ami-1" || requests.Template.InstanceProfile != "prod_1" || !cmp.Equal(requests.Template.SecurityGroups, []string{"sg-1"}) {
 		t.Errorf("unexpected template %+v", requests.Template)
 	}
+	if diff := cmp.Diff(cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}, requests.Template.Metadata); diff != "" {
+		t.Errorf("metadata options (Karpenter's defaults): %s", diff)
+	}
+	if requests.Fleet.Count != 1 {
+		t.Errorf("the fleet has %d instances", requests.Fleet.Count)
+	}
 	name := requests.Template.Name
 	overrides := []cloud.Override{{InstanceType: "m5.large", SubnetID: "subnet-a", Zone: "a"}, {InstanceType: "m5.large", SubnetID: "subnet-b", Zone: "b"}}
 	if diff := cmp.Diff([]cloud.FleetConfig{{Template: name, Overrides: overrides}}, requests.Fleet.Configs); diff != "" {
@@ -85,6 +91,8 @@ func TestDryRunInterfaces(t *testing.T) {
 		{"two", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1)}, []cloud.NetworkInterface{{Kind: "interface"}, {Device: 1, Kind: "interface"}}},
 		{"on another card", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(1, 1)}, one},
 		{"an EFA", []karpenter.NetworkInterface{ordinary(0, 0), adapter}, one},
+		{"three", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1), ordinary(0, 2)},
+			[]cloud.NetworkInterface{{Kind: "interface"}, {Device: 1, Kind: "interface"}, {Device: 2, Kind: "interface"}}},
 		{"four", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1), ordinary(0, 2), ordinary(0, 3)}, one},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,6 +135,32 @@ func TestTemplateNamesAndTypes(t *testing.T) {
 	})
 	if first != again || first == other || amd != "m5.large" || arm != "m6g.large" {
 		t.Errorf("names %s, %s, %s; types %s, %s", first, again, other, amd, arm)
+	}
+}
+
+// The instance type has the architecture that the AMI requires.
+func TestDryRunArchitecture(t *testing.T) {
+	require := func(key string, operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values}
+	}
+	for name, c := range map[string]struct {
+		requirement corev1.NodeSelectorRequirement
+		want        string
+	}{
+		"arm64":         {require(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "arm64"), "m6g.large"},
+		"amd64":         {require(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64"), "m5.large"},
+		"not arm64":     {require(corev1.LabelArchStable, corev1.NodeSelectorOpNotIn, "arm64"), "m5.large"},
+		"another label": {require("example.com/build", corev1.NodeSelectorOpIn, "arm64"), "m5.large"},
+	} {
+		requests, err := dryrun.BuildRequests(resolvedClass(func(c2 *karpenter.EC2NodeClass) {
+			c2.Status.AMIs[0].Requirements = []corev1.NodeSelectorRequirement{c.requirement}
+		}), "prod", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := requests.Runs[0].InstanceType; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 

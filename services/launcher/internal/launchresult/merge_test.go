@@ -20,8 +20,8 @@ func TestMergeRefusals(t *testing.T) {
 		return event.Refusal{Code: "Insufficient", Message: message, Blamed: []event.Offering{spotOffering("m6g.large", zone)}}
 	}
 	in := []event.Refusal{
-		{Code: "Denied", Message: "no"},
-		short("short in b", "b"), short("short in a", "a"), short("short in a", "a"),
+		{Code: "Denied", Message: "no"}, {Code: "Denied", Message: "never"}, {Code: "Zone", Subnet: "subnet-c"}, {Code: "Zone", Reservation: "cr-1"},
+		short("short in b", "b"), short("short in a", "a"), short("short in a", "a"), short("short in c", "a0"),
 		{Code: "Addresses", Subnet: "subnet-b", Blamed: []event.Offering{{Zone: "b"}}},
 		{Code: "Addresses", Subnet: "subnet-a", Blamed: []event.Offering{{Zone: "a"}}},
 		{Code: "Insufficient", PlacementGroup: "pg-1", Blamed: []event.Offering{spotOffering("m6g.large", "a")}},
@@ -29,9 +29,12 @@ func TestMergeRefusals(t *testing.T) {
 	want := []event.Refusal{
 		{Code: "Addresses", Subnet: "subnet-a", Blamed: []event.Offering{{Zone: "a"}}},
 		{Code: "Addresses", Subnet: "subnet-b", Blamed: []event.Offering{{Zone: "b"}}},
-		{Code: "Insufficient", Message: "short in a (and 1 similar messages)", Blamed: []event.Offering{spotOffering("m6g.large", "a"), spotOffering("m6g.large", "b")}},
+		{Code: "Insufficient", Message: "short in a (and 2 similar messages)",
+			Blamed: []event.Offering{spotOffering("m6g.large", "a"), spotOffering("m6g.large", "a0"), spotOffering("m6g.large", "b")}},
 		{Code: "Insufficient", PlacementGroup: "pg-1", Blamed: []event.Offering{spotOffering("m6g.large", "a")}},
-		{Code: "Denied", Message: "no"},
+		{Code: "Zone", Reservation: "cr-1"},
+		{Code: "Zone", Subnet: "subnet-c"},
+		{Code: "Denied", Message: "never (and 1 similar messages)"},
 	}
 	if diff := cmp.Diff(want, launchresult.MergeRefusals(in)); diff != "" {
 		t.Error(diff)
@@ -58,10 +61,18 @@ func TestMergeRefusalsIsBounded(t *testing.T) {
 		t.Fatalf("got %d refusals, the first with code %s", len(out), out[0].Code)
 	}
 	for _, r := range out[1:] {
-		if len(r.Code) > 128 || len(r.Message) > 1024 || !utf8.ValidString(r.Message) ||
+		if len(r.Code) > 128 || len(r.Code) < 124 || len(r.Message) > 1024 || len(r.Message) < 1016 || !utf8.ValidString(r.Message) ||
 			!strings.HasPrefix(r.Message, "It failed: ") || !strings.HasSuffix(r.Message, "(try: this)") {
 			t.Errorf("got a code of %d bytes and a message of %d bytes: %.40s", len(r.Code), len(r.Message), r.Message)
 		}
+	}
+}
+
+// Texts of exactly the limit are not truncated.
+func TestMergeRefusalsKeepsTextsOfTheLimit(t *testing.T) {
+	r := event.Refusal{Code: strings.Repeat("c", 128), Message: strings.Repeat("m", 1024)}
+	if diff := cmp.Diff([]event.Refusal{r}, launchresult.MergeRefusals([]event.Refusal{r})); diff != "" {
+		t.Error(diff)
 	}
 }
 

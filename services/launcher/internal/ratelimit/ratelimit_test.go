@@ -143,6 +143,38 @@ func TestClustersShareTokens(t *testing.T) {
 	})
 }
 
+// A cluster whose only waiting call ends loses its turn, and one with another call keeps it.
+func TestCancelledCallsLoseTheirTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := newAccount(t, 1)
+		limiter := ratelimit.New(1)
+		var group sync.WaitGroup
+		defer group.Wait()
+		for range 20 {
+			group.Go(func() { _, _ = limiter.ForCluster("greedy", model).CreateFleet(t.Context(), request) })
+		}
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for _, cluster := range []string{"ended", "both"} {
+			group.Go(func() {
+				if _, err := limiter.ForCluster(cluster, model).CreateFleet(short, request); !fault.Is(err, fault.Throttled) {
+					t.Errorf("the call of %s whose context ended returned %v", cluster, err)
+				}
+			})
+		}
+		synctest.Wait()
+		for _, cluster := range []string{"both", "third"} {
+			group.Go(func() {
+				began := time.Now()
+				if _, err := limiter.ForCluster(cluster, model).CreateFleet(t.Context(), request); err != nil || time.Since(began) > 3*time.Second {
+					t.Errorf("the call of %s returned %v after %s", cluster, err, time.Since(began))
+				}
+			})
+		}
+	})
+}
+
 // A call that would wait too long returns within MaxWait and is not made.
 func TestMaxWaitIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +319,15 @@ func TestOnCallReceivesMetrics(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := []string{"prod instances launched 0s ", "prod RunInstances 0s ", "prod instances launched 0s ", "prod RunInstances 2.5s "}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := ec2.Terminate(ended, []string{"i-0"}); !fault.Is(err, fault.Throttled) {
+			t.Errorf("Terminate = %v", err)
+		}
+		want := []string{
+			"prod instances launched 0s ", "prod RunInstances 0s ", "prod instances launched 0s ", "prod RunInstances 2.5s ",
+			"prod TerminateInstances 0s throttled",
+		}
 		if !slices.Equal(calls, want) {
 			t.Errorf("got %q, want %q", calls, want)
 		}
