@@ -210,6 +210,7 @@ func TestRejectedBatchIsRepeatedSeparately(t *testing.T) {
 	}{
 		{"invalid batch of deletes", fault.Invalid, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
 		{"rejected batch of deletes", fault.Rejected, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
+		{"invalid batch of two deletes", fault.Invalid, []string{"ok", "ok"}, "delete 2", 0, 0},
 		{"failing deletes", fault.Retry, []string{"ok", "ok", "ok"}, "delete 3", 3, 3},
 		{"invalid batch of DLQ messages", fault.Invalid, []string{"poison", "poison"}, "send to DLQ 2", 0, 0},
 		{"failing batch of DLQ messages", fault.Retry, []string{"poison", "poison"}, "send to DLQ 2", 0, 0},

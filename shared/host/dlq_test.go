@@ -45,6 +45,9 @@ func TestPoisonMovesToDLQ(t *testing.T) {
 		{name: "almost 1 MiB", body: x(1<<20 - 1024)},
 		{name: "1 MiB", body: x(1 << 20), cut: true},
 		{name: "1 MiB of large characters", body: []byte(strings.Repeat("€", 1<<20/3)), cut: true},
+		{name: "1 MiB of large characters, one byte later", body: []byte("x" + strings.Repeat("€", 1<<20/3)), cut: true},
+		{name: "1 MiB of large characters, two bytes later", body: []byte("xx" + strings.Repeat("€", 1<<20/3-1)), cut: true},
+		{name: "800 KiB of illegal characters", body: make([]byte, 800<<10), encoded: true, cut: true},
 		{name: "empty", body: []byte{}, encoded: true},
 		{name: "a control character", body: []byte("a\x01b"), encoded: true},
 		{name: "invalid UTF-8", body: []byte("a\xff"), encoded: true},
@@ -82,7 +85,32 @@ func TestPoisonMovesToDLQ(t *testing.T) {
 				}
 			}
 			checkKept(t, c.body, body, a, c.cut)
+			limit := queue.MaxDeadLetter
+			if c.narrow {
+				limit = queue.MaxBody
+			} else if sends := len(b.log()) - 1; sends != 1 {
+				t.Errorf("%d sends, want one that the queue accepts", sends)
+			}
+			if c.cut && b.sent < limit-3 {
+				t.Errorf("the DLQ message has %d bytes, want all of %d except part of a character", b.sent, limit)
+			}
 		})
+	}
+}
+
+// A DLQ message of exactly the limit is not cut.
+func TestDLQMessageOfTheLimit(t *testing.T) {
+	b := newBench()
+	w := b.worker(returns(fault.F("reading", fault.Poison, "bad")))
+	w.ProcessMessage(t.Context(), b.deliver(t, []byte("x")))
+	body := bytes.Repeat([]byte("x"), queue.MaxDeadLetter-b.sent+1)
+	w.ProcessMessage(t.Context(), b.deliver(t, body))
+	dead, err := b.dead.Receive(t.Context(), 10, 0, time.Minute)
+	if err != nil || len(dead) != 2 {
+		t.Fatalf("%d DLQ messages: %v", len(dead), err)
+	}
+	if kept := max(len(dead[0].Body), len(dead[1].Body)); kept != len(body) || b.sent != queue.MaxDeadLetter {
+		t.Errorf("the DLQ message has %d of %d bytes, and %d with attributes", kept, len(body), b.sent)
 	}
 }
 

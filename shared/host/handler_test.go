@@ -100,3 +100,25 @@ func TestEnvelopeLogFields(t *testing.T) {
 		host.DescribeMessage(t.Context(), "key", "value", "")
 	})
 }
+
+// A body that cannot be decoded is poison, and no handler gets it.
+func TestHandleBody(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*event.Envelope)
+		kind   fault.Kind
+	}{
+		"a tick":       {func(*event.Envelope) {}, ""},
+		"another body": {func(e *event.Envelope) { e.Data = []byte("[]") }, fault.Poison},
+	} {
+		e, err := event.Decode(tick(t, noon, func(*event.Envelope) {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(&e)
+		handled := false
+		err = host.HandleBody(t.Context(), func(context.Context, event.Envelope, event.Tick) error { handled = true; return nil }, e)
+		if fault.KindOf(err) != c.kind || handled != (err == nil) {
+			t.Errorf("%s: handled %t, %v, want kind %q", name, handled, err, c.kind)
+		}
+	}
+}

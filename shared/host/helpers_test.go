@@ -48,6 +48,8 @@ type bench struct {
 	fail     error // the error that Receive returns
 	failures int   // how many times Receive fails; -1 is always
 	refuse   error // the error that Delete and DLQ sends return
+	noHide   error // the error that Hide returns
+	sent     int   // the size of the last DLQ message
 }
 
 func newBench() *bench {
@@ -119,6 +121,9 @@ func (b *bench) Hide(ctx context.Context, receipt string, visibility time.Durati
 		return err
 	}
 	b.called("hide %s", visibility)
+	if b.noHide != nil {
+		return b.noHide
+	}
 	return b.Queue.Hide(ctx, receipt, visibility)
 }
 
@@ -130,6 +135,7 @@ func (l dlqSender) Send(ctx context.Context, messages ...queue.Outgoing) error {
 	if l.b.refuse != nil {
 		return l.b.refuse
 	}
+	l.b.sent = messages[len(messages)-1].Size()
 	return l.b.dead.Send(ctx, messages...)
 }
 

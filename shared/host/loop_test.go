@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -237,6 +238,32 @@ func TestMutex(t *testing.T) {
 		}()
 		if err := work(t.Context()); err != nil || done.Load() != 6 {
 			t.Errorf("%d done, and %v", done.Load(), err)
+		}
+	})
+}
+
+// Changes that are buffered during a reconcile are one change, and each reconcile is reported with its duration.
+func TestLoopDropsBufferedChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed := make(chan struct{}, 5)
+		var reported []string
+		first := true
+		l := host.Loop{Interval: time.Hour, Changed: changed, Reconcile: func(context.Context) error {
+			time.Sleep(time.Second)
+			if !first {
+				return errAway
+			}
+			first = false
+			for range cap(changed) {
+				changed <- struct{}{}
+			}
+			return nil
+		}, OnReconciled: func(took time.Duration, err error) {
+			reported = append(reported, fmt.Sprint(took, ": ", err))
+		}}
+		looping(t, l, func() { time.Sleep(time.Minute) })
+		if want := []string{"1s: <nil>", "1s: reconciling: away"}; !slices.Equal(reported, want) {
+			t.Errorf("reconciles %q, want %q", reported, want)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -58,6 +60,10 @@ func TestCommand(t *testing.T) {
 		{name: "failed while stopping", ctx: stopped, err: errors.New("lost"), code: 1, problems: "joist-x: lost\n"},
 		{name: "version", args: []string{"--version"}, err: errors.New("must not run"), out: "joist-x " + build.Read().String() + "\n"},
 		{name: "help", args: []string{"--help"}, err: errors.New("must not run"), out: "help text\n"},
+		{name: "a check without URLs", args: []string{"--check"}, err: errors.New("must not run"), code: 2,
+			problems: "--check: no URL is given (write --check http://joist-watcher.joist.svc:8080/metrics)\n"},
+		{name: "a check of a URL that does not exist", args: []string{"--check", "://none"}, ctx: stopped, err: errors.New("must not run"), code: 1,
+			problems: "://none: parse \"://none\": missing protocol scheme (see the log of its pods)\n"},
 		{name: "unknown", args: []string{"--verbose"}, code: 2, problems: "joist-x: unknown argument \"--verbose\" (use environment variables, see joist-x --help)\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,5 +76,35 @@ func TestCommand(t *testing.T) {
 				t.Errorf("code %d, out %q, problems %q", code, out.String(), problems.String())
 			}
 		})
+	}
+}
+
+// mainVariable makes the test binary run Main instead of tests.
+const mainVariable = "JOIST_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		Main(Command{Name: "joist-x", Help: "help text", Run: func(context.Context) error { return errors.New("away") }})
+	}
+	os.Exit(m.Run())
+}
+
+// Main passes the arguments, and exits with the code of the command.
+func TestMainExits(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		out  string
+	}{
+		{nil, 1, "joist-x: away\n"},
+		{[]string{"--help"}, 0, "help text\n"},
+		{[]string{"--verbose"}, 2, "joist-x: unknown argument \"--verbose\" (use environment variables, see joist-x --help)\n"},
+	} {
+		command := exec.CommandContext(t.Context(), os.Args[0], c.args...)
+		command.Env = append(os.Environ(), mainVariable+"=1")
+		out, _ := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); code != c.code || string(out) != c.out {
+			t.Errorf("%v: exit code %d, output %q; want %d, %q", c.args, code, out, c.code, c.out)
+		}
 	}
 }

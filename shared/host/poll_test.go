@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -36,7 +37,7 @@ func (b *bench) put(n int) {
 
 // Poll runs at most MaxConcurrent handlers and handles everything once.
 func TestPollBoundsConcurrency(t *testing.T) {
-	for _, parallel := range []int{1, 3, 10, 25} {
+	for _, parallel := range []int{0, 1, 3, 10, 25} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench()
 			var running, most, handled atomic.Int32
@@ -53,8 +54,8 @@ func TestPollBoundsConcurrency(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			if int(most.Load()) != parallel || handled.Load() != 60 {
-				t.Errorf("%d handled, at most %d concurrently; want 60 and %d", handled.Load(), most.Load(), parallel)
+			if want := cmp.Or(parallel, 10); int(most.Load()) != want || handled.Load() != 60 {
+				t.Errorf("%d handled, at most %d concurrently; want 60 and %d", handled.Load(), most.Load(), want)
 			}
 			if in, _ := b.left(t); in != 0 {
 				t.Errorf("%d messages in the queue", in)
@@ -72,6 +73,7 @@ func TestPollVisibility(t *testing.T) {
 	}{
 		{"a quick handler", time.Second, []string{"receive 1 for 30s", "delete"}},
 		{"a handler just within its deadline", 19 * time.Second, []string{"receive 1 for 30s", "hide 30s", "delete"}},
+		{"a handler that ignores its deadline for long", 45 * time.Second, []string{"receive 1 for 30s", "hide 30s", "hide 30s", "hide 30s", "hide 30s", "delete"}},
 		{"a handler that ignores its deadline", 25 * time.Second, []string{"receive 1 for 30s", "hide 30s", "hide 30s", "delete"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +89,7 @@ func TestPollVisibility(t *testing.T) {
 					t.Error(err)
 				}
 				// The next receive does not matter here.
-				if diff := cmp.Diff(c.want, got[:min(len(got), len(c.want))]); diff != "" || calls.Load() != 1 {
+				if diff := gocmp.Diff(c.want, got[:min(len(got), len(c.want))]); diff != "" || calls.Load() != 1 {
 					t.Errorf("%d calls%s", calls.Load(), diff)
 				}
 			})
@@ -190,14 +192,18 @@ func TestPollReturnsLateMessages(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := b.worker(func(context.Context, queue.Message) error { t.Error("handled"); return nil })
 		w.Queue = late{b, cancel}
+		began := time.Now()
 		if err := host.Poll(ctx, w, host.Options{}); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"receive 10 for 15s", "hide 0s", "hide 0s"}, b.log()); diff != "" {
+		if diff := gocmp.Diff([]string{"receive 10 for 15s", "hide 0s", "hide 0s"}, b.log()); diff != "" {
 			t.Error(diff)
 		}
 		if visible, _, _ := b.Depth(t.Context()); visible != 2 {
 			t.Errorf("%d messages visible", visible)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("shutdown took %s without a handler", took)
 		}
 	})
 }
@@ -241,7 +247,7 @@ func TestPollFailsWithoutQueue(t *testing.T) {
 		kind  fault.Kind
 		fatal bool
 	}{
-		{"missing", fault.Missing, true}, {"denied", fault.Denied, true}, {"throttled", fault.Throttled, false},
+		{"missing", fault.Missing, true}, {"invalid", fault.Invalid, true}, {"denied", fault.Denied, true}, {"throttled", fault.Throttled, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,6 +300,269 @@ func TestPollReceivesOnlyIfAllowed(t *testing.T) {
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Of messages that were received together, only those that are still handled are hidden for longer.
+func TestPollExtendsUnfinishedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		var calls atomic.Int32
+		w := b.worker(func(context.Context, queue.Message) error {
+			time.Sleep(time.Duration(calls.Add(1)) * 4 * time.Second) // 4, 8 and 12 s
+			return nil
+		})
+		b.put(3)
+		stop := polling(t, w, host.Options{MaxConcurrent: 3, Visibility: 30 * time.Second})
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		hidden := slices.DeleteFunc(b.log(), func(c string) bool { return !strings.HasPrefix(c, "hide ") })
+		if len(hidden) != 1 {
+			t.Errorf("%d extensions, want one, of the message that took more than 10 s", len(hidden))
+		}
+	})
+}
+
+// The visibility of each message is extended when a third of it has passed, also if others were received earlier.
+func TestPollExtendsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		w := b.worker(func(context.Context, queue.Message) error { time.Sleep(18 * time.Second); return nil })
+		stop := polling(t, w, host.Options{Visibility: 30 * time.Second})
+		b.put(1)
+		time.Sleep(2 * time.Second)
+		b.put(1)
+		for _, c := range []struct {
+			after   time.Duration
+			extends int
+		}{{7 * time.Second, 0}, {2 * time.Second, 1}, {2 * time.Second, 2}} {
+			time.Sleep(c.after)
+			if hidden := slices.DeleteFunc(b.log(), func(c string) bool { return !strings.HasPrefix(c, "hide ") }); len(hidden) != c.extends {
+				t.Errorf("%d extensions, want %d", len(hidden), c.extends)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An extension that fails is reported, except if the message is gone.
+func TestPollReportsFailedExtensions(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		err      error
+		shutDown bool
+		want     string
+	}{
+		{"extended", nil, false, ""},
+		{"returned during shutdown", nil, true, ""},
+		{"throttled", fault.E("hiding", fault.Throttled, errAway), false, "extending the visibility of a message of planner"},
+		{"deleted", fault.E("hiding", fault.Missing, errAway), false, ""},
+		{"throttled during shutdown", fault.E("hiding", fault.Throttled, errAway), true, "returning a message to the queue of planner"},
+		{"deleted during shutdown", fault.E("hiding", fault.Missing, errAway), true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				b.noHide = c.err
+				var reported []string
+				log := &host.RateLimitedLog{Write: func(err error, _ int) {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					reported = append(reported, err.Error())
+				}}
+				b.put(1)
+				w := b.worker(func(context.Context, queue.Message) error { time.Sleep(7 * time.Second); return nil })
+				stop := polling(t, w, host.Options{Grace: time.Second, ErrorLog: log})
+				if time.Sleep(time.Second); !c.shutDown {
+					time.Sleep(10 * time.Second)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute) // The handler ends.
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if got := strings.Join(reported, "\n"); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+					t.Errorf("reported %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The options' Backoff and ErrorLog are the worker's, unless it has its own.
+func TestPollPassesOptions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		own  bool
+		want string
+	}{
+		{"the options'", false, "hide 7s"},
+		{"the worker's own", true, "hide 9s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				after := func(d time.Duration) func(queue.Message) time.Duration {
+					return func(queue.Message) time.Duration { return d }
+				}
+				var reports [2]int
+				log := func(i int) *host.RateLimitedLog {
+					return &host.RateLimitedLog{Write: func(error, int) { reports[i]++ }}
+				}
+				w := b.worker(returns(fault.E("launching", fault.Retry, errAway)))
+				w.HandleBatch = func(context.Context, []host.Delivery) { panic("in a batch") }
+				if c.own {
+					w.Backoff, w.ErrorLog = after(9*time.Second), log(1)
+				}
+				b.put(1)
+				stop := polling(t, w, host.Options{Backoff: after(7 * time.Second), ErrorLog: log(0)})
+				time.Sleep(time.Second)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if calls := b.log(); !slices.Contains(calls, c.want) {
+					t.Errorf("calls %v, want %q", calls, c.want)
+				}
+				if c.own != (reports[1] == 1) || c.own == (reports[0] == 1) {
+					t.Errorf("%d reports to the options' log, %d to the worker's", reports[0], reports[1])
+				}
+			})
+		})
+	}
+}
+
+// With MaxCalls, deletes that wait for a call in flight share the next one.
+func TestPollLimitsCalls(t *testing.T) {
+	for limit, want := range map[int]int32{0: 10, 1: 1, 2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench()
+			w := b.worker(func(context.Context, queue.Message) error { time.Sleep(time.Second); return nil })
+			var inFlight, most atomic.Int32
+			w.Queue = slowDeletes{b, &inFlight, &most}
+			b.put(10)
+			stop := polling(t, w, host.Options{MaxCalls: limit})
+			time.Sleep(10 * time.Second)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if in, _ := b.left(t); in != 0 {
+				t.Errorf("%d messages in the queue", in)
+			}
+			if most.Load() != want {
+				t.Errorf("MaxCalls %d: %d deletes in flight, want %d", limit, most.Load(), want)
+			}
+		})
+	}
+}
+
+// slowDeletes is a queue whose deletes take a second.
+type slowDeletes struct {
+	*bench
+	inFlight, most *atomic.Int32
+}
+
+func (s slowDeletes) Delete(ctx context.Context, receipts ...string) error {
+	s.most.Store(max(s.most.Load(), s.inFlight.Add(1)))
+	defer s.inFlight.Add(-1)
+	time.Sleep(time.Second)
+	return s.bench.Delete(ctx, receipts...)
+}
+
+// Receiving and handling both are progress for the health probe.
+func TestPollHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.put(1)
+		var beats atomic.Int32
+		w := b.worker(func(context.Context, queue.Message) error { time.Sleep(5 * time.Second); return nil })
+		stop := polling(t, w, host.Options{MaxConcurrent: 2, Heartbeat: func() { beats.Add(1) }})
+		time.Sleep(4 * time.Second)
+		received := beats.Load()
+		time.Sleep(2 * time.Second)
+		if handled := beats.Load(); received != 1 || handled != 2 {
+			t.Errorf("%d heartbeats after a receive, %d after its message was handled; want 1 and 2", received, handled)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// By default, a handler has a minute and a shutdown 20 s, and a receive waits no longer than SQS allows.
+func TestPollDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.put(1)
+		var timeout time.Duration
+		w := b.worker(func(ctx context.Context, _ queue.Message) error {
+			deadline, _ := ctx.Deadline()
+			timeout = time.Until(deadline)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		var waits longestWait
+		w.Queue = &waits
+		waits.bench = b
+		stop := polling(t, w, host.Options{})
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 20*time.Second || timeout != time.Minute {
+			t.Errorf("a handler had %s, and shutdown took %s", timeout, took)
+		}
+		if waits.longest != 20*time.Second {
+			t.Errorf("a receive waited %s, want the 20 s that SQS allows", waits.longest)
+		}
+	})
+}
+
+type longestWait struct {
+	*bench
+	longest time.Duration
+}
+
+func (l *longestWait) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	l.longest = max(l.longest, wait)
+	return l.bench.Receive(ctx, limit, wait, visibility)
+}
+
+// If the queue does not exist, all receivers end.
+func TestPollEndsAllReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.fail, b.failures = fault.E("receiving", fault.Missing, errAway), 1
+		began := time.Now()
+		err := host.Poll(t.Context(), b.worker(returns(nil)), host.Options{Receivers: 3})
+		if took := time.Since(began); !errors.Is(err, errAway) || took != 0 {
+			t.Errorf("Poll = %v after %s", err, took)
+		}
+	})
+}
+
+// Pauses after failed receives start short again once a receive has succeeded.
+func TestPollForgetsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.fail, b.failures = fault.E("receiving", fault.Retry, errAway), 12
+		stop := polling(t, b.worker(returns(nil)), host.Options{Wait: time.Second})
+		time.Sleep(6 * time.Minute)
+		b.mu.Lock()
+		b.calls, b.failures = nil, 3
+		b.mu.Unlock()
+		time.Sleep(6 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if failed := slices.DeleteFunc(b.log(), func(c string) bool { return c != "receive failed" }); len(failed) != 3 {
+			t.Errorf("%d failed receives in the first seconds of a second outage, want 3", len(failed))
 		}
 	})
 }

@@ -135,3 +135,40 @@ func TestCancelledHandlerIsRetried(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// A message that is gone cannot be retried, which is no error.
+func TestRetryOfADeletedMessage(t *testing.T) {
+	for kind, want := range map[fault.Kind]fault.Kind{fault.Missing: "", fault.Throttled: fault.Throttled} {
+		b := newBench()
+		m := b.deliver(t, []byte("{}"))
+		b.noHide = fault.E("hiding", kind, errAway)
+		if line := b.worker(returns(fault.E("launching", fault.Retry, errAway))).ProcessMessage(t.Context(), m); fault.KindOf(line.DispositionErr) != want {
+			t.Errorf("%s: %v", kind, line.DispositionErr)
+		}
+	}
+}
+
+// A handler describes messages without an envelope, or sets all fields of the log line.
+func TestHandlersDescribeMessages(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		describe func(context.Context)
+		want     host.LogFields
+	}{
+		{"described", func(ctx context.Context) { host.DescribeMessage(ctx, "aws.spot", "id-1", "instance/i-1") },
+			host.LogFields{Type: "aws.spot", ID: "id-1", Subject: "instance/i-1"}},
+		{"set", func(ctx context.Context) {
+			host.AddLogFields(ctx, "claim", "c")
+			host.SetLogFields(ctx, host.LogFields{ID: "id-2", Pairs: []any{"instance", "i-2"}})
+		}, host.LogFields{ID: "id-2", Pairs: []any{"instance", "i-2"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench()
+			line := b.worker(func(ctx context.Context, _ queue.Message) error { c.describe(ctx); return nil }).ProcessMessage(t.Context(), b.deliver(t, []byte("{}")))
+			if diff := cmp.Diff(c.want, line.LogFields); diff != "" {
+				t.Error(diff)
+			}
+		})
+		c.describe(t.Context()) // Outside a host, neither does anything.
+	}
+}

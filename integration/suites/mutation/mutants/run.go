@@ -39,9 +39,12 @@ type unit struct {
 const (
 	// quickLimit is the total duration of the tests that are tried first.
 	quickLimit = time.Second
-	// slack and slackFactor are how much longer tests may take with a mutant, which an endless loop exceeds.
-	slack       = 10 * time.Second
+	// cpuSlack and slackFactor are how much more CPU time tests may take with a mutant, which an endless loop exceeds.
+	cpuSlack    = 5 * time.Second
 	slackFactor = 10
+	// idleSlack is how much longer they may take in all, which only tests that wait exceed. It is long, because a busy machine
+	// must not kill mutants.
+	idleSlack = time.Minute
 	// memoryLimit is the largest address space of a test binary in KiB, for mutants that allocate without end.
 	memoryLimit = 6 << 20
 )
@@ -159,7 +162,7 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 			b := reaching[0].binary
 			reaching = reaching[len(names):]
 			variable := selectedVariable + "=" + strconv.Itoa(m.Number)
-			if _, err := s.start(ctx, b, names, slack+slackFactor*took, variable); err != nil {
+			if _, err := s.start(ctx, b, names, cpuSlack+slackFactor*took, variable); err != nil {
 				result.Killed, result.By = true, dir
 				return result
 			}
@@ -168,8 +171,9 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 	return result
 }
 
-// start runs tests of a binary in the directory of its package. An empty name is all tests.
-func (s MutatedCode) start(ctx context.Context, b binary, tests []string, timeout time.Duration, variable string) (string, error) {
+// start runs tests of a binary in the directory of its package, with a limit of their CPU time. An empty name is all tests.
+func (s MutatedCode) start(ctx context.Context, b binary, tests []string, limit time.Duration, variable string) (string, error) {
+	timeout := idleSlack + limit
 	limited, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
 	pattern := "."
@@ -181,7 +185,7 @@ func (s MutatedCode) start(ctx context.Context, b binary, tests []string, timeou
 		pattern = "^(" + strings.Join(quoted, "|") + ")$"
 	}
 	args := []string{
-		"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memoryLimit), b.file, "-test.paniconexit0", "-test.failfast",
+		"-c", fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memoryLimit, int(limit.Seconds())+1), b.file, "-test.paniconexit0", "-test.failfast",
 		"-test.timeout=" + timeout.String(), "-test.run=" + pattern,
 	}
 	command := exec.CommandContext(limited, "sh", append(args, b.flags...)...)
