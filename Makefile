@@ -15,7 +15,10 @@ CONTEXT ?= {"clusterName":"prod"}
 ARGS ?=
 # The names of the specs that `make specs` runs instead of all, as a regular expression.
 FOCUS ?=
-export SEEDS SEED ARGS CONTEXT FOCUS
+# How long `make fuzz` runs each fuzzer, and which fuzzers as a regular expression.
+FUZZTIME ?= 20s
+FUZZ ?=
+export SEEDS SEED ARGS CONTEXT FOCUS FUZZTIME FUZZ
 
 STAGES := .ci/stages
 
@@ -47,7 +50,7 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 
 .PHONY: prove
 prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted protocol mutants pollers apifaults migrate documents specs
+	@$(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
@@ -118,6 +121,10 @@ mutants-all: ## Change the source in every such place, and check deploy/docs/mut
 .PHONY: wire
 wire: ## Run the services' adapters against loopback fakes of AWS's wire protocols
 	@$(STAGES) wire
+
+.PHONY: fuzz
+fuzz: ## Run every fuzzer for 20 seconds, two at once (FUZZTIME=2m, FUZZ='a regular expression' runs some)
+	@$(STAGES) fuzz
 
 .PHONY: infra
 infra: ## Check the CDK app: every right against attacks, every template against rules and cdk-nag (needs Node)
