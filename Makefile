@@ -18,7 +18,9 @@ FOCUS ?=
 # How long `make fuzz` runs each fuzzer, and which fuzzers as a regular expression.
 FUZZTIME ?= 20s
 FUZZ ?=
-export SEEDS SEED ARGS CONTEXT FOCUS FUZZTIME FUZZ
+# How long `make soak` runs.
+SOAK ?= 1h
+export SEEDS SEED ARGS CONTEXT FOCUS FUZZTIME FUZZ SOAK
 
 STAGES := .ci/stages
 
@@ -173,6 +175,10 @@ storm: ## Measure and plot a spot storm with 500 nodes and 5,000 pods (10 to 20 
 .PHONY: consolidation
 consolidation: ## Measure and plot the consolidation of a fragmented cluster with 200 nodes (10 to 20 minutes)
 	@$(STAGES) consolidation
+
+.PHONY: soak
+soak: ## Run mixed load for an hour, with random kills of services, restarts of the API server and cut connections (SOAK=6h, SEED=7 repeats a run)
+	@$(STAGES) soak
 
 .PHONY: scale
 scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and check their limits (5 minutes on an idle machine)

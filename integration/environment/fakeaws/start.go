@@ -47,6 +47,8 @@ type Server struct {
 	URL string
 	// Lambda runs the functions on this machine.
 	Lambda *lambdaruntime.Runtime
+	// CutConnections closes every connection of a client at once, also those with requests in flight.
+	CutConnections func()
 }
 
 // Start serves on a free loopback port until the test ends. Requests that no service
@@ -78,7 +80,7 @@ func Start(t testing.TB, o Options) *Server {
 			t.Errorf("requests that no fake service supports: %q", strange)
 		}
 	})
-	return &Server{Mux: mux, URL: server.URL, Lambda: lambda}
+	return &Server{Mux: mux, URL: server.URL, Lambda: lambda, CutConnections: server.CloseClientConnections}
 }
 
 // Config returns the configuration of AWS clients for the server.

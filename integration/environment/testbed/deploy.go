@@ -87,7 +87,7 @@ func (w *TestBed) functionEnvironment(service string) []string {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		out = append(out, name+"="+variables[name])
 	}
-	return append(out, settings.TemplateAge+"="+MaxTemplateAge.String())
+	return append(append(out, settings.TemplateAge+"="+MaxTemplateAge.String()), w.metricsEnvironment(service)...)
 }
 
 // processEnvironment returns the environment that a machine gives to a process.

@@ -21,24 +21,27 @@ import (
 )
 
 // startMachines registers nodes for booted instances and makes nodes of terminated instances unreachable. kwok
-// does the rest.
+// does the rest. What fails is tried again at the next call, as a kubelet does.
 func (w *TestBed) startMachines() func() error {
 	silent := map[string]bool{}
+	var booted []memcloud.Boot
 	return func() error {
 		w.Cloud.Advance()
-		for _, boot := range w.Cloud.Booted() {
-			if err := w.joinNode(boot); err != nil {
-				return fmt.Errorf("booting %s: %w", boot.ID, err)
+		booted = append(booted, w.Cloud.Booted()...)
+		for len(booted) > 0 {
+			if err := w.joinNode(booted[0]); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("booting %s: %w", booted[0].ID, err)
 			}
+			booted = booted[1:]
 		}
 		for _, r := range w.Cloud.Records() {
 			if r.Ended.IsZero() || silent[r.ID] {
 				continue
 			}
-			silent[r.ID] = true
 			if err := w.stopHeartbeat(r.PrivateDNS); err != nil {
 				return fmt.Errorf("terminating %s: %w", r.ID, err)
 			}
+			silent[r.ID] = true
 		}
 		return nil
 	}

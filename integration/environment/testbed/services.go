@@ -62,6 +62,7 @@ func (w *TestBed) inClusterEnvironment(service string) []string {
 	w.Helper()
 	environ := slices.Concat(w.processEnvironment(service), w.podEnvironment(service),
 		[]string{settings.ClusterUID + "=", settings.MetricsPort + "=0", settings.HealthPort + "=0"})
+	environ = append(environ, w.metricsEnvironment(service)...)
 	if w.options.Environ != nil {
 		environ = append(environ, w.options.Environ(service)...)
 	}

@@ -9,21 +9,33 @@ import (
 // is lost or dead-lettered. With Options.ProxySeed, services in the cluster may log errors.
 func (w *TestBed) Stop() {
 	w.Helper()
+	if complaints := w.StopAfterOutages(); len(complaints) > 0 {
+		w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
+	}
+}
+
+// StopAfterOutages is Stop for a run in which services were killed or could not reach others: it returns the log lines
+// of level ERROR and does not fail because of them.
+func (w *TestBed) StopAfterOutages() []string {
+	w.Helper()
 	for _, p := range w.processes {
 		if err := p.stopProcess(); err != nil {
 			w.Error(err)
 		}
 	}
+	var complaints []string
 	for _, p := range slices.Concat(w.stoppedProcesses, w.processes, w.functions) {
 		// A service logs the requests that its proxy lets fail.
 		failing := w.Proxies[strings.TrimPrefix(p.name, "joist-")] != nil
 		if complaints := p.errorLines(); len(complaints) > 0 && !failing {
 			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
 		}
+		complaints = append(complaints, p.errorLines()...)
 	}
 	w.processes = nil
 	w.requireEmptyQueues()
 	w.requireNoDenials()
+	return complaints
 }
 
 // requireEmptyQueues requires that no message is lost or in a DLQ.

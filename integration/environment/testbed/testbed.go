@@ -56,6 +56,10 @@ type Options struct {
 	CRDs string
 	// Environ are additional variables of a service in the cluster.
 	Environ func(service string) []string
+	// Metrics makes each service serve its metrics on loopback (TestBed.ReadMetrics).
+	Metrics bool
+	// Outages is set if the test restarts the API server: background work then ignores errors and tries again.
+	Outages bool
 	// Audit enables the audit log of the API server.
 	Audit bool
 	// ProxySeed starts a proxy between each service in the cluster and the API server, which draws its faults from the seed.
@@ -98,6 +102,8 @@ type TestBed struct {
 	options              Options
 	installation         Installation
 	processes, functions []*process
+	// metricsPorts are the ports of the services' metrics.
+	metricsPorts map[string]int
 	// karpenter is Karpenter's controller, or nil.
 	karpenter *process
 	// functionNames are the names of the processes in functions.

@@ -15,7 +15,7 @@ func (w *TestBed) runEvery(interval time.Duration, f func() error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if err := f(); err != nil && w.Ctx.Err() == nil {
+		if err := f(); err != nil && w.Ctx.Err() == nil && !w.options.Outages {
 			select {
 			case w.backgroundErrors <- err:
 			default: // the first hundred are enough

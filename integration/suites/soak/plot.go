@@ -1,0 +1,90 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/joist-autoscaler/joist/integration/environment/plotting"
+	"github.com/joist-autoscaler/joist/integration/environment/timeline"
+	"github.com/joist-autoscaler/joist/integration/suites/storm"
+)
+
+// SVG draws a report: pods and nodes, the times of bindings and drains with their percentiles, and the heaps.
+func SVG(r Report) ([]byte, error) {
+	if len(r.Samples) == 0 {
+		return nil, errors.New("drawing a soak: there are no samples")
+	}
+	fleet := timeline.Panel("pods, nodes")
+	binds, err := spansPanel("seconds, pending to bound", r.Binds, r.Took)
+	if err != nil {
+		return nil, err
+	}
+	drains, err := spansPanel("seconds, warning to drained", r.Drains, r.Took)
+	if err != nil {
+		return nil, err
+	}
+	heaps := timeline.Panel("live heap, MiB")
+	err = errors.Join(
+		timeline.Line(fleet, "pods running", 0, samplePoints(r, func(s Sample) int { return s.Running })),
+		timeline.Line(fleet, "pods pending", 2, samplePoints(r, func(s Sample) int { return s.Pending })),
+		timeline.Line(fleet, "instances", 1, samplePoints(r, func(s Sample) int { return s.Instances })),
+		drawHeaps(heaps, r),
+	)
+	fleet.Y.Max *= 1.4 // space for the names
+	heaps.Y.Max *= 1.4
+	if err != nil {
+		return nil, err
+	}
+	return timeline.SVG(r.Took, nil, fleet, binds, drains, heaps)
+}
+
+func samplePoints(r Report, of func(Sample) int) []timeline.Point {
+	return timeline.Points(r.Samples, func(s Sample) time.Duration { return s.At }, func(s Sample) float64 { return float64(of(s)) })
+}
+
+func drawHeaps(p *plot.Plot, r Report) error {
+	for i, service := range slices.Sorted(maps.Keys(r.Readings)) {
+		points := timeline.Points(r.Readings[service], func(r Reading) time.Duration { return r.At }, func(r Reading) float64 { return r.Heap / mebi })
+		if len(points) == 0 {
+			continue
+		}
+		if err := timeline.Line(p, strings.TrimPrefix(service, "joist-"), i, points); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spansPanel has a dot for each duration at its beginning, and lines at the median and the 99th percentile.
+func spansPanel(name string, spans []Span, end time.Duration) (*plot.Plot, error) {
+	p := timeline.Panel(name)
+	if len(spans) == 0 {
+		return p, nil
+	}
+	dots := make(plotter.XYs, len(spans))
+	for i, s := range spans {
+		dots[i] = plotter.XY{X: s.At.Seconds(), Y: s.Took.Seconds()}
+	}
+	scatter, err := plotter.NewScatter(dots)
+	if err != nil {
+		return nil, fmt.Errorf("drawing %s: %w", name, err)
+	}
+	scatter.GlyphStyle = draw.GlyphStyle{Color: plotting.Stroke(0).Color, Radius: vg.Points(1.2), Shape: draw.CircleGlyph{}}
+	p.Add(scatter)
+	for i, percent := range []float64{50, 99} {
+		at := storm.Percentile(sortSpans(spans), percent).Seconds()
+		if err := timeline.Level(p, fmt.Sprintf("p%g %.2f s", percent, at), i+1, at, end); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
