@@ -67,7 +67,7 @@ func (w *TestBed) metricsEnvironment(service string) []string {
 
 // ReadMetrics reads the metrics of a service by its process name (Options.Metrics). It fails while the service starts.
 func (w *TestBed) ReadMetrics(name string) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.metricsPorts[name]), http.NoBody)
+	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.metricsPorts[name]), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func TestFuzzers(t *testing.T) {
 				t.Errorf("%v\n%s\nRepeat it with: (cd %s && GOWORK=%s go test ./%s -run '^%s$'). A failing input is kept in %s",
 					err, output, f.Module, workspace(f), f.Package, f.Name, filepath.Join(f.Module, f.Package, "testdata/fuzz", f.Name))
 			}
-			t.Logf("%d executions, %d new inputs, %s", result.Executions, result.New, time.Since(start).Round(time.Second))
+			t.Logf("%d executions, %d new inputs, %s", result.Inputs, result.New, time.Since(start).Round(time.Second))
 		})
 	}
 }
@@ -86,15 +86,15 @@ func TestReadResult(t *testing.T) {
 	for _, tt := range []struct {
 		name, output string
 		err          error
-		want         Result
+		want         Executions
 		fails        bool
 	}{
-		{"passes", lines + "PASS\nok \n", nil, Result{99, 4}, false},
-		{"the time ends", lines + "--- FAIL: FuzzA (20.10s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.com/a\t20.1s\n", failed, Result{99, 4}, false},
-		{"an input fails", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: wrong\n\n    Failing input written to testdata/fuzz/FuzzA/1\nFAIL\n", failed, Result{99, 4}, true},
-		{"an input fails with an expired context", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: context deadline exceeded\n", failed, Result{99, 4}, true},
-		{"a panic", lines + "panic: runtime error\n", failed, Result{99, 4}, true},
-		{"no execution", "testing: warning: no fuzz tests to fuzz\nPASS\n", nil, Result{}, true},
+		{"passes", lines + "PASS\nok \n", nil, Executions{99, 4}, false},
+		{"the time ends", lines + "--- FAIL: FuzzA (20.10s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.com/a\t20.1s\n", failed, Executions{99, 4}, false},
+		{"an input fails", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: wrong\n\n    Failing input written to testdata/fuzz/FuzzA/1\nFAIL\n", failed, Executions{99, 4}, true},
+		{"an input fails with an expired context", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: context deadline exceeded\n", failed, Executions{99, 4}, true},
+		{"a panic", lines + "panic: runtime error\n", failed, Executions{99, 4}, true},
+		{"no execution", "testing: warning: no fuzz tests to fuzz\nPASS\n", nil, Executions{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ReadResult(tt.output, tt.err)

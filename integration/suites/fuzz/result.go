@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Result is what one run of a fuzzer reports.
-type Result struct {
-	// Executions is how many inputs ran, and New how many of them reached new code.
-	Executions, New int
+// Executions is what one run of a fuzzer reports.
+type Executions struct {
+	// Inputs is how many inputs ran, and New how many of them reached new code.
+	Inputs, New int
 }
 
 // progress is a line of go test -fuzz: fuzz: elapsed: 3s, execs: 31 (10/sec), new interesting: 2 (total: 9).
@@ -19,17 +19,17 @@ var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, execs: (\d+) .*new in
 // ReadResult reads the output of go test -fuzz. The error is nil if the fuzzer ran and found nothing: also if the time
 // ended while an input was running, which go test reports as the failure "context deadline exceeded" without an
 // input.
-func ReadResult(output string, failed error) (Result, error) {
-	var r Result
+func ReadResult(output string, failed error) (Executions, error) {
+	var r Executions
 	if all := progress.FindAllStringSubmatch(output, -1); len(all) > 0 {
 		last := all[len(all)-1]
-		r.Executions, _ = strconv.Atoi(last[1])
+		r.Inputs, _ = strconv.Atoi(last[1])
 		r.New, _ = strconv.Atoi(last[2])
 	}
 	switch {
 	case failed != nil && !isDeadlineOnly(output):
 		return r, failed
-	case r.Executions == 0:
+	case r.Inputs == 0:
 		return r, errors.New("the fuzzer ran no input: is its time too short?")
 	default:
 		return r, nil

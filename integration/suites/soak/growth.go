@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Reading is what a service's metrics show at one time.
-type Reading struct {
+// ServiceReading is what a service's metrics show at one time.
+type ServiceReading struct {
 	// At is the time since the beginning.
 	At time.Duration `json:"at"`
 	// Life counts the processes of the service: each restart begins another.
@@ -28,8 +28,8 @@ type Growth struct {
 const warmUp = time.Minute
 
 // FindGrowth fits one slope and a level for each life to the readings after from, without the first minute of a life.
-func FindGrowth(readings []Reading, from time.Duration, value func(Reading) float64) Growth {
-	lives := map[int][]Reading{}
+func FindGrowth(readings []ServiceReading, from time.Duration, value func(ServiceReading) float64) Growth {
+	lives := map[int][]ServiceReading{}
 	began := map[int]time.Duration{}
 	for _, r := range readings {
 		if _, known := began[r.Life]; !known {

@@ -8,7 +8,7 @@ import (
 
 // TestFindGrowth finds a leak although the service was restarted, and none in noise and in caches that fill.
 func TestFindGrowth(t *testing.T) {
-	heap := func(r Reading) float64 { return r.Heap }
+	heap := func(r ServiceReading) float64 { return r.Heap }
 	for _, tt := range []struct {
 		name string
 		at   func(total, alive time.Duration, noise float64) float64
@@ -21,11 +21,11 @@ func TestFindGrowth(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
-			var readings []Reading
+			var readings []ServiceReading
 			for at := time.Duration(0); at < 30*time.Minute; at += 5 * time.Second {
 				life := int(at / (6 * time.Minute))
 				alive := at - time.Duration(life)*6*time.Minute
-				readings = append(readings, Reading{At: at, Life: life, Heap: tt.at(at, alive, random.NormFloat64())})
+				readings = append(readings, ServiceReading{At: at, Life: life, Heap: tt.at(at, alive, random.NormFloat64())})
 			}
 			if g := FindGrowth(readings, 15*time.Minute, heap); g.IsGrowing(0.2) != tt.want {
 				t.Errorf("%+v", g)

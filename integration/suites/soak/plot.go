@@ -19,7 +19,7 @@ import (
 )
 
 // SVG draws a report: pods and nodes, the times of bindings and drains with their percentiles, and the heaps.
-func SVG(r Report) ([]byte, error) {
+func SVG(r Measurements) ([]byte, error) {
 	if len(r.Samples) == 0 {
 		return nil, errors.New("drawing a soak: there are no samples")
 	}
@@ -34,9 +34,9 @@ func SVG(r Report) ([]byte, error) {
 	}
 	heaps := timeline.Panel("live heap, MiB")
 	err = errors.Join(
-		timeline.Line(fleet, "pods running", 0, samplePoints(r, func(s Sample) int { return s.Running })),
-		timeline.Line(fleet, "pods pending", 2, samplePoints(r, func(s Sample) int { return s.Pending })),
-		timeline.Line(fleet, "instances", 1, samplePoints(r, func(s Sample) int { return s.Instances })),
+		timeline.Line(fleet, "pods running", 0, samplePoints(r, func(s ClusterSample) int { return s.Running })),
+		timeline.Line(fleet, "pods pending", 2, samplePoints(r, func(s ClusterSample) int { return s.Pending })),
+		timeline.Line(fleet, "instances", 1, samplePoints(r, func(s ClusterSample) int { return s.Instances })),
 		drawHeaps(heaps, r),
 	)
 	fleet.Y.Max *= 1.4 // space for the names
@@ -47,13 +47,13 @@ func SVG(r Report) ([]byte, error) {
 	return timeline.SVG(r.Took, nil, fleet, binds, drains, heaps)
 }
 
-func samplePoints(r Report, of func(Sample) int) []timeline.Point {
-	return timeline.Points(r.Samples, func(s Sample) time.Duration { return s.At }, func(s Sample) float64 { return float64(of(s)) })
+func samplePoints(r Measurements, of func(ClusterSample) int) []timeline.Point {
+	return timeline.Points(r.Samples, func(s ClusterSample) time.Duration { return s.At }, func(s ClusterSample) float64 { return float64(of(s)) })
 }
 
-func drawHeaps(p *plot.Plot, r Report) error {
+func drawHeaps(p *plot.Plot, r Measurements) error {
 	for i, service := range slices.Sorted(maps.Keys(r.Readings)) {
-		points := timeline.Points(r.Readings[service], func(r Reading) time.Duration { return r.At }, func(r Reading) float64 { return r.Heap / mebi })
+		points := timeline.Points(r.Readings[service], func(r ServiceReading) time.Duration { return r.At }, func(r ServiceReading) float64 { return r.Heap / mebi })
 		if len(points) == 0 {
 			continue
 		}
@@ -65,7 +65,7 @@ func drawHeaps(p *plot.Plot, r Report) error {
 }
 
 // spansPanel has a dot for each duration at its beginning, and lines at the median and the 99th percentile.
-func spansPanel(name string, spans []Span, end time.Duration) (*plot.Plot, error) {
+func spansPanel(name string, spans []Latency, end time.Duration) (*plot.Plot, error) {
 	p := timeline.Panel(name)
 	if len(spans) == 0 {
 		return p, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/storm"
 )
 
-// Sample is the cluster's state at one time.
-type Sample struct {
+// ClusterSample is the cluster's state at one time.
+type ClusterSample struct {
 	At time.Duration `json:"at"`
 	// Pending pods have no node.
 	Pending   int `json:"pending"`
@@ -21,27 +21,27 @@ type Sample struct {
 	Instances int `json:"instances"`
 }
 
-// Span is a duration that began at a time.
-type Span struct {
+// Latency is a duration that began at a time.
+type Latency struct {
 	At   time.Duration `json:"at"`
 	Took time.Duration `json:"took"`
 	// Of is the pod or the instance.
 	Of string `json:"of"`
 }
 
-// Report has all measurements.
-type Report struct {
+// Measurements are those of one run.
+type Measurements struct {
 	Seed uint64        `json:"seed"`
 	Took time.Duration `json:"took"`
-	// Actions counts what was done, by name.
-	Actions map[string]int `json:"actions"`
-	Acts    []timeline.Act `json:"acts"`
-	Samples []Sample       `json:"samples"`
+	// Actions counts the random actions by name.
+	Actions map[string]int  `json:"actions"`
+	Acts    []timeline.Act  `json:"acts"`
+	Samples []ClusterSample `json:"samples"`
 	// Binds are from a pending pod to its binding, and Drains from EC2's warning to the end of the node's last pod.
-	Binds  []Span `json:"binds"`
-	Drains []Span `json:"drains"`
+	Binds  []Latency `json:"binds"`
+	Drains []Latency `json:"drains"`
 	// Readings are by service.
-	Readings map[string][]Reading `json:"readings"`
+	Readings map[string][]ServiceReading `json:"readings"`
 	// Replayed counts messages that were in dead-letter queues, and Errors log lines of level ERROR.
 	Replayed int `json:"replayed"`
 	Errors   int `json:"errors"`
@@ -53,7 +53,7 @@ type Report struct {
 }
 
 // sortSpans returns the durations of spans, sorted.
-func sortSpans(spans []Span) []time.Duration {
+func sortSpans(spans []Latency) []time.Duration {
 	var all []time.Duration
 	for _, s := range spans {
 		all = append(all, s.Took)
@@ -63,7 +63,7 @@ func sortSpans(spans []Span) []time.Duration {
 }
 
 // Summary returns a short text for people.
-func (r Report) Summary() string {
+func (r Measurements) Summary() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "seed %d, %s, %d instances launched\n", r.Seed, r.Took.Round(time.Second), r.Launched)
 	for _, name := range slices.Sorted(maps.Keys(r.Actions)) {
@@ -71,7 +71,7 @@ func (r Report) Summary() string {
 	}
 	for _, line := range []struct {
 		what  string
-		spans []Span
+		spans []Latency
 	}{{"pod pending to bound", r.Binds}, {"warning to drained", r.Drains}} {
 		sorted := sortSpans(line.spans)
 		fmt.Fprintf(&out, "%-28s %5d: p50 %6.2f s, p90 %6.2f s, p99 %6.2f s, worst %6.2f s\n", line.what, len(sorted), storm.Percentile(sorted, 50).Seconds(),
@@ -90,9 +90,9 @@ func (r Report) Summary() string {
 const mebi = 1 << 20
 
 // growths returns the growth of a service's heap and goroutines in the second half.
-func (r Report) growths(service string) (heap, goroutines Growth) {
+func (r Measurements) growths(service string) (heap, goroutines Growth) {
 	readings := r.Readings[service]
-	return FindGrowth(readings, r.Took/2, func(r Reading) float64 { return r.Heap }), FindGrowth(readings, r.Took/2, func(r Reading) float64 { return r.Goroutines })
+	return FindGrowth(readings, r.Took/2, func(r ServiceReading) float64 { return r.Heap }), FindGrowth(readings, r.Took/2, func(r ServiceReading) float64 { return r.Goroutines })
 }
 
 // The limits of a run.
@@ -103,8 +103,8 @@ const (
 	growthMax = 0.2
 )
 
-// FindProblems returns what is beyond the limits.
-func (r Report) FindProblems() []string {
+// FindProblems returns the violated limits.
+func (r Measurements) FindProblems() []string {
 	var out []string
 	for _, s := range r.Binds {
 		if s.Took > pendingMax {

@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &run{random: rand.New(rand.NewPCG(seed, 1)), observed: observed{
-		report:  Report{Seed: seed, Actions: map[string]int{}, Readings: map[string][]Reading{}},
+		report:  Measurements{Seed: seed, Actions: map[string]int{}, Readings: map[string][]ServiceReading{}},
 		pending: map[types.UID]time.Duration{}, warned: map[string]time.Duration{}, orphans: map[string]time.Duration{}, lives: map[string]int{},
 	}}
 	s.Timeline = &testbed.Timeline{

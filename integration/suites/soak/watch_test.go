@@ -22,7 +22,7 @@ const (
 
 // observed is the observed state; the run's lock protects it.
 type observed struct {
-	report  Report
+	report  Measurements
 	pending map[types.UID]time.Duration
 	// warned are interrupted instances that are not drained yet, and orphans instances without a NodeClaim.
 	warned, orphans map[string]time.Duration
@@ -56,13 +56,13 @@ func (s *run) watch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.Began)
-	sample := Sample{At: now, Nodes: len(nodes), Instances: len(instances)}
+	sample := ClusterSample{At: now, Nodes: len(nodes), Instances: len(instances)}
 	busy := s.followPods(pods, now, &sample)
 	s.followOrphans(instances, claimed, now)
 	for id, at := range s.warned {
 		record, known := s.Cloud.Record(id)
 		if known && busy[record.PrivateDNS] == 0 {
-			s.report.Drains = append(s.report.Drains, Span{At: at, Took: now - at, Of: id})
+			s.report.Drains = append(s.report.Drains, Latency{At: at, Took: now - at, Of: id})
 			delete(s.warned, id)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *run) watch() error {
 }
 
 // followPods counts pods, records how long they were pending, and returns how many are on each node.
-func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *Sample) map[string]int {
+func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *ClusterSample) map[string]int {
 	busy, seen := map[string]int{}, map[types.UID]bool{}
 	for _, pod := range pods {
 		seen[pod.UID] = true
@@ -82,7 +82,7 @@ func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *Sample) 
 		case pod.Spec.NodeName != "":
 			busy[pod.Spec.NodeName]++
 			if waits {
-				s.report.Binds = append(s.report.Binds, Span{At: since, Took: now - since, Of: pod.Name})
+				s.report.Binds = append(s.report.Binds, Latency{At: since, Took: now - since, Of: pod.Name})
 				delete(s.pending, pod.UID)
 			}
 			if pod.DeletionTimestamp == nil && testbed.IsPodReady(pod) {
@@ -99,7 +99,7 @@ func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *Sample) 
 		if !seen[uid] {
 			delete(s.pending, uid) // It was scaled down while it was pending.
 			if now-since > pendingMax {
-				s.report.Binds = append(s.report.Binds, Span{At: since, Took: now - since, Of: string(uid)})
+				s.report.Binds = append(s.report.Binds, Latency{At: since, Took: now - since, Of: string(uid)})
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (s *run) followOrphans(instances []memcloudRecord, claimed map[string]bool,
 	}
 }
 
-// readServices reads the metrics of all services; those that start have none.
+// readServices reads the metrics of all services. A service that is starting serves none yet.
 func (s *run) readServices() {
 	for _, service := range s.RunningServices() {
 		families, err := s.ReadMetrics(service)
@@ -134,7 +134,7 @@ func (s *run) readServices() {
 			continue
 		}
 		s.mu.Lock()
-		s.report.Readings[service] = append(s.report.Readings[service], Reading{
+		s.report.Readings[service] = append(s.report.Readings[service], ServiceReading{
 			At: time.Since(s.Began), Life: s.lives[service],
 			// The next collection is due when the heap is twice what the last one left.
 			Heap:       families["go_memstats_next_gc_bytes"].Metric[0].Gauge.GetValue() / 2,
@@ -152,24 +152,24 @@ func (s *run) count(action string) {
 }
 
 // latest returns the last sample, and how many warned instances are not drained.
-func (s *run) latest() (Sample, int) {
+func (s *run) latest() (ClusterSample, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.report.Samples) == 0 {
-		return Sample{}, 0
+		return ClusterSample{}, 0
 	}
 	return s.report.Samples[len(s.report.Samples)-1], len(s.warned)
 }
 
 // result returns a copy of the report.
-func (s *run) result() Report {
+func (s *run) result() Measurements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
 	r.Binds, r.Drains, r.Samples = slices.Clone(r.Binds), slices.Clone(r.Drains), slices.Clone(r.Samples)
 	r.Launched = len(s.Cloud.Records())
 	for uid, since := range s.pending {
-		r.Binds = append(r.Binds, Span{At: since, Took: time.Since(s.Began) - since, Of: string(uid)})
+		r.Binds = append(r.Binds, Latency{At: since, Took: time.Since(s.Began) - since, Of: string(uid)})
 	}
 	return r
 }
