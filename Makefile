@@ -16,7 +16,7 @@ ARGS ?=
 # The names of the specs that `make specs` runs instead of all, as a regular expression.
 FOCUS ?=
 # How long `make fuzz` runs each fuzzer, and which fuzzers as a regular expression.
-FUZZTIME ?= 20s
+FUZZTIME ?= 15s
 FUZZ ?=
 # How long `make soak` runs.
 SOAK ?= 1h
@@ -125,7 +125,7 @@ wire: ## Run the services' adapters against loopback fakes of AWS's wire protoco
 	@$(STAGES) wire
 
 .PHONY: fuzz
-fuzz: ## Run every fuzzer for 20 seconds, two at once (FUZZTIME=2m, FUZZ='a regular expression' runs some)
+fuzz: ## Run every fuzzer for 15 seconds, two at once (5 minutes) (FUZZTIME=2m, FUZZ='a regular expression' runs some)
 	@$(STAGES) fuzz
 
 .PHONY: infra

@@ -33,6 +33,8 @@ func (w *TestBed) runEvery(interval time.Duration, f func() error) {
 func (w *TestBed) checkHealth() error {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
 		if err := p.exitError(); err != nil && !p.killed {
+		// During outages a service may end by itself, and the test starts it again (StartEnded).
+		if err := p.exitError(); err != nil && !w.options.Outages {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,8 +52,14 @@ func samplePoints(r Measurements, of func(ClusterSample) int) []timeline.Point {
 	return timeline.Points(r.Samples, func(s ClusterSample) time.Duration { return s.At }, func(s ClusterSample) float64 { return float64(of(s)) })
 }
 
+// drawHeaps draws the three services with the largest heaps.
 func drawHeaps(p *plot.Plot, r Measurements) error {
-	for i, service := range slices.Sorted(maps.Keys(r.Readings)) {
+	services := slices.SortedFunc(maps.Keys(r.Readings), func(a, b string) int {
+		heapA, _ := r.growths(a)
+		heapB, _ := r.growths(b)
+		return cmp.Or(cmp.Compare(heapB.Mean, heapA.Mean), strings.Compare(a, b))
+	})
+	for i, service := range services[:min(len(services), 3)] {
 		points := timeline.Points(r.Readings[service], func(r ServiceReading) time.Duration { return r.At }, func(r ServiceReading) float64 { return r.Heap / mebi })
 		if len(points) == 0 {
 			continue
