@@ -44,7 +44,7 @@ func TestFuzzers(t *testing.T) {
 				t.Errorf("%v\n%s\nRepeat it with: (cd %s && GOWORK=%s go test ./%s -run '^%s$'). A failing input is kept in %s",
 					err, output, f.Module, workspace(f), f.Package, f.Name, filepath.Join(f.Module, f.Package, "testdata/fuzz", f.Name))
 			}
-			t.Logf("%d executions, %d new inputs, %s", result.Inputs, result.New, time.Since(start).Round(time.Second))
+			t.Logf("%s: %d executions, %d new inputs, %s", f, result.Inputs, result.New, time.Since(start).Round(time.Second))
 		})
 	}
 }

@@ -69,8 +69,8 @@ func FindGrowth(readings []ServiceReading, from time.Duration, value func(Servic
 }
 
 // IsGrowing reports whether the value certainly grows by more than a part of its mean in an hour: three standard errors
-// below the slope are still more. Too few readings are no growth.
+// below the slope are still more. Fewer than ten minutes of readings decide nothing: caches of the cluster fill that long.
 func (g Growth) IsGrowing(part float64) bool {
-	const enough = 10
+	const enough = 120
 	return g.Readings >= enough && g.PerHour-3*g.Error > part*g.Mean
 }

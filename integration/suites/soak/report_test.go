@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// measured returns a run of ten minutes with seven services.
+// measured returns a run of 30 minutes with seven services.
 func measured() Measurements {
-	r := Measurements{Seed: 7, Took: 10 * time.Minute, Actions: map[string]int{"kill a service": 2}, Readings: map[string][]ServiceReading{}}
+	r := Measurements{Seed: 7, Took: 30 * time.Minute, Actions: map[string]int{"kill a service": 2}, Readings: map[string][]ServiceReading{}}
 	for at := time.Duration(0); at < r.Took; at += 5 * time.Second {
 		r.Samples = append(r.Samples, ClusterSample{At: at, Running: 40, Nodes: 5, Instances: 5})
 		for i := range 7 {
