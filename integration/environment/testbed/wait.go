@@ -32,9 +32,8 @@ func (w *TestBed) runEvery(interval time.Duration, f func() error) {
 // checkHealth returns errors of processes and background work.
 func (w *TestBed) checkHealth() error {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
-		if err := p.exitError(); err != nil && !p.killed {
 		// During outages a service may end by itself, and the test starts it again (StartEnded).
-		if err := p.exitError(); err != nil && !w.options.Outages {
+		if err := p.exitError(); err != nil && !p.killed && !w.options.Outages {
 			return err
 		}
 	}
