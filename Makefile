@@ -6,9 +6,10 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# How many seeds `make sim` runs instead of 500, and the one seed to run instead.
+# How many seeds `make sim` runs instead of 500, the one seed to run instead, and the number that draws samples.
 SEEDS ?=
 SEED ?=
+SAMPLE ?=
 # What `make synth` is told: the CDK's context.
 CONTEXT ?= {"clusterName":"prod"}
 # Arguments for the demo and the benchmark, such as ARGS='--seed 7' or ARGS='-set b=10000'.
@@ -20,7 +21,7 @@ FUZZTIME ?= 15s
 FUZZ ?=
 # How long `make soak` runs.
 SOAK ?= 1h
-export SEEDS SEED ARGS CONTEXT FOCUS FUZZTIME FUZZ SOAK
+export SEEDS SEED SAMPLE ARGS CONTEXT FOCUS FUZZTIME FUZZ SOAK
 
 STAGES := .ci/stages
 
@@ -51,12 +52,13 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer: 500 seeds, services of two versions, every crash point, every planted bug, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages, each measured alone, add up to 46 minutes on two cores)
-	@$(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs
+prove: ## Run the tests that take longer, in samples that are drawn anew each time (SAMPLE=7 repeats the sample of number 7): seeds, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
+	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs
 
 .PHONY: prove-long
-prove-long: ## Run what a nightly build runs: a release on this machine, 2,000 seeds, large clusters, the race detector, other projects' fakes (hours)
-	@SEEDS=$(or $(SEEDS),2000) $(STAGES) release-dry-run sim mutants-all race apifaults-long storm consolidation scale peers versions
+prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
+	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs race apifaults-long storm consolidation scale peers versions soak
 
 ##@ Single test stages
 

@@ -1,15 +1,17 @@
 // Package crash crashes each service before and after the writes of a scenario, one crash per run. The point
 // after the write that deletes a message is after the acknowledgement. No work may be lost, repeated or orphaned.
-// With JOIST_CRASH_POINTS=all it crashes at every write, otherwise at the first and the last write of each kind
-// of each service.
+// With JOIST_CRASH_POINTS=all it crashes at every write, with sample at one in four, which the number JOIST_SAMPLE draws,
+// and otherwise at the first and the last write of each kind of each service.
 package crash_test
 
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -22,8 +24,15 @@ func TestCrashPoints(t *testing.T) {
 	case "":
 	case "all":
 		choosePoints = chooseAllPoints
+	case "sample":
+		number, err := strconv.ParseUint(os.Getenv("JOIST_SAMPLE"), 10, 64)
+		if err != nil {
+			t.Fatalf("JOIST_SAMPLE=%q is not a number: %v", os.Getenv("JOIST_SAMPLE"), err)
+		}
+		random := rand.New(rand.NewPCG(number, 0))
+		choosePoints = func(writes []string) []sim.CrashPoint { return drawPoints(writes, random) }
 	default:
-		t.Fatalf("JOIST_CRASH_POINTS=%q is unknown: set it to all, or unset it for the first and the last write of each kind", wanted)
+		t.Fatalf("JOIST_CRASH_POINTS=%q is unknown: set it to all or sample, or unset it for the first and the last write of each kind", wanted)
 	}
 	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift, sim.TerminateFirst, sim.Reboot} {
 		t.Run(scenario.Name, func(t *testing.T) { runPoints(t, scenario, choosePoints) })
@@ -37,6 +46,11 @@ func chooseAllPoints(writes []string) []sim.CrashPoint {
 		out = append(out, sim.CrashPoint{Write: i + 1}, sim.CrashPoint{Write: i + 1, After: true})
 	}
 	return out
+}
+
+// drawPoints draws one in four points.
+func drawPoints(writes []string, random *rand.Rand) []sim.CrashPoint {
+	return slices.DeleteFunc(chooseAllPoints(writes), func(sim.CrashPoint) bool { return random.IntN(4) > 0 })
 }
 
 // chooseTypicalPoints returns the points of the first and of the last write of each service and kind.

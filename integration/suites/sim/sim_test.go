@@ -15,7 +15,21 @@ import (
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
-// seedNumbers returns the seeds of JOIST_SEED or JOIST_SEEDS.
+// firstSeed returns JOIST_SAMPLE, or 1.
+func firstSeed(t *testing.T) int64 {
+	t.Helper()
+	text := os.Getenv("JOIST_SAMPLE")
+	if text == "" {
+		return 1
+	}
+	first, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("JOIST_SAMPLE=%q is not a number: %v", text, err)
+	}
+	return first
+}
+
+// seedNumbers returns the seed of JOIST_SEED, or as many as JOIST_SEEDS says, from firstSeed on.
 func seedNumbers(t *testing.T) []int64 {
 	t.Helper()
 	if one := os.Getenv("JOIST_SEED"); one != "" {
@@ -33,9 +47,10 @@ func seedNumbers(t *testing.T) []int64 {
 		}
 		count = n
 	}
+	first := firstSeed(t)
 	out := make([]int64, count)
 	for i := range out {
-		out[i] = int64(i + 1)
+		out[i] = first + int64(i)
 	}
 	return out
 }
