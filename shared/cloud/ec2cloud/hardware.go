@@ -72,15 +72,13 @@ func toInterface(t cloud.Template, i cloud.NetworkInterface) types.LaunchTemplat
 	if t.IPv6 {
 		out.PrimaryIpv6, out.Ipv6AddressCount = aws.Bool(true), aws.Int32(1)
 	}
-	if i.Card != 0 || i.Device != 0 {
-		return out
-	}
-	// Only the first interface gets public and prefix addresses.
-	out.AssociatePublicIpAddress = t.PublicIP
 	if t.IPv6 {
 		out.Ipv6PrefixCount = t.PrefixCount
 	} else {
 		out.Ipv4PrefixCount = t.PrefixCount
+	}
+	if i.Card == 0 && i.Device == 0 {
+		out.AssociatePublicIpAddress = t.PublicIP // EC2 accepts it for the first interface only.
 	}
 	return out
 }
