@@ -183,11 +183,8 @@ func listBuyable(types []instancetypes.Type, reqs planning.Requirements, accepts
 	var out []planning.PricedOffering
 	for i := range types {
 		t := &types[i]
-		if !reqs.AllowsType(t.Labels) {
-			continue
-		}
 		for j := range t.Offerings {
-			if o := &t.Offerings[j]; o.IsBuyable() && reqs.AllowsOffering(o.PricedOffering) && accepts(t, o) {
+			if o := &t.Offerings[j]; o.IsBuyable() && reqs.AllowsOffering(o.PricedOffering) && reqs.AllowsType(mergeLabels(t.Labels, o.Labels)) && accepts(t, o) {
 				out = append(out, o.PricedOffering)
 			}
 		}

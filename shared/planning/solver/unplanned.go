@@ -65,7 +65,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 			return refuse("EC2NodeClass %s has no offering with the required %s in this region", class.Name, key)
 		}
 	}
-	types := slices.DeleteFunc(slices.Clone(stock.TypesForPool(np.Name, class.Name)), func(t instancetypes.Type) bool { return !reqs.AllowsType(t.Labels) })
+	types := slices.DeleteFunc(slices.Clone(stock.TypesForPool(np.Name, class.Name)), func(t instancetypes.Type) bool { return !allowsType(reqs, t) })
 	if len(types) == 0 {
 		return refuse("no instance type has all of the required labels")
 	}
@@ -83,6 +83,14 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 	return planning.PlannedNode{
 		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Offerings: options, Requests: requests, PricePerHour: options[0].PricePerHour,
 	}, nil
+}
+
+// allowsType reports whether the requirements allow the labels of the type, or of one of its capacity
+// reservations.
+func allowsType(reqs planning.Requirements, t instancetypes.Type) bool {
+	return reqs.AllowsType(t.Labels) || slices.ContainsFunc(t.Offerings, func(o instancetypes.InstanceOffering) bool {
+		return reqs.AllowsType(mergeLabels(t.Labels, o.Labels))
+	})
 }
 
 // holdsRequests reports whether a node with these allocatable resources is large enough for the
