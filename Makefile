@@ -58,7 +58,7 @@ prove: ## Run the tests that take longer, in samples that are drawn anew each ti
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
 	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim
-	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs race apifaults-long storm consolidation scale peers versions soak
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs race apifaults-long storm consolidation scale peers versions soak sim protocol mutants fuzz pollers apifaults migrate documents providerspecs
 
 ##@ Single test stages
 
@@ -193,6 +193,10 @@ release-dry-run: ## Make a release of HEAD on this machine, install it and use i
 .PHONY: specs
 specs: ## Run Karpenter's own specs with Joist's planner in place of its scheduler (FOCUS='a regular expression' runs some)
 	@$(STAGES) specs
+
+.PHONY: providerspecs
+providerspecs: ## Run the specs of Karpenter's AWS provider with Joist's launcher: a sample, or all with ALL=1 (FOCUS='a regular expression' runs some, SEED repeats a sample)
+	@$(STAGES) providerspecs
 
 .PHONY: peers
 peers: ## Compare the fakes and decisions with those of other projects, and deploy the template to AWS emulators (needs Python, Java and Node)

@@ -90,6 +90,8 @@ func findFolders(t *testing.T) (integration, cache string) {
 // specRun is one run of a compiled suite.
 type specRun struct {
 	binary, folder, assets, focus string
+	// dryRun only lists the specs in the report.
+	dryRun bool
 }
 
 // runSpecs runs a suite and returns the path of Ginkgo's report. Its output goes to a file in the folder of the binary,
@@ -106,7 +108,7 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 		return "", fmt.Errorf("creating the log of the specs: %w", err)
 	}
 	defer log.Close()
-	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.flake-attempts=2", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus)
+	command := exec.CommandContext(ctx, run.binary, "-test.timeout=0", "-ginkgo.timeout=30m", "-ginkgo.seed=1", "-ginkgo.flake-attempts=2", "-ginkgo.no-color", "-ginkgo.json-report="+report, "-ginkgo.focus="+run.focus, fmt.Sprintf("-ginkgo.dry-run=%t", run.dryRun))
 	command.Dir, command.Stdout, command.Stderr = run.folder, log, log
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+run.assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m")
 	// An interrupted suite stops its API server.
