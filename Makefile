@@ -53,12 +53,12 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 
 .PHONY: prove
 prove: ## Run the tests that take longer, in samples that are drawn anew each time (SAMPLE=7 repeats the sample of number 7): seeds, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
-	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs
+	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs providerspecs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
 	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim
-	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs race apifaults-long storm consolidation scale peers versions soak sim protocol mutants fuzz pollers apifaults migrate documents providerspecs
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs providerspecs race apifaults-long storm consolidation scale peers versions soak
 
 ##@ Single test stages
 
@@ -195,7 +195,7 @@ specs: ## Run Karpenter's own specs with Joist's planner in place of its schedul
 	@$(STAGES) specs
 
 .PHONY: providerspecs
-providerspecs: ## Run the specs of Karpenter's AWS provider with Joist's launcher: a sample, or all with ALL=1 (FOCUS='a regular expression' runs some, SEED repeats a sample)
+providerspecs: ## Run the specs of Karpenter's AWS provider with Joist's launcher (SAMPLE=draw runs a sample, FOCUS='a regular expression' some)
 	@$(STAGES) providerspecs
 
 .PHONY: peers

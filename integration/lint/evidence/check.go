@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/lint/namedtests"
 )
 
-// checkPage returns what is wrong with a page's promises: a statement of the page that is not among them, one that the page
+// checkPage returns the problems of a page's promises: a statement of the page that is not among them, one that the page
 // no longer makes, and a promise without evidence that exists. checks are the simulator's.
 func checkPage(page Page, statements []Sentence, tests *namedtests.TestNames, checks map[string][]string) []string {
 	c := checker{page: page.Path, open: map[string]int{}, tests: tests, checks: checks}

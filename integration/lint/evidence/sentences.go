@@ -22,8 +22,9 @@ type Sentence struct {
 // generated are the parts of a page that a program writes. Its own tests hold them to what they show.
 var generated = regexp.MustCompile(`(?s)<!-- (\w+): written by .*?<!-- \w+: end -->`)
 
-// readSentences returns the statements of a page in order. Headings, code blocks, images and the first rows of
-// tables are none. A bold sentence of up to three words at the beginning of a paragraph, such as "Large objects.", is a heading. Generated parts are left out.
+// readSentences returns the statements of a page in order. Headings, code blocks, images, the first rows of
+// tables and generated parts are left out. A bold sentence of up to three words at the beginning of a paragraph, such as
+// "Large objects.", is a heading.
 func readSentences(page []byte) []Sentence {
 	page = generated.ReplaceAll(page, nil)
 	document := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(page))

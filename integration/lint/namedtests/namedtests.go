@@ -21,7 +21,7 @@ type TestNames struct {
 // New returns the names of the tests of the repository below root.
 func New(root string) *TestNames { return &TestNames{root: root, found: map[string]map[string]bool{}} }
 
-// Problem says what is wrong with a name such as "services/watcher TestLonePod". It is empty if the test exists.
+// Problem returns the problem of a name such as "services/watcher TestLonePod". It is empty if the test exists.
 func (l *TestNames) Problem(test string) string {
 	dir, name, _ := strings.Cut(test, " ")
 	if !testName.MatchString(name) {

@@ -18,7 +18,7 @@ import (
 type leaseRecorder struct {
 	mu   sync.Mutex
 	last map[string]coordinationv1.LeaseSpec
-	// moves is the number of changes of a holder, and early are those that came too early.
+	// moves is the number of changes of a holder, and early has the changes that came too early.
 	moves int
 	early []string
 }

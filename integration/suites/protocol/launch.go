@@ -70,7 +70,7 @@ type modelClaim struct {
 // modelWriter is what one replica remembers between two effects.
 type modelWriter struct {
 	Step, Plan uint8
-	// List are the claims of the outbox as read, or those that the writer admits or creates.
+	// List are the claims of the outbox as read, or the claims that the writer admits or creates.
 	List uint8
 	// Done is whether the outbox as read was done; OutboxStale is whether it has changed since.
 	Done, OutboxStale bool
@@ -79,7 +79,7 @@ type modelWriter struct {
 	Views, Match [claimCount]uint8
 	Stale        uint8
 	// Listed are the instances of an inventory. Absences are the claims that were marked as absent before it
-	// began, and Lates those that were too old to be launched.
+	// began, and Lates the claims that were too old to be launched.
 	Listed, Absences, Lates, Orphans, Sends uint8
 	// Created are the claims whose UIDs the writer has read: of the plan while it creates them, and of earlier plans
 	// while it counts.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"unicode/utf8"
@@ -64,7 +65,7 @@ func validateStatus(what call, object cluster.Object) error {
 	if !status.IsValid() || what.kind.Group != karpenter.Group && what.kind.Group != karpenter.AWSGroup {
 		return nil
 	}
-	conditions, _ := status.FieldByName("Conditions").Interface().(karpenter.Conditions)
+	conditions, _ := reflect.TypeAssert[karpenter.Conditions](status.FieldByName("Conditions"))
 	seen := map[string]bool{}
 	for _, c := range conditions {
 		if err := conditionError(c); err != nil {

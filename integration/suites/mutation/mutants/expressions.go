@@ -76,7 +76,7 @@ func (s *source) chooseBool(e *ast.BinaryExpr, op Operator) {
 func (s *source) changeArithmetic(e *ast.BinaryExpr) {
 	s.add(e, Arithmetic, s.original(e), s.withOperator(e, swaps[e.Op]), func(number, text string) string { return text })
 	number := s.mutants[len(s.mutants)-1].Number
-	// The operands contain edits of their own, so that the operator and the parentheses are edits beside them.
+	// The operands contain edits of their own, so that the operator and the parentheses are separate edits.
 	s.edits = s.edits[:len(s.edits)-1]
 	before, operator := s.offset(e.Pos()), s.offset(e.OpPos)
 	name := helpers[e.Op]

@@ -28,7 +28,7 @@ type RunResult struct {
 	Reached bool
 }
 
-// unit is what is run with a mutant: one test, or all tests of a package.
+// unit is run with a mutant: one test, or all tests of a package.
 type unit struct {
 	binary  binary
 	test    string // empty for all tests
