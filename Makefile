@@ -52,7 +52,7 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer, in samples that are drawn anew each time (SAMPLE=7 repeats the sample of number 7): seeds, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
+prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
 	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs providerspecs
 
 .PHONY: prove-long
@@ -115,7 +115,7 @@ protocol: ## Visit every state of a model of the launch protocol, and find plant
 	@$(STAGES) protocol
 
 .PHONY: mutants
-mutants: ## Change the source in 100 places that are drawn anew each time, and require that the packages' tests notice each change (JOIST_MUTANTS='^shared/host' runs those that match)
+mutants: ## Change the source in 100 places that are drawn again for each run, and require that the packages' tests notice each change (JOIST_MUTANTS='^shared/host' runs those that match)
 	@$(STAGES) mutants
 
 .PHONY: mutants-all

@@ -63,7 +63,7 @@ have no mutants.
 
 | command | runs |
 |---|---|
-| ` + "`make mutants`" + ` | a sample of 100, drawn anew each time. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
+| ` + "`make mutants`" + ` | a sample of 100, drawn again for each run. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
 | ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression |
 | ` + "`make mutants-all`" + ` | all. ` + "`make prove-long`" + ` includes it |
 
