@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/joist-autoscaler/joist/shared/host/cardtest"
 )
@@ -78,34 +77,20 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, bound := map[granted][]rbacv1.PolicyRule{}, []granted{}
-	bind := func(namespace string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		if slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == "joist-"+service }) {
-			bound = append(bound, granted{namespace, role.Kind, role.Name})
-		}
-	}
-	for _, object := range objects {
-		switch o := object.(type) {
-		case *rbacv1.ClusterRole:
-			rules[granted{"", "ClusterRole", o.Name}] = o.Rules
-		case *rbacv1.Role:
-			rules[granted{o.Namespace, "Role", o.Name}] = o.Rules
-		case *rbacv1.ClusterRoleBinding:
-			bind("", o.RoleRef, o.Subjects)
-		case *rbacv1.RoleBinding:
-			bind(o.Namespace, o.RoleRef, o.Subjects)
-		}
+	bound, err := helm.GrantsOf(objects, "joist-"+service)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(bound) < 3 {
 		t.Fatalf("%s is bound only to %v", service, bound)
 	}
 	out := rights{}
 	for _, role := range bound {
-		scope, known := namespaces[role.namespace]
-		if len(rules[role]) == 0 || role.namespace != "" && !known {
-			t.Fatalf("%s is bound to %v, which is not a role of the chart or is in a namespace without a card entry", service, role)
+		scope, known := namespaces[role.Namespace]
+		if role.Namespace != "" && !known {
+			t.Fatalf("%s is bound to role %s in namespace %s, which has no card entry", service, role.Role, role.Namespace)
 		}
-		for _, rule := range rules[role] {
+		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					for _, on := range named(resource, verb, rule.ResourceNames, scope) {
@@ -117,9 +102,6 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	}
 	return out
 }
-
-// granted is a role with its namespace, if it has one.
-type granted struct{ namespace, kind, name string }
 
 // named returns the objects of a verb in its scope. resourceNames cannot restrict create.
 func named(resource, verb string, names []string, scope string) []string {
