@@ -54,9 +54,12 @@ func (s *sim) hasInstance(intent string) bool {
 
 // startOrphan starts an instance of a NodePool that does not exist.
 func (s *sim) startOrphan() error {
-	const name = "stray"
+	return s.startInstances("stray", map[string]string{"kubernetes.io/cluster/" + s.world.Cluster: "owned", "karpenter.sh/nodepool": "stray"}, 1)
+}
+
+// startInstances starts instances with these tags by hand. Calls with the same name start them once.
+func (s *sim) startInstances(name string, tags map[string]string, count int) error {
 	aws := s.world.AWS
-	tags := map[string]string{"kubernetes.io/cluster/" + s.world.Cluster: "owned", "karpenter.sh/nodepool": name}
 	template := cloud.Template{
 		Name: name, ImageID: aws.ImageARM64.ID, InstanceProfile: aws.Profile, SecurityGroups: []string{aws.SecurityGroup.ID}, Tags: tags,
 		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
@@ -66,7 +69,7 @@ func (s *sim) startOrphan() error {
 	}
 	subnet := aws.Subnets[0]
 	_, err := s.world.Cloud.CreateFleet(context.Background(), cloud.FleetRequest{
-		Token: name, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price", TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
+		Token: name, Count: count, CapacityType: cloud.OnDemand, Strategy: "lowest-price", TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
 		Configs: []cloud.FleetConfig{{Template: name, Overrides: []cloud.Override{{InstanceType: "t4g.medium", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
 	})
 	return err

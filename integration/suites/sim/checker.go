@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,8 @@ type checker struct {
 	prices      priceLimits
 	rate        evictionRate
 	repairs     repairChecker
+	// hostile is nil except in hostile seeds.
+	hostile *hostileChecker
 	// features are those of the seed.
 	features seedFeatures
 	// boundAt is when a NodeClaim was first seen with its instance.
@@ -94,7 +97,8 @@ func (c *checker) reportViolation(promise, format string, args ...any) {
 // checkAll checks the promises that must hold at any time.
 func (c *checker) checkAll() {
 	claims := c.readClaims()
-	records := c.world.Cloud.Records()
+	// Instances of another cluster of the account are the hostile checker's.
+	records := slices.DeleteFunc(c.world.Cloud.Records(), isForeign)
 	c.checkLaunchCount(records)
 	c.checkClaimOutlivesInstance(records, claims)
 	c.checkOrphans(records, claims)
@@ -104,6 +108,7 @@ func (c *checker) checkAll() {
 	c.checkDeadlines(records, claims)
 	c.checkReservations(records)
 	c.checkExpressions(claims)
+	c.hostile.checkNow(c)
 }
 
 func (c *checker) readClaims() []*karpenter.NodeClaim {

@@ -52,6 +52,7 @@ func (g *evictionChecker) observeWrites(c *checker) {
 		c.repairs.observeWrite(e)
 		c.disruptions.observeWrite(c, e)
 		c.limits.observeWrite(c, e)
+		c.hostile.observeWrite(c, e)
 		c.rate.recordScaling(e, g.pods)
 		storeObject(g.pods, e)
 		storeObject(g.budgets, e)

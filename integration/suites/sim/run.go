@@ -36,6 +36,8 @@ type Report struct {
 	LastWrites []string
 	// target is the make target of the run.
 	target string
+	// Attacker is the attacker of a hostile seed.
+	Attacker string
 }
 
 // FailureText returns the violations and the command that repeats the run.
@@ -66,6 +68,8 @@ type sim struct {
 	features seedFeatures
 	// versions is nil if all services run the same version.
 	versions *versionPlan
+	// attacker is nil except in hostile seeds.
+	attacker *attacker
 }
 
 // Run runs the simulator with one seed.
@@ -206,6 +210,9 @@ func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func()
 		s.applyDrift()
 		s.changeVersions()
 		s.forgeRequest()
+		if s.attacker != nil {
+			s.attacker.attack(now)
+		}
 		if err := s.reconcileStatefulSet(); err != nil {
 			return err
 		}
