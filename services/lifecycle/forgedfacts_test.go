@@ -156,13 +156,49 @@ func TestForgedTerminationsAreLimited(t *testing.T) {
 	s.handleMessage(s.instanceGone("i-6"), fault.Retry)
 	s.now = s.now.Add(2 * time.Minute)
 	s.handleMessage(s.instanceGone("i-6"), "")
-	// EC2's own answer needs no confirmation.
+	// An inventory that shows the instance as terminated counts against the same limit until the node is not ready.
 	dead := listedInstance("i-5", "old", "old-5")
 	dead.State = "terminated"
-	s.handleMessage(s.inventoryMessage(s.now, dead, listedInstance("i-3", "old", ""), listedInstance("i-4", "old", "")), "")
+	listed := []event.Listed{dead, listedInstance("i-3", "old", ""), listedInstance("i-4", "old", "")}
+	s.handleMessage(s.inventoryMessage(s.now, listed...), fault.Denied)
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-5"}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
+	})
+	s.advance(time.Second)
+	s.handleMessage(s.inventoryMessage(s.now, listed...), "")
 	s.advance(5 * time.Second)
 	if diff := cmp.Diff(map[string]string{"old-3": "i-3", "old-4": "i-4"}, s.boundInstances()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An inventory that shows all instances as terminated removes at most three claims or a tenth while
+// their nodes are ready, also if it is repeated.
+func TestForgedInventoriesAreLimited(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	var listed []event.Listed
+	for i := range 8 {
+		dead := listedInstance(fmt.Sprintf("i-%d", i), "old", fmt.Sprintf("old-%d", i))
+		dead.State = "terminated"
+		listed = append(listed, dead)
+	}
+	for range 5 {
+		s.handleMessage(s.inventoryMessage(s.now, listed...), fault.Denied)
+		s.advance(time.Minute)
+	}
+	if n := len(s.listClaims()); n != 5 {
+		t.Fatalf("%d of 8 claims remain", n)
+	}
+	for i := range 8 {
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: fmt.Sprintf("old-%d", i)}, func(o cluster.Object) {
+			o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
+		})
+	}
+	s.advance(time.Second)
+	s.handleMessage(s.inventoryMessage(s.now, listed...), "")
+	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 0 {
+		t.Errorf("%d claims remain after their nodes are not ready", n)
 	}
 }
 

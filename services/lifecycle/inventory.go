@@ -53,12 +53,31 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 	host.AddLogFields(ctx, "instances", len(inventory.Instances), "unbound", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Unbound)
 	safe, refused := findings.LimitRemovals()
-	if refused != nil {
+	safe.Gone, err = s.limitUnexpected(safe.Gone, len(claims))
+	if refused = errors.Join(refused, err); refused != nil {
 		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 	}
 	// unbound comes last, because the first error decides whether the message is retried, and
 	// unbound concerns one intent, not the inventory.
 	return errors.Join(s.applyFindings(ctx, e, safe), refused, unbound)
+}
+
+// limitUnexpected returns the claims that may be marked as gone. An inventory is a message like any other: if the node
+// is ready and nothing announced the end of its instance, the claim counts against the same limit as an instance.gone.
+// The kubelet of a terminated instance stops, so a claim above the limit waits less than a minute if EC2 is right.
+func (s *Service) limitUnexpected(gone []*karpenter.NodeClaim, size int) (allowed []*karpenter.NodeClaim, err error) {
+	for _, c := range gone {
+		id, bad := c.Instance()
+		node := s.cachedNodeByProviderID(c)
+		if bad == nil && node != nil && !s.expectsTermination(c) {
+			if over := s.goneBreaker.TakeRemoval([]string{id.InstanceID}, size, s.Now()); over != nil {
+				err = errors.Join(err, fmt.Errorf("marking NodeClaim %s as gone while its node is ready: %w", c.Name, over))
+				continue
+			}
+		}
+		allowed = append(allowed, c)
+	}
+	return allowed, err
 }
 
 func (s *Service) compareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim) garbagecollection.Findings {

@@ -216,7 +216,8 @@ func expectedSince(c *karpenter.NodeClaim) (time.Time, bool) {
 // If orphans and lost instances together are more than three and more than a tenth of the cluster,
 // no instance is removed. Instances that EC2 reports as terminated, and claims that never had an
 // instance, do not count, because removing them does not reduce capacity. They are executed, like
-// annotations, so that the breaker does not delay many interruptions at once.
+// annotations, so that the breaker does not delay many interruptions at once. The caller limits those
+// whose node is ready.
 func (f Findings) LimitRemovals() (Findings, error) {
 	touched := len(f.Orphans) + len(f.lost)
 	allowed := MaxRemovals(f.size)
