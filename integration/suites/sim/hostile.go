@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
@@ -26,17 +27,19 @@ const (
 // RunHostile runs one seed in which a service or a tenant is an attacker. A small cluster starts, the attacker acts for
 // three minutes, then it is removed, and the cluster must recover.
 func RunHostile(seed int64) (Report, error) {
-	return runHostile(seed, Attackers[uint64(seed)%uint64(len(Attackers))])
+	return runHostile(seed, Attackers[uint64(seed)%uint64(len(Attackers))], nil)
 }
 
-func runHostile(seed int64, name string) (Report, error) {
+// runHostile runs a seed with this attacker. plant breaks a promise in the middle of the attack, so that its checker can be
+// tested; nil breaks none.
+func runHostile(seed int64, name string, plant func(*attacker)) (Report, error) {
 	ctx := context.Background()
 	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 5, "batch": 3}}
 	a, err := newAttacker(s, name, seed)
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the rights of %s: %w", name, err)
 	}
-	s.attacker = a
+	s.attacker, a.plant = a, plant
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	s.world, err = embedded.New(embedded.Options{
@@ -53,7 +56,7 @@ func runHostile(seed int64, name string) (Report, error) {
 	}
 	pool, class := newNodePool("default", 20, 10), newNodeClass(s.world)
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: fmt.Sprint(hostileBudget)}}
-	s.checker = newChecker(s.world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
+	s.checker = newChecker(s.world, map[string]corev1.ResourceList{"default": hostileLimits(name, pool)})
 	s.checker.disruptions.maxNodes = map[string]int{"Empty": hostileBudget, "Underutilized": hostileBudget, "Drifted": hostileBudget, "Unhealthy": hostileBudget}
 	s.checker.hostile = newHostileChecker(a)
 	s.onCall = s.checker.checkCall
@@ -66,6 +69,19 @@ func runHostile(seed int64, name string) (Report, error) {
 	report.target = "hostile"
 	report.Attacker, report.Violations = name, s.checker.hostile.promised(report.Violations)
 	return report, nil
+}
+
+// hostileLimits returns the limits that the checker requires. A node that counts as gone wrongly runs beside its
+// replacement until its instance is collected, so interruption and catalog can exceed the limits by that many nodes.
+func hostileLimits(attacker string, pool *karpenter.NodePool) corev1.ResourceList {
+	limits := corev1.ResourceList(pool.Spec.Limits).DeepCopy()
+	if attacker == "interruption" || attacker == "catalog" {
+		const cpu = 4 // of the largest instance type of the NodePool
+		limits[corev1.ResourceCPU] = *resource.NewQuantity(limits.Cpu().Value()+maxUnproven*cpu, resource.DecimalSI)
+		nodes := pool.Spec.Limits[karpenter.ResourceNodes]
+		limits[karpenter.ResourceNodes] = *resource.NewQuantity(nodes.Value()+maxUnproven, resource.DecimalSI)
+	}
+	return limits
 }
 
 // playHostile starts the cluster, lets the attacker act, removes it, and requires that the cluster recovers.
@@ -82,7 +98,7 @@ func (s *sim) playHostile(ctx context.Context, manifests []cluster.Object) error
 		return err
 	}
 	a.ends = s.world.Now().Add(attackDuration)
-	a.checker.hostile.begin(s.world.Now())
+	a.checker.hostile.began = s.world.Now()
 	s.chooseFault = noCallFault
 	// A new pod and the loss of a pod show whether pods of others are planned meanwhile.
 	if err := scaleDeployment(s.world, "web", 6); err != nil {
@@ -94,7 +110,7 @@ func (s *sim) playHostile(ctx context.Context, manifests []cluster.Object) error
 	}
 	a.restore(manifests)
 	a.deletePods()
-	s.checker.hostile.end(s.world.Now())
+	s.checker.hostile.ended = s.world.Now()
 	recovered := func() bool { return s.hasRecovered() }
 	if err := s.advanceUntil(ctx, maxHostileRecovery, recovered); err != nil {
 		return err
@@ -122,8 +138,11 @@ func (s *sim) hasRecovered() bool {
 		if pod.Namespace == tenantNamespace {
 			return false
 		}
-		if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
+		if pod.DeletionTimestamp == nil {
 			running[pod.Labels["app"]]++
+		}
+		if pod.Status.Phase != corev1.PodRunning {
+			return false
 		}
 	}
 	owned := map[string]bool{}

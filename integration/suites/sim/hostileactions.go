@@ -222,8 +222,14 @@ func (a *attacker) startForeignInstances() error {
 // isForeign reports whether an instance belongs to the other cluster.
 func isForeign(r memcloud.Record) bool { return r.Tags["eks:eks-cluster-name"] == "other" }
 
-// restore applies the manifests again, as an operator does who has removed the attacker.
+// restore repairs what only an operator can after the attacker is removed: it applies the manifests again, and deletes
+// Joist's ConfigMaps if the attacker could write them.
 func (a *attacker) restore(objects []cluster.Object) {
+	for _, name := range []string{"joist-outbox", "joist-unavailable"} {
+		if key := (cluster.Key{Namespace: embedded.Namespace, Name: name}); a.rights.allowsObject(a.name, "update", "", "configmaps", key) {
+			_ = a.world.Kube.AsKubernetes("person").Delete(context.Background(), cluster.ConfigMaps, key, "")
+		}
+	}
 	for _, o := range objects {
 		key := cluster.KeyOf(o)
 		kind, _ := cluster.KindOf(o)

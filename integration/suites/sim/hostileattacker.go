@@ -35,6 +35,8 @@ type attacker struct {
 	sent  map[string]*sentMessage
 	ended map[string]bool
 	pods  int
+	// plant breaks a promise once, for the tests of the checkers.
+	plant func(*attacker)
 }
 
 // sentMessage is a message of the attacker and its fate.
@@ -86,6 +88,10 @@ var serviceActions = []hostileAction{
 func (a *attacker) attack(now time.Time) {
 	if now.Before(a.next) || !now.Before(a.ends) {
 		return
+	}
+	if a.plant != nil && now.Add(attackDuration/2).After(a.ends) {
+		a.plant(a)
+		a.plant = nil
 	}
 	a.next = now.Add(time.Duration(200+a.random.IntN(5000)) * time.Millisecond)
 	action := a.kinds[a.random.IntN(len(a.kinds))]

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -28,16 +29,19 @@ const maxQueued = 100
 
 // The promises that only hostile seeds check.
 const (
-	promiseForgery    = "no fact of another service can be forged"
-	promiseRemovals   = "no node in use is removed outside of budgets and breakers"
-	promiseNeighbour  = "instances of other clusters do not end"
-	promiseLaunches   = "instances are launched as the EC2NodeClass says"
-	promiseOwners     = "no instance without owner remains after the recovery"
-	promiseDelay      = "pods of other tenants are planned within the bound"
-	promiseRecovery   = "the cluster recovers within the bound after the attack"
-	promiseCrash      = "no service crashes"
-	promiseQueues     = "queues stay bounded"
-	promiseRejections = "each rejected message ends with a reason"
+	promiseForgery     = "no fact of another service can be forged"
+	promiseLimits      = "no NodePool limit is exceeded"
+	promiseRemovals    = "no node in use is removed outside of budgets"
+	promiseUnproven    = "at most three nodes in ten minutes are removed without a drain"
+	promiseTermination = "an instance is terminated only if its NodeClaim requests it"
+	promiseNeighbour   = "instances of other clusters do not end"
+	promiseLaunches    = "instances are launched as the EC2NodeClass says"
+	promiseOwners      = "no instance without owner remains after the recovery"
+	promiseDelay       = "pods of other tenants are planned within the bound"
+	promiseRecovery    = "the cluster recovers within the bound after the attack"
+	promiseCrash       = "no service crashes"
+	promiseQueues      = "queues stay bounded"
+	promiseRejections  = "each rejected message ends with a reason"
 )
 
 // hostileChecker checks the promises of hostile seeds.
@@ -55,18 +59,15 @@ func newHostileChecker(a *attacker) *hostileChecker {
 	return &hostileChecker{attacker: a, pendingSince: map[cluster.Key]time.Time{}}
 }
 
-func (h *hostileChecker) begin(now time.Time) { h.began = now }
-func (h *hostileChecker) end(now time.Time)   { h.ended = now }
-
-// checkForgery checks a message of the attacker that a service accepted: it must be of the attacker's name and of a type
-// that it produces.
+// checkForgery checks a message of the attacker that a service accepted: a fact must be of the attacker's name and of a
+// type that it produces.
 func (a *attacker) checkForgery(actor string, m message, sent *sentMessage) {
 	sent.handled = true
 	a.count("accepted")
 	kind := typeOf(m.Body)
 	spec, err := kind.Spec()
-	if err != nil || a.isRepeat(m.Body) {
-		return
+	if err != nil || !spec.IsFact() || a.isRepeat(m.Body) {
+		return // A queue's policy lists its senders, and each of them may send any command.
 	}
 	if sent.source != "joist/"+a.name || !slices.Contains(spec.Producers, a.name) {
 		a.checker.reportViolation(promiseForgery, "%s accepted %s from %s, which %s sent", actor, kind, sent.source, a.name)
@@ -98,7 +99,7 @@ func (h *hostileChecker) observeWrite(c *checker, e memcluster.Effect) {
 		return
 	}
 	const gone = "joist.sh/instance-gone"
-	if after != nil && before.Annotations[gone] == "" && after.Annotations[gone] != "" && h.isRunning(before) && before.DeletionTimestamp == nil {
+	if after != nil && before.Annotations[gone] == "" && after.Annotations[gone] != "" && h.isRunning(before) && before.DeletionTimestamp == nil && before.Status.Conditions.IsTrue("Initialized") {
 		h.recordUnproven(c, e.At)
 	}
 	isDeleted := before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil)
@@ -126,7 +127,7 @@ func (h *hostileChecker) recordUnproven(c *checker, at time.Time) {
 	c.occurrences["node removed without proof"]++
 	h.unproven = append(slices.DeleteFunc(h.unproven, func(t time.Time) bool { return at.Sub(t) >= breakerWindow }), at)
 	if len(h.unproven) > maxUnproven {
-		c.reportViolation(promiseRemovals, "%d nodes within %s count as gone although their instances run, and %d may", len(h.unproven), breakerWindow, maxUnproven)
+		c.reportViolation(promiseUnproven, "%d nodes within %s count as gone although their instances run, and %d may", len(h.unproven), breakerWindow, maxUnproven)
 	}
 }
 
@@ -152,7 +153,7 @@ func (h *hostileChecker) checkNow(c *checker) {
 // checkDelays checks how long pods of other tenants are pending.
 func (h *hostileChecker) checkDelays(c *checker, now time.Time) {
 	pending := map[cluster.Key]time.Time{}
-	bound := delayBounds[h.name]
+	bound := DelayBounds[h.name]
 	for _, pod := range h.listPods() {
 		if pod.Namespace == tenantNamespace || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodRunning || pod.Spec.NodeName != "" {
 			continue
@@ -163,31 +164,18 @@ func (h *hostileChecker) checkDelays(c *checker, now time.Time) {
 			pending[key] = since
 		}
 		// A bound of zero promises nothing during the attack.
-		from := pending[key]
-		if bound.during == 0 && h.ended.After(from) || bound.during == 0 && h.ended.IsZero() {
-			continue
-		}
-		if delay := now.Sub(from); bound.during > 0 && delay > bound.during {
-			c.reportViolation(promiseDelay, "pod %s is pending for %s", pod.Name, bound.during)
+		if bound.During > 0 && now.Sub(pending[key]) > bound.During {
+			c.reportViolation(promiseDelay, "pod %s is pending for %s", pod.Name, bound.During)
 		}
 	}
 	h.pendingSince = pending
-}
-
-// delayBound is how long an attacker may delay the pods of others.
-type delayBound struct {
-	// during is the longest time that a pod is pending at any time; 0 if pods may be pending as long as the attack lasts,
-	// because the service that is taken over takes part in every launch.
-	during time.Duration
-	// after is the time from the end of the attack to a complete recovery.
-	after time.Duration
 }
 
 // checkRecovery checks the end of a run.
 func (h *hostileChecker) checkRecovery(recovered bool) {
 	c, took := h.checker, h.world.Now().Sub(h.ended)
 	h.faults["recovered within "+took.Round(time.Minute).String()]++
-	if bound := delayBounds[h.name].after; !recovered || took > bound {
+	if bound := DelayBounds[h.name].After; !recovered || took > bound {
 		c.reportViolation(promiseRecovery, "not within %s: %s", bound, h.describeState())
 	}
 	h.checkOwners(c)
@@ -210,7 +198,7 @@ func (h *hostileChecker) checkOwners(c *checker) {
 func (h *hostileChecker) checkQueues(c *checker) {
 	for _, name := range h.world.Broker.Queues() {
 		q, _ := h.world.Broker.FindQueue(name)
-		if visible, hidden, _ := q.Depth(nil); !strings.HasSuffix(name, "-dead") && visible+hidden > maxQueued { //nolint:staticcheck // the model ignores the context
+		if visible, hidden, _ := q.Depth(context.Background()); !strings.HasSuffix(name, "-dead") && visible+hidden > maxQueued {
 			c.reportViolation(promiseQueues, "%s holds %d messages", name, visible+hidden)
 		}
 	}

@@ -64,7 +64,7 @@ func (a *attacker) createManyPods() {
 
 // createAffinities creates a pod with hundreds of affinity terms, against every other pod.
 func (a *attacker) createAffinities() {
-	terms := make([]corev1.PodAffinityTerm, 0, 100)
+	terms := make([]corev1.PodAffinityTerm, 0, 15)
 	for i := range cap(terms) {
 		terms = append(terms, corev1.PodAffinityTerm{
 			TopologyKey: pick(a.random, []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/x"}), NamespaceSelector: &metav1.LabelSelector{},
