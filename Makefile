@@ -52,12 +52,12 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
-	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs providerspecs
+prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, failing API servers, the move from Karpenter, five tutorials, Karpenter's own specs
+	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim hostile upgrades crash planted protocol mutants fuzz pollers apifaults migrate documents specs providerspecs
 
 .PHONY: prove-long
-prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
-	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim
+prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds of each kind and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
+	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim hostile
 	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs providerspecs race apifaults-long storm consolidation scale peers versions soak
 
 ##@ Single test stages
@@ -101,6 +101,10 @@ sim: ## Run the simulator: complete clusters with seeded faults (500 seeds; SEED
 .PHONY: upgrades
 upgrades: ## Run the simulator with services of two versions, which are upgraded and rolled back (30 seeds; SEEDS=10, or SEED=7 alone)
 	@$(STAGES) upgrades
+
+.PHONY: hostile
+hostile: ## Run the simulator with a service or a tenant as attacker (1,000 seeds, drawn anew; SEEDS=50, or SEED=7 alone)
+	@$(STAGES) hostile
 
 .PHONY: crash
 crash: ## Crash every service at every effect, and check that nothing is lost, duplicated or orphaned

@@ -84,6 +84,22 @@ var serviceActions = []hostileAction{
 	{"object", (*attacker).writeObject}, {"steal", (*attacker).stealMessages}, {"ec2", (*attacker).callEC2},
 }
 
+// AttackKinds lists each attacker's kinds of attack, as the histogram names them. A service without facts, such as
+// the watcher, tries to publish those of others.
+func AttackKinds() []string {
+	var out []string
+	for _, name := range Attackers {
+		actions := serviceActions
+		if name == hostileTenant {
+			actions = tenantActions
+		}
+		for _, action := range actions {
+			out = append(out, name+": "+action.name)
+		}
+	}
+	return out
+}
+
 // attack runs the next action when it is due.
 func (a *attacker) attack(now time.Time) {
 	if now.Before(a.next) || !now.Before(a.ends) {

@@ -183,11 +183,17 @@ func (h *hostileChecker) checkRecovery(recovered bool) {
 	h.checkRejections(c)
 }
 
-func (h *hostileChecker) checkOwners(c *checker) {
+// ownedInstances are the provider ids of instances that have a NodeClaim.
+func (h *hostileChecker) ownedInstances() map[string]bool {
 	owned := map[string]bool{}
 	for _, o := range h.listObjects(cluster.NodeClaims) {
 		owned[o.(*karpenter.NodeClaim).Status.ProviderID] = true
 	}
+	return owned
+}
+
+func (h *hostileChecker) checkOwners(c *checker) {
+	owned := h.ownedInstances()
 	for _, r := range h.world.Cloud.Records() {
 		if !isForeign(r) && r.Ended.IsZero() && !owned["aws:///"+r.Zone+"/"+r.ID] {
 			c.reportViolation(promiseOwners, "instance %s of intent %s runs and has no NodeClaim", r.ID, r.Tags[intentTag])

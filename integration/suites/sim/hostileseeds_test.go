@@ -4,18 +4,22 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
-// TestHostileSeeds runs seeds with an attacker. JOIST_HOSTILE_SEEDS is their number, JOIST_HOSTILE_BASE the first.
+// TestHostileSeeds runs seeds with an attacker. JOIST_HOSTILE_SEEDS is their number and JOIST_HOSTILE_BASE the first of
+// them, which is drawn anew without it. JOIST_SEED runs one.
 func TestHostileSeeds(t *testing.T) {
-	count, base := 16, int64(1)
+	count, base := 16, time.Now().UnixNano()&(1<<40-1)
 	if text := os.Getenv("JOIST_HOSTILE_SEEDS"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -33,7 +37,7 @@ func TestHostileSeeds(t *testing.T) {
 	if os.Getenv("JOIST_SEED") != "" {
 		base, count = seedNumbers(t)[0], 1
 	}
-	fmt.Printf("hostile: %d seeds from %d\n", count, base)
+	fmt.Printf("hostile: %d seeds from %d (JOIST_HOSTILE_BASE repeats them, SEED=%d the first)\n", count, base, base)
 	var mu sync.Mutex
 	total, failed := map[string]int{}, 0
 	work := make(chan int64)
@@ -66,7 +70,66 @@ func TestHostileSeeds(t *testing.T) {
 	}
 	close(work)
 	workers.Wait()
+	requireAttacks(t, total, count)
 	for _, kind := range slices.Sorted(maps.Keys(total)) {
 		fmt.Printf("  %-60s %d\n", kind, total[kind])
+	}
+}
+
+// requireAttacks requires that each attacker did each kind of attack, in runs that are long enough.
+func requireAttacks(t *testing.T, total map[string]int, count int) {
+	t.Helper()
+	if count < 400 {
+		return
+	}
+	for _, want := range sim.AttackKinds() {
+		if total["attack "+want] == 0 {
+			t.Errorf("no seed of %d had the attack %s", count, want)
+		}
+	}
+}
+
+// TestHostilePromisesAreOnThePage compares the table of threat-model.md with the checkers.
+func TestHostilePromisesAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../../deploy/docs/threat-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	want.WriteString("| invariant | checker | does not hold against |\n|---|---|---|\n")
+	for _, p := range sim.HostilePromises {
+		except := strings.Join(p.Except, ", ")
+		if except == "" {
+			except = "-"
+		}
+		fmt.Fprintf(&want, "| %s | `%s` | %s |\n", p.Name, p.Checker, except)
+	}
+	want.WriteString("\n| attacker | longest time pending during the attack | recovery after it |\n|---|---|---|\n")
+	for _, name := range sim.Attackers {
+		b, during := sim.DelayBounds[name], "as long as it lasts"
+		if b.During > 0 {
+			during = fmt.Sprintf("%.0f min", b.During.Minutes())
+		}
+		fmt.Fprintf(&want, "| %s | %s | %.0f min |\n", name, during, b.After.Minutes())
+	}
+	if !strings.Contains(string(page), want.String()) {
+		t.Errorf("threat-model.md does not contain these tables:\n%s", want.String())
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(text)
+	}
+	for _, p := range sim.HostilePromises {
+		if !strings.Contains(code.String(), ") "+p.Checker+"(") {
+			t.Errorf("no checker %s exists", p.Checker)
+		}
 	}
 }
