@@ -63,10 +63,16 @@ func (c *checker) findClaim(instance string) *karpenter.NodeClaim {
 	return nil
 }
 
+// requestsTermination reports whether the NodeClaim requested the termination of its instance, or is deleted because the
+// instance counts as gone.
+func requestsTermination(claim *karpenter.NodeClaim) bool {
+	return claim.Status.Conditions.IsTrue("InstanceTerminating") || claim.DeletionTimestamp != nil && claim.Annotations["joist.sh/instance-gone"] != ""
+}
+
 // checkTermination checks that an instance with a NodeClaim is terminated only if the NodeClaim requested it.
 func (c *checker) checkTermination(actor string, ids []string) {
 	for _, id := range ids {
-		if claim := c.findClaim(id); claim != nil && !claim.Status.Conditions.IsTrue("InstanceTerminating") {
+		if claim := c.findClaim(id); claim != nil && !requestsTermination(claim) {
 			c.reportViolation("an instance is terminated only if its NodeClaim requests it", "%s terminated %s, and %s has not requested it", actor, id, claim.Name)
 		}
 	}

@@ -2,6 +2,9 @@ package nodeclaim
 
 import (
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
@@ -31,10 +34,21 @@ func (v View) finalize() []effect.Effect {
 	}
 }
 
-// releaseNode removes the node and the claim of a terminated instance.
+// terminationPause is how long after the condition InstanceTerminating the first request has been sent.
+const terminationPause = 10 * time.Second
+
+// releaseNode removes the node and the claim of a terminated instance. Unless the termination was
+// requested, it is requested before the claim's finalizer is removed: if the message that the
+// instance is gone was wrong, no instance without a claim stays. In a zone that is shifted away no
+// request is sent, and inventories find the instance after the shift.
 func (v View) releaseNode() []effect.Effect {
 	if v.Node == nil {
-		return v.removeFinalizer()
+		id, err := v.Claim.Instance()
+		requested, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeInstanceTerminating)
+		if err != nil || v.ZoneShifted || requested.Status == metav1.ConditionTrue && v.Now.Sub(requested.LastTransitionTime.Time) >= terminationPause {
+			return v.removeFinalizer()
+		}
+		return append([]effect.Effect{v.requestTermination(id.InstanceID)}, v.removeFinalizer()...)
 	}
 	if v.Node.DeletionTimestamp == nil {
 		return []effect.Effect{effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(v.Node), UID: v.Node.UID, Why: "instance gone"}}
@@ -61,9 +75,13 @@ func (v View) terminateInstance() []effect.Effect {
 	if err != nil || v.ZoneShifted || !v.MayRepeat("terminate") {
 		return nil
 	}
-	return []effect.Effect{effect.Send{Body: event.TerminateRequested{
-		InstanceID: id.InstanceID, Claim: v.Claim.Name, ClaimUID: string(v.Claim.UID), Reason: "its NodeClaim is being deleted",
-	}}}
+	return []effect.Effect{v.requestTermination(id.InstanceID)}
+}
+
+func (v View) requestTermination(instance string) effect.Effect {
+	return effect.Send{Body: event.TerminateRequested{
+		InstanceID: instance, Claim: v.Claim.Name, ClaimUID: string(v.Claim.UID), Reason: "its NodeClaim is being deleted",
+	}}
 }
 
 func removeItem(list []string, item string) []string {

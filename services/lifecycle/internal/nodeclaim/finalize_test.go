@@ -64,7 +64,10 @@ func TestTerminatedInstanceIsFinalized(t *testing.T) {
 		{"the node is deleted first", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
 		{"the node's finalizer is removed", view(leaves, deleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
-		{"the claim's finalizer is removed last", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
+		{"the claim's finalizer is removed last", view(leaves, nodeless), []string{"send terminate.requested.v1", "update c"}},
+		{"no request during a zonal shift", view(leaves, nodeless, withZonalShift), []string{"update c"}},
+		{"its termination was requested", view(leaves, nodeless, condition(karpenter.ConditionTypeInstanceTerminating)), []string{"update c"}},
+		{"its termination is about to be requested", view(leaves, nodeless, condition(karpenter.ConditionTypeInstanceTerminating), func(v *nodeclaim.View) { v.Now = v.Now.Add(-55 * time.Second) }), []string{"send terminate.requested.v1", "update c"}},
 		{"marked as gone before a crash", view(initialized, markedGone), []string{"delete c claim-uid: instance gone"}},
 		{"marked as gone before registration", view(launched, markedGone), []string{"delete c claim-uid: instance gone"}},
 	})

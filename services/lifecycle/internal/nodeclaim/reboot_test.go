@@ -109,7 +109,7 @@ func TestReboot(t *testing.T) {
 		{"a new boot that is ready", view(issued(settleTime), booted, rebootUntainted), write},
 		{"issued by Karpenter", view(issued(settleTime), progress(""), booted, rebootUntainted), write},
 		{"issued by Karpenter, not recovered in time", view(issued(20*time.Minute+time.Second), progress("")), fails(notRecovered)},
-		{"its NodeClaim is being deleted", view(issued(0), beingDeleted(0), func(v *nodeclaim.View) { v.Gone = true; v.Node = nil }), record},
+		{"its NodeClaim is being deleted", view(issued(0), beingDeleted(0), func(v *nodeclaim.View) { v.Gone = true; v.Node = nil }), []string{"send terminate.requested.v1", "update c"}},
 	})
 }
 
