@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,13 +20,18 @@ import (
 // driftInterval is how often a claim is checked for drift if none of its inputs has changed.
 const driftInterval = 5 * time.Minute
 
-// driftState is the state of drift detection: the instances of the last inventory, and the inputs
-// with which each claim was last evaluated. Without an inventory, instance drift is neither
-// detected nor cleared.
+// driftState is the state of drift detection: the last inventory, and the inputs with which each
+// claim was last evaluated. Without an inventory, instance drift is neither detected nor cleared.
 type driftState struct {
-	inventoryStarted time.Time
-	instances        map[string]*event.Listed
-	evaluated        map[types.UID]driftInputs
+	inventory atomic.Pointer[runningInstances]
+	evaluated map[types.UID]driftInputs
+}
+
+// runningInstances are the instances of an inventory that neither terminate nor are terminated, by
+// id. It is not changed after its creation.
+type runningInstances struct {
+	started   time.Time
+	instances map[string]*event.Listed
 }
 
 // driftInputs are the inputs of one evaluation. Objects of the cache are compared by pointer. A
@@ -42,17 +48,27 @@ type driftInputs struct {
 
 // setInventory stores the inventory, unless a newer one is stored.
 func (d *driftState) setInventory(inventory event.Inventory) {
-	if inventory.Started.Before(d.inventoryStarted) {
+	if inventory.Started.Before(d.lastInventory().started) {
 		return
 	}
-	d.inventoryStarted, d.instances = inventory.Started, make(map[string]*event.Listed, len(inventory.Instances))
+	running := &runningInstances{started: inventory.Started, instances: make(map[string]*event.Listed, len(inventory.Instances))}
 	for i := range inventory.Instances {
 		one := &inventory.Instances[i]
 		// EC2 detaches the network interfaces of a terminating instance.
 		if state := cloud.State(one.State); !state.Gone() && state != cloud.ShuttingDown {
-			d.instances[one.InstanceID] = one
+			running.instances[one.InstanceID] = one
 		}
 	}
+	d.inventory.Store(running)
+}
+
+// lastInventory returns the last inventory; before the first it is empty, and its start time is zero. It is safe
+// for concurrent use.
+func (d *driftState) lastInventory() runningInstances {
+	if running := d.inventory.Load(); running != nil {
+		return *running
+	}
+	return runningInstances{}
 }
 
 // reconcileDrift updates the condition Drifted of each claim. An error on one does not stop the
@@ -95,7 +111,7 @@ func (s *Service) driftView(c *karpenter.NodeClaim, w clusterState) (drift.View,
 		v.Class = w.classes[ref.Name]
 	}
 	if id, err := c.Instance(); err == nil {
-		v.Instance = s.drift.instances[id.InstanceID]
+		v.Instance = s.drift.lastInventory().instances[id.InstanceID]
 	}
 	return v, true
 }
@@ -104,7 +120,7 @@ func (s *Service) driftInputsOf(v drift.View) driftInputs {
 	return driftInputs{
 		claim: v.Claim, pool: v.Pool.UID, generation: v.Pool.Generation,
 		hash:  v.Pool.Annotations[karpenter.NodePoolHashVersionAnnotationKey] + " " + v.Pool.Annotations[karpenter.NodePoolHashAnnotationKey],
-		class: v.Class, inventoryStarted: s.drift.inventoryStarted, checkedAt: v.Now,
+		class: v.Class, inventoryStarted: s.drift.lastInventory().started, checkedAt: v.Now,
 	}
 }
 

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -215,6 +216,77 @@ func TestExpectedTerminationsAreNotLimited(t *testing.T) {
 		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), "")
 	}
 	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 0 {
+		t.Errorf("%d claims remain", n)
+	}
+}
+
+// A forged notice with a past deadline does not confirm that an instance is terminated. The node is
+// drained for half a minute first.
+func TestPastDeadlinesConfirmNothing(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	for i := range 3 {
+		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), "")
+	}
+	for i := 3; i < 8; i++ {
+		notice := event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: fmt.Sprintf("i-%d", i), Noticed: s.now.Add(-2 * time.Minute), Deadline: s.now}
+		s.handleMessage(s.newMessage(notice), "")
+	}
+	s.handleMessage(s.instanceGone("i-3"), fault.Retry)
+	dead := listedInstance("i-4", "old", "old-4")
+	dead.State = "terminated"
+	s.handleMessage(s.inventoryMessage(s.now, dead), fault.Denied)
+	s.now = s.now.Add(30 * time.Second)
+	s.handleMessage(s.instanceGone("i-3"), "")
+	s.handleMessage(s.inventoryMessage(s.now, dead), "")
+	s.advance(5 * time.Second)
+	if s.getClaim("old-3") != nil || s.getClaim("old-4") != nil || s.getClaim("old-5") == nil {
+		t.Errorf("the claims are %v", s.boundInstances())
+	}
+}
+
+// A message that an instance is terminated is dropped if a later inventory shows it as running, so
+// that it does not remove the node when the breaker allows the next three.
+func TestInventoryContradictsForgedTermination(t *testing.T) {
+	s := newInitializedCluster(t, 4)
+	for i := range 3 {
+		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), "")
+	}
+	forged := s.instanceGone("i-3")
+	s.handleMessage(forged, fault.Retry)
+	alive := listedInstance("i-3", "old", "old-3")
+	s.now = s.now.Add(time.Minute)
+	s.handleMessage(s.inventoryMessage(s.now, alive), "")
+	s.handleMessage(forged, fault.Retry) // EC2 may have described an earlier state.
+	s.now = s.now.Add(time.Second)
+	s.handleMessage(s.inventoryMessage(s.now, alive), "")
+	s.handleMessage(forged, fault.Stale)
+	s.handleMessage(s.instanceGone("i-3"), fault.Retry)
+}
+
+// If a wrong message marks an instance as gone, its termination is requested before its claim
+// disappears: many instances without a claim would stop garbage collection. This includes
+// instances that fail before they register, in any number.
+func TestInstancesOfRemovedClaimsAreTerminated(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.launchIntent("new", 6)
+	s.handleMessage(s.newMessage(launchSettled("new", 6, "i-10", "i-11", "i-12", "i-13", "i-14", "i-15")), "")
+	s.takeSent()
+	want, listed := []string{"terminate.requested.v1 instance/i-0"}, []event.Listed{listedInstance("i-0", "old", "old-0")}
+	for i := range 6 {
+		id := fmt.Sprintf("i-1%d", i)
+		dead := listedInstance(id, "new", "")
+		dead.State = "terminated"
+		want, listed = append(want, "terminate.requested.v1 instance/"+id), append(listed, dead)
+	}
+	s.handleMessage(s.instanceGone("i-0"), "")
+	s.handleMessage(s.inventoryMessage(s.now, listed...), "")
+	s.advance(5 * time.Second)
+	got := typesAndSubjects(s.takeSent())
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 	if n := len(s.listClaims()); n != 0 {
 		t.Errorf("%d claims remain", n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -44,9 +45,14 @@ func (s *Service) handleNodeNoticed(ctx context.Context, e event.Envelope, b eve
 	}
 }
 
+// minimumDrain is how long a node must have been drained before a deadline confirms the end of its
+// instance: a forged notice can name a past one. A genuine notice that is handled late loses
+// nothing by it, because the kubelet of a terminated instance stops reporting within 40 s.
+const minimumDrain = 30 * time.Second
+
 // handleInstanceGone handles a message that an instance is terminated. If the cluster's state does
-// not confirm the message, it counts against the breaker and is retried until the node fails or an
-// inventory, EC2's own answer, confirms it.
+// not confirm the message, it counts against the breaker. Above the breaker's limit it is retried
+// until the node fails or an inventory, EC2's own answer, confirms or contradicts it.
 func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
 	found, err := s.findClaimOfInstance(ctx, b.InstanceID)
 	if err != nil {
@@ -59,18 +65,24 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 		size := len(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
 			s.Metrics.Record(metric.GarbageCollectionStopped, 1)
-			return fault.E("marking NodeClaim "+found.Name+" as gone while its node is ready", fault.Retry, err)
+			kind := fault.Retry
+			if last := s.drift.lastInventory(); last.instances[b.InstanceID] != nil && last.started.After(e.Time.Add(garbagecollection.SettleTime)) {
+				// EC2 showed the instance as running when it could no longer have described an earlier state.
+				kind = fault.Stale
+			}
+			return fault.E("marking NodeClaim "+found.Name+" as gone while its node is ready", kind, err)
 		}
 	}
 	return s.markInstanceGone(ctx, e, found)
 }
 
 // expectsTermination reports whether the end of the claim's instance is expected: its termination
-// was requested, its drain deadline has passed, or its node is not ready.
+// was requested, its drain deadline has passed after at least minimumDrain, or its node is not ready.
 func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 	if c.DeletionTimestamp != nil {
 		by := nodeclaim.Deadline(c)
-		if c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || !by.IsZero() && !s.Now().Before(by) {
+		isOver := !by.IsZero() && !s.Now().Before(by) && s.Now().Sub(c.DeletionTimestamp.Time) >= minimumDrain
+		if isOver || c.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
 			return true
 		}
 	}
