@@ -103,7 +103,7 @@ upgrades: ## Run the simulator with services of two versions, which are upgraded
 	@$(STAGES) upgrades
 
 .PHONY: hostile
-hostile: ## Run the simulator with a service or a tenant as attacker (1,000 seeds, drawn anew; SEEDS=50, or SEED=7 alone)
+hostile: ## Run the simulator with a service or a tenant as attacker (1,000 seeds, drawn again for each run; SEEDS=50, or SEED=7 alone)
 	@$(STAGES) hostile
 
 .PHONY: crash

@@ -19,13 +19,13 @@ import (
 
 const (
 	// attackDuration is how long the attacker acts.
-	attackDuration = 3 * time.Minute
+	attackDuration = time.Minute
 	// hostileBudget is how many nodes the NodePool's budget lets disruption remove at once.
 	hostileBudget = 2
 )
 
-// RunHostile runs one seed in which a service or a tenant is an attacker. A small cluster starts, the attacker acts for
-// three minutes, then it is removed, and the cluster must recover.
+// RunHostile runs one seed in which a service or a tenant is an attacker. A small cluster starts, the attacker acts for a
+// minute, then it is removed, and the cluster must recover.
 func RunHostile(seed int64) (Report, error) {
 	return runHostile(seed, Attackers[uint64(seed)%uint64(len(Attackers))], nil)
 }
@@ -73,8 +73,8 @@ func runHostile(seed int64, name string, plant func(*attacker)) (Report, error) 
 	return report, nil
 }
 
-// hostileLimits returns the limits that the checker requires. A node that counts as gone wrongly runs beside its
-// replacement until its instance is collected, so interruption and catalog can exceed the limits by that many nodes.
+// hostileLimits returns the limits that the checker requires. A node that counts as gone wrongly runs in addition to
+// its replacement until its instance is terminated, so interruption and catalog can exceed the limits by that many nodes.
 func hostileLimits(attacker string, pool *karpenter.NodePool) corev1.ResourceList {
 	limits := corev1.ResourceList(pool.Spec.Limits).DeepCopy()
 	if attacker == "interruption" || attacker == "catalog" {

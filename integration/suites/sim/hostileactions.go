@@ -223,17 +223,8 @@ func (a *attacker) startForeignInstances() error {
 func isForeign(r memcloud.Record) bool { return r.Tags["eks:eks-cluster-name"] == "other" }
 
 // restore repairs what only an operator can after the attacker is removed: it applies the manifests again, and deletes
-// Joist's ConfigMaps if the attacker could write them. After a compromised catalog there can be more instances without
-// NodeClaim than garbage collection removes, and the alarm's runbook has the operator terminate them.
+// Joist's ConfigMaps if the attacker could write them.
 func (a *attacker) restore(objects []cluster.Object) {
-	if a.name == "catalog" {
-		owned := a.checker.hostile.ownedInstances()
-		for _, r := range a.world.Cloud.Records() {
-			if !isForeign(r) && r.Ended.IsZero() && !owned["aws:///"+r.Zone+"/"+r.ID] && a.world.Now().Sub(r.Launched) > maxOrphanAge {
-				_ = a.world.Cloud.Terminate(context.Background(), []string{r.ID})
-			}
-		}
-	}
 	for _, name := range []string{"joist-outbox", "joist-unavailable"} {
 		if key := (cluster.Key{Namespace: embedded.Namespace, Name: name}); a.rights.allowsObject(a.name, "update", "", "configmaps", key) {
 			_ = a.world.Kube.AsKubernetes("person").Delete(context.Background(), cluster.ConfigMaps, key, "")

@@ -18,7 +18,7 @@ const hostileTenant = "tenant"
 // Attackers lists the attackers of hostile seeds.
 var Attackers = []string{"planner", "disruption", "interruption", "catalog", "launcher", "watcher", "lifecycle", hostileTenant}
 
-// attacker sends what the rights of one service, or of a tenant, allow. The genuine service runs beside it.
+// attacker sends what the rights of one service, or of a tenant, allow. The genuine service runs too.
 type attacker struct {
 	*sim
 	name   string
@@ -109,7 +109,7 @@ func (a *attacker) attack(now time.Time) {
 		a.plant(a)
 		a.plant = nil
 	}
-	a.next = now.Add(time.Duration(200+a.random.IntN(5000)) * time.Millisecond)
+	a.next = now.Add(time.Duration(100+a.random.IntN(1700)) * time.Millisecond)
 	action := a.kinds[a.random.IntN(len(a.kinds))]
 	a.count(action.name)
 	action.do(a)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 )
 
 // maxHostileRecovery is how long the run waits for the recovery.
-const maxHostileRecovery = 45 * time.Minute
+const maxHostileRecovery = 11 * time.Minute
 
 // breakerWindow and maxUnproven limit how many nodes are removed because of messages that nothing confirms.
 const (
@@ -52,7 +53,9 @@ type hostileChecker struct {
 	unproven []time.Time
 	// pendingSince is since when each pod of another tenant is pending.
 	pendingSince map[cluster.Key]time.Time
-	checked      time.Time
+	// longestPending is the longest time that one of them was pending until the attack ended.
+	longestPending time.Duration
+	checked        time.Time
 }
 
 func newHostileChecker(a *attacker) *hostileChecker {
@@ -99,7 +102,7 @@ func (h *hostileChecker) observeWrite(c *checker, e memcluster.Effect) {
 		return
 	}
 	const gone = "joist.sh/instance-gone"
-	if after != nil && before.Annotations[gone] == "" && after.Annotations[gone] != "" && h.isRunning(before) && before.DeletionTimestamp == nil && before.Status.Conditions.IsTrue("Initialized") {
+	if after != nil && before.Annotations[gone] == "" && after.Annotations[gone] != "" && h.isRunning(before) && !isDrained(before, e.At) && before.Status.Conditions.IsTrue("Initialized") {
 		h.recordUnproven(c, e.At)
 	}
 	isDeleted := before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil)
@@ -110,6 +113,11 @@ func (h *hostileChecker) observeWrite(c *checker, e memcluster.Effect) {
 	if _, acts := confirmedProposal(before); !acts && h.isRunning(before) {
 		c.reportViolation(promiseRemovals, "%s deleted NodeClaim %s, which no disruption within a budget removes", e.Actor, e.Key.Name)
 	}
+}
+
+// isDrained reports whether the NodeClaim's node was drained before: for half a minute, or until its termination.
+func isDrained(claim *karpenter.NodeClaim, at time.Time) bool {
+	return claim.DeletionTimestamp != nil && (claim.Status.Conditions.IsTrue("InstanceTerminating") || at.Sub(claim.DeletionTimestamp.Time) >= 30*time.Second)
 }
 
 // isRunning reports whether EC2 neither ended nor warned the NodeClaim's instance.
@@ -163,6 +171,7 @@ func (h *hostileChecker) checkDelays(c *checker, now time.Time) {
 		if since, known := h.pendingSince[key]; known {
 			pending[key] = since
 		}
+		h.longestPending = max(h.longestPending, now.Sub(pending[key]))
 		// A bound of zero promises nothing during the attack.
 		if bound.During > 0 && now.Sub(pending[key]) > bound.During {
 			c.reportViolation(promiseDelay, "pod %s is pending for %s", pod.Name, bound.During)
@@ -174,13 +183,24 @@ func (h *hostileChecker) checkDelays(c *checker, now time.Time) {
 // checkRecovery checks the end of a run.
 func (h *hostileChecker) checkRecovery(recovered bool) {
 	c, took := h.checker, h.world.Now().Sub(h.ended)
-	h.faults["recovered within "+took.Round(time.Minute).String()]++
+	h.faults[h.name+": recovered within "+durationClass(took)]++
+	h.faults[h.name+": a pod was pending for at most "+durationClass(h.longestPending)]++
 	if bound := DelayBounds[h.name].After; !recovered || took > bound {
 		c.reportViolation(promiseRecovery, "not within %s: %s", bound, h.describeState())
 	}
 	h.checkOwners(c)
 	h.checkQueues(c)
 	h.checkRejections(c)
+}
+
+// durationClass is the row of the histogram for a duration.
+func durationClass(took time.Duration) string {
+	for _, limit := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 6 * time.Minute, 10 * time.Minute} {
+		if took <= limit {
+			return fmt.Sprintf("%2.1f min", limit.Minutes())
+		}
+	}
+	return "more time"
 }
 
 // ownedInstances are the provider ids of instances that have a NodeClaim.

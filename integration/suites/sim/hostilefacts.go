@@ -216,7 +216,7 @@ func (a *attacker) liveNames() []any {
 	return out
 }
 
-// factTypes are the types of facts; own selects those that the attacker produces.
+// messageTypes returns the types of facts or of commands; with own the types that the attacker produces, otherwise the others.
 func (a *attacker) messageTypes(isFact, own bool) []event.Spec {
 	return slices.DeleteFunc(slices.Clone(event.Specs), func(s event.Spec) bool {
 		return s.IsFact() != isFact || slices.Contains(s.Producers, a.name) != own

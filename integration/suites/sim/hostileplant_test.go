@@ -42,6 +42,9 @@ var plants = map[string]func(*attacker){
 	},
 	promiseRemovals: func(a *attacker) {
 		claim := a.pickClaim()
+		for !claim.Status.Conditions.IsTrue("Initialized") || claim.DeletionTimestamp != nil {
+			claim = a.pickClaim()
+		}
 		_ = a.world.Kube.ClientFor("lifecycle-0").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.UID)
 	},
 	promiseUnproven: func(a *attacker) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 )
 
 // TestHostileSeeds runs seeds with an attacker. JOIST_HOSTILE_SEEDS is their number and JOIST_HOSTILE_BASE the first of
-// them, which is drawn anew without it. JOIST_SEED runs one.
+// them, which is drawn again for each run without it. JOIST_SEED runs one.
 func TestHostileSeeds(t *testing.T) {
 	count, base := 16, time.Now().UnixNano()&(1<<40-1)
 	if text := os.Getenv("JOIST_HOSTILE_SEEDS"); text != "" {
@@ -37,6 +38,8 @@ func TestHostileSeeds(t *testing.T) {
 	if os.Getenv("JOIST_SEED") != "" {
 		base, count = seedNumbers(t)[0], 1
 	}
+	// A small world makes much garbage and keeps little.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	fmt.Printf("hostile: %d seeds from %d (JOIST_HOSTILE_BASE repeats them, SEED=%d the first)\n", count, base, base)
 	var mu sync.Mutex
 	total, failed := map[string]int{}, 0
@@ -55,6 +58,8 @@ func TestHostileSeeds(t *testing.T) {
 				}
 				if len(report.Violations) > 0 {
 					failed++
+					// testing prints errors only at the end if the test runs without -v.
+					fmt.Printf("hostile: seed %d failed: attacker %s, %s\n", seed, report.Attacker, report.Violations[0])
 					if failed <= 3 {
 						t.Errorf("attacker %s, %s", report.Attacker, report.FailureText())
 					} else {

@@ -70,6 +70,9 @@ type sim struct {
 	versions *versionPlan
 	// attacker is nil except in hostile seeds.
 	attacker *attacker
+	// pods are those of listPods, as of podsVersion.
+	pods        []*corev1.Pod
+	podsVersion int64
 }
 
 // Run runs the simulator with one seed.
@@ -231,9 +234,13 @@ func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func()
 	return nil
 }
 
+// listPods returns all pods, which callers must not change. They are read again only after a write.
 func (s *sim) listPods() []*corev1.Pod {
-	objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
-	return cluster.CastAll[*corev1.Pod](objects)
+	if version := s.world.Kube.Version(); s.podsVersion != version {
+		objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
+		s.podsVersion, s.pods = version, cluster.CastAll[*corev1.Pod](objects)
+	}
+	return s.pods
 }
 
 // allPodsRun reports whether each pod runs, or is pending because of a limit that the plan names and that is
