@@ -120,6 +120,9 @@ func (c *Cloud) blockedBy(o event.Offering) string {
 // depth returns the spare capacity of a spot pool, in [0, 1). It changes every six hours, like real pools, whose
 // prices hardly change.
 func (c *Cloud) depth(o event.Offering) float64 {
+	if c.options.EvenSpot {
+		return 0.5
+	}
 	epoch := c.clock.Truncate(6 * time.Hour).UTC().Format(time.RFC3339)
 	return c.share("depth", o.InstanceType, o.Zone, o.CapacityType, epoch)
 }

@@ -190,6 +190,22 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
+// TestEvenSpot launches with 20 seeds: EC2 sometimes prefers the deeper pool to the cheaper one, unless all are equal.
+func TestEvenSpot(t *testing.T) {
+	chosen := map[bool]map[string]int{true: {}, false: {}}
+	for even, types := range chosen {
+		for seed := range int64(20) {
+			s := newSite(t, memcloud.Options{Seed: seed, EvenSpot: even})
+			request := s.request("", cloud.Spot, 1, "m6i.large", "c6i.large")
+			request.Strategy = "price-capacity-optimized"
+			types[s.launch(t, request).Instances[0].InstanceType]++
+		}
+	}
+	if chosen[true]["c6i.large"] != 20 || chosen[false]["m6i.large"] == 0 {
+		t.Errorf("even pools: %v, others: %v", chosen[true], chosen[false])
+	}
+}
+
 func TestFleetExceedsResourceBucket(t *testing.T) {
 	s := newSite(t, memcloud.Options{})
 	s.launch(t, s.request("a", cloud.OnDemand, 999, "m6i.large"))

@@ -25,6 +25,8 @@ type Options struct {
 	Boot time.Duration
 	// Shutdown is the time from shutting-down to terminated: 30 s if zero.
 	Shutdown time.Duration
+	// EvenSpot gives all spot pools the same spare capacity, so that price-capacity-optimized chooses the lowest price.
+	EvenSpot bool
 	// RateDivisor divides rate and burst of every request bucket; 1 if zero. Negative disables throttling.
 	RateDivisor float64
 	// Events receives each raw EventBridge event, as AWS would send it.
