@@ -42,7 +42,7 @@ func (w *TestBed) startAWS() {
 	w.Broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
 	events := w.Broker.Bus("default").SetAccount("123456789012", Region)
 	w.Cloud = memcloud.New(memcloud.Options{
-		Now: time.Now, Seed: 1, Region: Region, Catalogue: w.Catalogue, Boot: w.options.Boot, Shutdown: shutdown,
+		Now: time.Now, Seed: 1, Region: Region, Catalogue: w.Catalogue, Boot: w.options.Boot, Shutdown: shutdown, EvenSpot: w.options.EvenSpot,
 		Events: func(raw []byte) {
 			if w.options.Notice != nil {
 				w.options.Notice(raw)

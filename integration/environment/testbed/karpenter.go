@@ -20,6 +20,9 @@ const (
 	// karpenterPackage is Karpenter's own controller with the AWS provider, of the version in integration/go.mod.
 	karpenterPackage = "github.com/aws/karpenter-provider-aws/cmd/controller"
 	karpenterName    = "karpenter"
+	// kwokPackage is Karpenter's controller with its kwok provider, which creates Nodes instead of instances.
+	kwokPackage = "sigs.k8s.io/karpenter/kwok"
+	kwokName    = "karpenter-kwok"
 	// KarpenterNamespace is where Karpenter's Lease is.
 	KarpenterNamespace = "kube-system"
 	// karpenterAccess is the access key id that identifies Karpenter. The authorizer has no role for it, so that every
@@ -28,7 +31,12 @@ const (
 )
 
 // BuildKarpenter compiles Karpenter's controller into .cache and returns the folder.
-var BuildKarpenter = sync.OnceValues(func() (string, error) {
+var BuildKarpenter = sync.OnceValues(func() (string, error) { return buildKarpenter(karpenterName, karpenterPackage) })
+
+// BuildKwokKarpenter compiles Karpenter's controller with the kwok provider into .cache and returns the folder.
+var BuildKwokKarpenter = sync.OnceValues(func() (string, error) { return buildKarpenter(kwokName, kwokPackage) })
+
+func buildKarpenter(name, from string) (string, error) {
 	into, err := filepath.Abs(filepath.Join(Root, ".cache", "karpenter"))
 	if err != nil {
 		return "", fmt.Errorf("finding a folder for Karpenter: %w", err)
@@ -38,26 +46,39 @@ var BuildKarpenter = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer lock.Close()
-	command := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(into, karpenterName), karpenterPackage) //nolint:noctx // a build is not part of a test's time
+	command := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(into, name), from) //nolint:noctx // a build is not part of a test's time
 	command.Dir = filepath.Join(Root, "integration")
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building Karpenter: %w\n%s", err, out)
 	}
 	return into, nil
-})
+}
 
 // StartKarpenter starts Karpenter's controller for the cluster and the fake AWS, with additional variables.
 func (w *TestBed) StartKarpenter(dir string, environ ...string) {
 	w.Helper()
-	own := slices.Concat(w.Server.Environ(), []string{
+	w.runKarpenter(dir, karpenterName, slices.Concat(w.Server.Environ(), []string{
 		"AWS_ACCESS_KEY_ID=" + karpenterAccess, "AWS_REGION=" + Region,
 		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+		"CLUSTER_NAME=" + ClusterName, "INTERRUPTION_QUEUE=" + ClusterName, "EKS_CONTROL_PLANE=true",
+	}, environ))
+}
+
+// StartKwokKarpenter starts Karpenter's controller with the kwok provider, which uses no AWS and offers the instance types
+// of a file.
+func (w *TestBed) StartKwokKarpenter(dir, instanceTypes string) {
+	w.Helper()
+	w.runKarpenter(dir, kwokName, []string{"INSTANCE_TYPES_FILE_PATH=" + instanceTypes})
+}
+
+func (w *TestBed) runKarpenter(dir, name string, environ []string) {
+	w.Helper()
+	own := slices.Concat([]string{
 		"HOME=" + w.TempDir(), "TMPDIR=" + os.TempDir(), "KUBECONFIG=" + w.Plane.Kubeconfig,
 		"SYSTEM_NAMESPACE=" + KarpenterNamespace, "LEADER_ELECTION_NAMESPACE=" + KarpenterNamespace, "KUBERNETES_MIN_VERSION=1.19.0-0",
-		"CLUSTER_NAME=" + ClusterName, "INTERRUPTION_QUEUE=" + ClusterName, "EKS_CONTROL_PLANE=true",
 		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=false",
 	}, environ)
-	w.karpenter = startProgram(w.T, dir, karpenterName, own)
+	w.karpenter = startProgram(w.T, dir, name, own)
 	w.Cleanup(func() {
 		if w.karpenter != nil {
 			w.karpenter.killProcess()

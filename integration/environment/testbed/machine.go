@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,11 +29,13 @@ func (w *TestBed) startMachines() func() error {
 	return func() error {
 		w.Cloud.Advance()
 		booted = append(booted, w.Cloud.Booted()...)
-		for len(booted) > 0 {
-			if err := w.joinNode(booted[0]); err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("booting %s: %w", booted[0].ID, err)
+		due := time.Now().Add(-w.options.Join)
+		isDue := func(boot memcloud.Boot) bool { return !boot.Launched.After(due) }
+		for i := slices.IndexFunc(booted, isDue); i >= 0; i = slices.IndexFunc(booted, isDue) {
+			if err := w.joinNode(booted[i]); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("booting %s: %w", booted[i].ID, err)
 			}
-			booted = booted[1:]
+			booted = slices.Delete(booted, i, i+1)
 		}
 		for _, r := range w.Cloud.Records() {
 			if r.Ended.IsZero() || silent[r.ID] {

@@ -43,6 +43,10 @@ const (
 type Options struct {
 	// Boot is the mean boot time of an instance; a second if zero.
 	Boot time.Duration
+	// Join is the time from the launch of an instance to its node; the node joins as soon as the instance runs if it is zero.
+	Join time.Duration
+	// EvenSpot gives all spot pools the same spare capacity, so that EC2 launches the cheapest.
+	EvenSpot bool
 	// Machines is how often booted instances become nodes and terminated ones unreachable; 20 ms if zero. Each
 	// time copies EC2's records of all instances.
 	Machines time.Duration
