@@ -58,7 +58,7 @@ prove: ## Run the tests that take longer, in samples that are drawn again for ea
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds of each kind and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
 	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim hostile
-	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs providerspecs race apifaults-long storm consolidation scale peers versions soak
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs providerspecs race apifaults-long storm consolidation sidebyside scale peers versions soak
 
 ##@ Single test stages
 
@@ -185,6 +185,10 @@ consolidation: ## Measure and plot the consolidation of a fragmented cluster wit
 .PHONY: soak
 soak: ## Run mixed load for an hour, with random kills of services, restarts of the API server and cut connections (SOAK=6h, SEED=7 repeats a run)
 	@$(STAGES) soak
+
+.PHONY: sidebyside
+sidebyside: ## Run Karpenter with its kwok provider and then Joist over the same day of load, and plot both (30 minutes)
+	@$(STAGES) sidebyside
 
 .PHONY: scale
 scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and check their limits (5 minutes on an idle machine)

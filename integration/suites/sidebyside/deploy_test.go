@@ -49,7 +49,7 @@ func (r *recorder) deploy(a App, replicas int) {
 }
 
 // apply makes the cluster what a step requires. Deployments that are as before are not changed.
-func (r *recorder) apply(step, before Step) {
+func (r *recorder) apply(step, before LoadStep) {
 	for name, replicas := range step.Replicas {
 		if replicas != before.Replicas[name] {
 			r.patch(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
@@ -66,7 +66,7 @@ func (r *recorder) patch(name, patch string) {
 }
 
 // replay applies the steps of a day at a pace, and waits until the last one has passed.
-func (r *recorder) replay(steps []Step, began time.Time, wall func(at time.Duration) time.Duration, to time.Duration) {
+func (r *recorder) replay(steps []LoadStep, began time.Time, wall func(at time.Duration) time.Duration, to time.Duration) {
 	r.Helper()
 	for i, step := range steps[1:] {
 		r.waitFor(began.Add(wall(step.At)), step.At)

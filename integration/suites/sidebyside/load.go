@@ -44,8 +44,8 @@ type App struct {
 	Rolls []time.Duration
 }
 
-// Step is the state that the load requires from a time of day on.
-type Step struct {
+// LoadStep is the state that the load requires from a time of day on.
+type LoadStep struct {
 	At time.Duration
 	// Replicas are the numbers of all apps, and Rolled the apps whose rolling update begins.
 	Replicas map[string]int
@@ -133,11 +133,11 @@ func (a App) of(name, cpu, memory string, most int) App {
 }
 
 // Steps returns the day from one time to another. The same seed gives the same steps.
-func (d Day) Steps(seed uint64, from, to time.Duration) []Step {
+func (d Day) Steps(seed uint64, from, to time.Duration) []LoadStep {
 	random := rand.New(rand.NewPCG(seed, seed+1)) //nolint:gosec // a repeatable load
-	var out []Step
+	var out []LoadStep
 	for i := range int(24 * time.Hour / stepLength) {
-		step := Step{At: time.Duration(i) * stepLength, Replicas: map[string]int{}}
+		step := LoadStep{At: time.Duration(i) * stepLength, Replicas: map[string]int{}}
 		for _, a := range d.Apps {
 			trace := d.Traces[a.Trace]
 			value := trace[(i-a.Shift+len(trace))%len(trace)] * (1 + a.Noise*random.NormFloat64())

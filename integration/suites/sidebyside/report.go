@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/timeline"
 )
 
-// Sample is the state of one side at one time.
-type Sample struct {
+// DaySample is the state of one side at one time.
+type DaySample struct {
 	// At is the time of day.
 	At time.Duration `json:"at"`
 	// PerHour is the price of the instances that AWS would bill, in US dollars.
@@ -27,10 +27,10 @@ type Sample struct {
 	Evicted int `json:"evicted"`
 }
 
-// Side are the measurements of one controller.
-type Side struct {
-	Name    string   `json:"name"`
-	Samples []Sample `json:"samples"`
+// Measurements are those of one controller.
+type Measurements struct {
+	Name    string      `json:"name"`
+	Samples []DaySample `json:"samples"`
 	// Fill is how long it took until the first pods ran, from an empty cluster, in real time.
 	Fill time.Duration `json:"fill"`
 	// Starts are the times from the creation of each pod of the day until it was ready, sorted, in real time.
@@ -47,28 +47,28 @@ type Side struct {
 	LoadAverage float64 `json:"loadAverage"`
 }
 
-// Report is the comparison.
-type Report struct {
+// Comparison has the measurements of each controller.
+type Comparison struct {
 	Seed uint64 `json:"seed"`
 	// From and To are the times of day of the load, and Pace how many times faster it passed than a real day.
-	From  time.Duration `json:"from"`
-	To    time.Duration `json:"to"`
-	Pace  float64       `json:"pace"`
-	Sides []Side        `json:"sides"`
+	From  time.Duration  `json:"from"`
+	To    time.Duration  `json:"to"`
+	Pace  float64        `json:"pace"`
+	Sides []Measurements `json:"sides"`
 }
 
 // Dollars returns what the instances cost during the day, in US dollars.
-func (s Side) Dollars() float64 {
-	return s.integrate(func(one Sample) float64 { return one.PerHour })
+func (s Measurements) Dollars() float64 {
+	return s.integrate(func(one DaySample) float64 { return one.PerHour })
 }
 
 // PendingHours returns the sum over all pods of the time without a node, in hours of the simulated day.
-func (s Side) PendingHours() float64 {
-	return s.integrate(func(one Sample) float64 { return float64(one.Pending) })
+func (s Measurements) PendingHours() float64 {
+	return s.integrate(func(one DaySample) float64 { return float64(one.Pending) })
 }
 
 // integrate adds a value over the hours of the day. Each sample holds until the next.
-func (s Side) integrate(value func(Sample) float64) float64 {
+func (s Measurements) integrate(value func(DaySample) float64) float64 {
 	sum := 0.0
 	for i := 1; i < len(s.Samples); i++ {
 		sum += value(s.Samples[i-1]) * (s.Samples[i].At - s.Samples[i-1].At).Hours()
@@ -77,7 +77,7 @@ func (s Side) integrate(value func(Sample) float64) float64 {
 }
 
 // CPU returns the CPU time of all controllers, in seconds.
-func (s Side) CPU() float64 {
+func (s Measurements) CPU() float64 {
 	sum := 0.0
 	for _, seconds := range s.CPUSeconds {
 		sum += seconds
@@ -86,7 +86,7 @@ func (s Side) CPU() float64 {
 }
 
 // Start returns the smallest of the start times that at least p percent of the pods do not exceed; zero without pods.
-func (s Side) Start(p float64) time.Duration {
+func (s Measurements) Start(p float64) time.Duration {
 	if len(s.Starts) == 0 {
 		return 0
 	}
@@ -95,9 +95,9 @@ func (s Side) Start(p float64) time.Duration {
 }
 
 // Table returns the comparison as rows of Markdown.
-func (r Report) Table() string {
+func (r Comparison) Table() string {
 	var out strings.Builder
-	row := func(name string, cell func(Side) string) {
+	row := func(name string, cell func(Measurements) string) {
 		out.WriteString("| " + name)
 		for _, s := range r.Sides {
 			out.WriteString(" | " + cell(s))
@@ -105,27 +105,31 @@ func (r Report) Table() string {
 		out.WriteString(" |\n")
 	}
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-	row("", func(s Side) string { return s.Name })
+	row("", func(s Measurements) string { return s.Name })
 	out.WriteString(strings.Repeat("|---", len(r.Sides)+1) + "|\n")
-	row(fmt.Sprintf("cost of the %g hours", (r.To-r.From).Hours()), func(s Side) string { return fmt.Sprintf("$%.2f", s.Dollars()) })
-	row("pods that started", func(s Side) string { return strconv.Itoa(len(s.Starts)) })
-	row("creation to running, median", func(s Side) string { return seconds(s.Start(50)) })
-	row("p95", func(s Side) string { return seconds(s.Start(95)) })
-	row("maximum", func(s Side) string { return seconds(s.Start(100)) })
-	row("pods without a node, mean", func(s Side) string { return fmt.Sprintf("%.2f", s.PendingHours()/max((r.To-r.From).Hours(), 1e-9)) })
-	row("pods without a node, maximum", func(s Side) string { return strconv.Itoa(s.most(func(one Sample) int { return one.Pending })) })
-	row("evictions", func(s Side) string { return strconv.Itoa(s.Evicted) })
-	row("pods deleted with their nodes", func(s Side) string { return strconv.Itoa(s.Lost) })
-	row("nodes launched", func(s Side) string { return strconv.Itoa(s.Launched) })
-	row("nodes removed", func(s Side) string { return strconv.Itoa(s.Removed) })
-	row("nodes, maximum", func(s Side) string { return strconv.Itoa(s.most(func(one Sample) int { return one.Nodes })) })
-	row("from an empty cluster to the first hour's pods", func(s Side) string { return seconds(s.Fill) })
-	row("CPU of the controllers", func(s Side) string { return fmt.Sprintf("%.0f s", s.CPU()) })
-	row("load average of the machine", func(s Side) string { return fmt.Sprintf("%.1f", s.LoadAverage) })
+	row(fmt.Sprintf("cost of the %g hours", (r.To-r.From).Hours()), func(s Measurements) string { return fmt.Sprintf("$%.2f", s.Dollars()) })
+	row("pods that started", func(s Measurements) string { return strconv.Itoa(len(s.Starts)) })
+	row("creation to running, median", func(s Measurements) string { return seconds(s.Start(50)) })
+	row("p95", func(s Measurements) string { return seconds(s.Start(95)) })
+	row("maximum", func(s Measurements) string { return seconds(s.Start(100)) })
+	row("pods without a node, mean", func(s Measurements) string {
+		return fmt.Sprintf("%.2f", s.PendingHours()/max((r.To-r.From).Hours(), 1e-9))
+	})
+	row("pods without a node, maximum", func(s Measurements) string {
+		return strconv.Itoa(s.most(func(one DaySample) int { return one.Pending }))
+	})
+	row("evictions", func(s Measurements) string { return strconv.Itoa(s.Evicted) })
+	row("pods deleted with their nodes", func(s Measurements) string { return strconv.Itoa(s.Lost) })
+	row("nodes launched", func(s Measurements) string { return strconv.Itoa(s.Launched) })
+	row("nodes removed", func(s Measurements) string { return strconv.Itoa(s.Removed) })
+	row("nodes, maximum", func(s Measurements) string { return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes })) })
+	row("from an empty cluster to the first hour's pods", func(s Measurements) string { return seconds(s.Fill) })
+	row("CPU of the controllers", func(s Measurements) string { return fmt.Sprintf("%.0f s", s.CPU()) })
+	row("load average of the machine", func(s Measurements) string { return fmt.Sprintf("%.1f", s.LoadAverage) })
 	return out.String()
 }
 
-func (s Side) most(value func(Sample) int) int {
+func (s Measurements) most(value func(DaySample) int) int {
 	most := 0
 	for _, one := range s.Samples {
 		most = max(most, value(one))
@@ -134,15 +138,15 @@ func (s Side) most(value func(Sample) int) int {
 }
 
 // SVG draws the sides over the day: pending pods, price, nodes and evictions.
-func SVG(r Report) ([]byte, error) {
+func SVG(r Comparison) ([]byte, error) {
 	panels := []struct {
 		plot  *plot.Plot
-		value func(Sample) float64
+		value func(DaySample) float64
 	}{
-		{timeline.Panel("pods without a node"), func(s Sample) float64 { return float64(s.Pending) }},
-		{timeline.Panel("US dollars an hour"), func(s Sample) float64 { return s.PerHour }},
-		{timeline.Panel("nodes"), func(s Sample) float64 { return float64(s.Nodes) }},
-		{timeline.Panel("evictions"), func(s Sample) float64 { return float64(s.Evicted) }},
+		{timeline.Panel("pods without a node"), func(s DaySample) float64 { return float64(s.Pending) }},
+		{timeline.Panel("US dollars an hour"), func(s DaySample) float64 { return s.PerHour }},
+		{timeline.Panel("nodes"), func(s DaySample) float64 { return float64(s.Nodes) }},
+		{timeline.Panel("evictions"), func(s DaySample) float64 { return float64(s.Evicted) }},
 	}
 	var plots []*plot.Plot
 	for i, panel := range panels {
@@ -154,7 +158,7 @@ func SVG(r Report) ([]byte, error) {
 			if i > 0 {
 				name = "" // The first panel has the legend.
 			}
-			points := timeline.Points(side.Samples, func(s Sample) time.Duration { return r.wall(s.At) }, panel.value)
+			points := timeline.Points(side.Samples, func(s DaySample) time.Duration { return r.wall(s.At) }, panel.value)
 			if err := timeline.Line(panel.plot, name, stroke, points); err != nil {
 				return nil, err
 			}
@@ -166,12 +170,12 @@ func SVG(r Report) ([]byte, error) {
 }
 
 // wall returns the real time since the beginning of the load at a time of day.
-func (r Report) wall(at time.Duration) time.Duration {
+func (r Comparison) wall(at time.Duration) time.Duration {
 	return time.Duration(float64(at-r.From) / r.Pace)
 }
 
 // hours returns an act for every six hours of the day.
-func (r Report) hours() []timeline.Act {
+func (r Comparison) hours() []timeline.Act {
 	const every = 6 * time.Hour
 	var out []timeline.Act
 	for from, to := r.From, time.Duration(0); from < r.To; from = to {

@@ -11,15 +11,15 @@ import (
 )
 
 // inventedReport returns two sides of a whole day: the second has a cheaper afternoon, and twice the evictions.
-func inventedReport() Report {
-	r := Report{Seed: 1, To: 24 * time.Hour, Pace: 120}
+func inventedReport() Comparison {
+	r := Comparison{Seed: 1, To: 24 * time.Hour, Pace: 120}
 	for i, name := range []string{"one", "other"} {
-		side := Side{
+		side := Measurements{
 			Name: name, Fill: 10 * time.Second, Starts: []time.Duration{time.Second, 2 * time.Second, 9 * time.Second},
 			Launched: 7, Removed: 3, Evicted: 24 * (i + 1), Lost: i, CPUSeconds: map[string]float64{"a": 1.5, "b": 2}, LoadAverage: 2,
 		}
 		for hour := range 25 {
-			sample := Sample{At: time.Duration(hour) * time.Hour, PerHour: 4, Nodes: 10 + hour/3, Pending: hour % 5, Running: 100, Evicted: hour * (i + 1)}
+			sample := DaySample{At: time.Duration(hour) * time.Hour, PerHour: 4, Nodes: 10 + hour/3, Pending: hour % 5, Running: 100, Evicted: hour * (i + 1)}
 			if i == 1 && hour >= 12 {
 				sample.PerHour = 3
 			}
@@ -41,7 +41,7 @@ func TestDrawReport(t *testing.T) {
 		}
 	}
 	golden.Compare(t, "testdata/sidebyside.svg", string(got))
-	if _, err := SVG(Report{To: time.Hour, Pace: 1, Sides: []Side{{Name: "one"}}}); err == nil {
+	if _, err := SVG(Comparison{To: time.Hour, Pace: 1, Sides: []Measurements{{Name: "one"}}}); err == nil {
 		t.Error("a side without samples has a drawing")
 	}
 }

@@ -44,7 +44,7 @@ func TestKarpenterAndJoist(t *testing.T) {
 	if os.Getenv("JOIST_SIDEBYSIDE") != "" {
 		l = whole
 	}
-	report := Report{Seed: seed, From: l.from, To: l.to, Pace: l.pace}
+	report := Comparison{Seed: seed, From: l.from, To: l.to, Pace: l.pace}
 	ok := t.Run("Karpenter", func(t *testing.T) { report.Sides = append(report.Sides, measureKarpenter(t, l)) }) &&
 		t.Run("Joist", func(t *testing.T) { report.Sides = append(report.Sides, measureJoist(t, l)) })
 	if ok {
@@ -52,7 +52,7 @@ func TestKarpenterAndJoist(t *testing.T) {
 	}
 }
 
-func measureKarpenter(t *testing.T, l length) Side {
+func measureKarpenter(t *testing.T, l length) Measurements {
 	dir, err := testbed.BuildKwokKarpenter()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func measureKarpenter(t *testing.T, l length) Side {
 	return side
 }
 
-func measureJoist(t *testing.T, l length) Side {
+func measureJoist(t *testing.T, l length) Measurements {
 	dir, err := testbed.BuildBinaries()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func measureJoist(t *testing.T, l length) Side {
 }
 
 // measure fills the cluster with the first step's pods, and replays the load.
-func (r *recorder) measure(l length, types []catalog.InstanceType, group, kind string) Side {
+func (r *recorder) measure(l length, types []catalog.InstanceType, group, kind string) Measurements {
 	r.Helper()
 	day, err := NewDay(seed, l.scale)
 	r.RequireNoError(err)
@@ -149,7 +149,7 @@ func sum(replicas map[string]int) int {
 	return n
 }
 
-func writeReport(t *testing.T, report Report) {
+func writeReport(t *testing.T, report Comparison) {
 	t.Helper()
 	t.Logf("\n%s", report.Table())
 	drawing, err := SVG(report)
