@@ -8,16 +8,22 @@ import (
 // maxDims bounds the number of priced dimensions, because options have a list for each.
 const maxDims = 32
 
-// priceSegments computes prices for each set of candidates. Pods in different zones with the same
-// candidates compete for the same types; the candidates' prices reflect their differences, the
-// resources' prices hardly do.
+// similarPrices is the ratio up to which the prices of two segments count as similar. Zones differ by
+// less, and spot and on-demand by more.
+const similarPrices = 1.25
+
+// priceSegments computes prices for each set of candidates with similar prices. Pods in different
+// zones with the same candidates compete for the same types; the candidates' prices reflect their
+// differences, the resources' prices hardly do.
 func (s *stage) priceSegments() {
 	p, dims := s.p, s.p.problem.Dims
 	s.highestPrices = make([]float64, dims)
 	var segments []segment
 	of := make([]int, len(s.segments))
 	for g := range s.segments {
-		of[g] = slices.IndexFunc(segments, func(q segment) bool { return isSameSet(q.candidates, s.segments[g].candidates) })
+		of[g] = slices.IndexFunc(segments, func(q segment) bool {
+			return isSameSet(q.candidates, s.segments[g].candidates) && s.haveSimilarPrices(q.candidates, q.zoneCapacityTypes, s.segments[g].zoneCapacityTypes)
+		})
 		if of[g] < 0 {
 			of[g] = len(segments)
 			segments = append(segments, segment{candidates: s.segments[g].candidates, demand: make([]float64, dims+1)})
@@ -42,6 +48,21 @@ func (s *stage) priceSegments() {
 			s.priced = append(s.priced, r)
 		}
 	}
+}
+
+// haveSimilarPrices reports whether the candidates that can be bought in both sets of zone-capacity
+// types cost about the same in both.
+func (s *stage) haveSimilarPrices(in Set, a, b uint64) bool {
+	if a == b {
+		return true
+	}
+	sumA, sumB := 0.0, 0.0
+	for _, k := range s.candidates {
+		if c := &s.p.problem.Candidates[k]; in.Has(k) && c.zoneCapacityTypes&a != 0 && c.zoneCapacityTypes&b != 0 {
+			sumA, sumB = sumA+s.p.ratedCost(c, a), sumB+s.p.ratedCost(c, b)
+		}
+	}
+	return max(sumA, sumB) <= similarPrices*min(sumA, sumB)
 }
 
 // rankSegments sorts the segments by price, the highest first, for each dimension.

@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,5 +235,48 @@ func TestPriceOf(t *testing.T) {
 	}
 	if text := planning.FormatPrice(0.0832); text != "0.0832" {
 		t.Error(text)
+	}
+}
+
+// TestCapacityTypesArePricedApart plans pods for on-demand and pods for spot, of the same instance types, together and
+// apart: one plan for both may not cost more than two. If pods for on-demand are valued at spot prices, it costs 7 % more.
+func TestCapacityTypesArePricedApart(t *testing.T) {
+	on := func(capacityType string) func(*planning.PodSpec) {
+		return func(spec *planning.PodSpec) {
+			spec.NodeSelector = map[string]string{karpenter.CapacityTypeLabelKey: capacityType}
+		}
+	}
+	class := func(count int, cpu, memory, capacityType string) planning.PodClass {
+		return planningtest.NewPods(cpu+memory+capacityType, count, cpu, memory, on(capacityType))
+	}
+	onDemand, spot := karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot
+	web := []planning.PodClass{
+		class(22, "500m", "1Gi", onDemand), class(19, "1", "2Gi", onDemand), class(15, "250m", "512Mi", onDemand),
+		class(12, "1500m", "3Gi", onDemand), class(9, "750m", "3Gi", onDemand), class(6, "2", "8Gi", onDemand),
+	}
+	workers := []planning.PodClass{class(17, "1", "2Gi", spot), class(14, "2", "8Gi", spot), class(11, "500m", "1Gi", spot), class(6, "3500m", "6Gi", spot)}
+	price := func(pending ...planning.PodClass) float64 {
+		batch := planningtest.NewBatch(pending...)
+		var types []string
+		for _, family := range []string{"m5", "c5", "r5", "m6i", "c6i", "r6i", "m7i", "c7i", "r7i"} {
+			for _, size := range []string{"large", "xlarge", "2xlarge", "4xlarge"} {
+				types = append(types, family+"."+size)
+			}
+		}
+		np := &batch.Snapshot.NodePools[0]
+		np.Spec.Limits = nil
+		np.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types},
+			{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{onDemand, spot}},
+		}
+		plan := solver.Solve(batch, planningtest.NewCatalogue())
+		if len(plan.Unplaced) > 0 {
+			t.Fatalf("unplaced: %v", plan.Unplaced[0].Rejections)
+		}
+		return plan.PricePerHour
+	}
+	apart, together := price(web...)+price(workers...), price(slices.Concat(web, workers)...)
+	if together > 1.005*apart {
+		t.Errorf("one plan costs $%.4f/h, and two cost $%.4f/h", together, apart)
 	}
 }
