@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 const (
@@ -92,7 +93,7 @@ func (w *TestBed) StopKarpenter() []string {
 	w.Helper()
 	p := w.karpenter
 	w.karpenter = nil
-	if err := p.command.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		w.Fatalf("stopping Karpenter: %v", err)
 	}
 	<-p.done
