@@ -17,6 +17,7 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
 	s.addPodTo("web")
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { o.(*corev1.Node).Labels[karpenter.LabelEC2NodeClass] = "default" })
 	key := cluster.Key{Name: "one-0"}
 	s.ChangeObject(cluster.NodeClaims, key, func(o cluster.Object) { o.(*karpenter.NodeClaim).Finalizers = nil })
 	if err := s.Delete(t.Context(), cluster.NodeClaims, key, ""); err != nil {

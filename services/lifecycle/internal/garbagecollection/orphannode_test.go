@@ -22,7 +22,7 @@ func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	deleted := metav1.NewTime(noon.Add(-time.Minute))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, DeletionTimestamp: &deleted, Finalizers: []string{"other", karpenter.TerminationFinalizer},
-		Labels:          map[string]string{karpenter.NodePoolLabelKey: "default"},
+		Labels:          map[string]string{karpenter.NodePoolLabelKey: "default", karpenter.LabelEC2NodeClass: "default"},
 		OwnerReferences: []metav1.OwnerReference{{UID: types.UID("claim-" + name)}},
 	}}
 	n.Spec.ProviderID = "aws:///eu-west-1a/i-" + name
@@ -35,6 +35,10 @@ func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 func running(n *corev1.Node)   { n.DeletionTimestamp = nil }
 func released(n *corev1.Node)  { n.Finalizers = []string{"other"} }
 func unmanaged(n *corev1.Node) { n.Labels = nil }
+
+func azure(n *corev1.Node) {
+	n.Labels = map[string]string{karpenter.NodePoolLabelKey: "default", "karpenter.azure.com/aksnodeclass": "default"}
+}
 
 func of(uid, provider string) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
@@ -56,6 +60,7 @@ func TestFindOrphanNodes(t *testing.T) {
 		{"it is not being deleted", node("n", running), nil, false},
 		{"no finalizer of Joist", node("n", released), nil, false},
 		{"no NodePool", node("n", unmanaged), nil, false},
+		{"a node class of another provider", node("n", azure), nil, false},
 	} {
 		if got := len(garbagecollection.FindOrphanNodes([]*corev1.Node{test.node}, test.claims)) == 1; got != test.want {
 			t.Errorf("%s: got orphan node %t", test.name, got)

@@ -16,11 +16,26 @@ const podEventDedupe = 10 * time.Second
 // zone is shifted away.
 func (v View) maintainNode() []effect.Effect {
 	effects := v.demoteNode()
+	if len(effects) == 0 {
+		effects = v.labelNodeClass()
+	}
 	tagged := v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
 	if v.Claim.Status.NodeName == "" || tagged || v.ZoneShifted || !v.MayRepeat("tag") {
 		return effects
 	}
 	return append(effects, v.requestTags()...)
+}
+
+// labelNodeClass adds the label of the claim's EC2NodeClass to a node that registered without it, with an older
+// Karpenter (Karpenter: pkg/controllers/node/hydration/controller.go).
+func (v View) labelNodeClass() []effect.Effect {
+	class := v.Claim.Labels[karpenter.LabelEC2NodeClass]
+	if len(v.Nodes) != 1 || class == "" || v.Node.Labels[karpenter.LabelEC2NodeClass] == class {
+		return nil
+	}
+	node := v.Node.DeepCopy()
+	node.Labels = mergeMaps(node.Labels, map[string]string{karpenter.LabelEC2NodeClass: class})
+	return []effect.Effect{effect.Update{Object: node}}
 }
 
 // requestTags requests the tags that name the node.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
@@ -40,6 +41,21 @@ func TestTagsAreRequested(t *testing.T) {
 		{"not tagged, zonal shift", view(initialized, untagged, withZonalShift), nil},
 		{"not tagged, pods changed", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
 	})
+}
+
+// A node that registered with an older Karpenter gets the label of its EC2NodeClass, without which it counts as a node of
+// another provider.
+func TestNodeClassIsLabelled(t *testing.T) {
+	classed := func(v *nodeclaim.View) { v.Claim.Labels[karpenter.LabelEC2NodeClass] = "default" }
+	run(t, []row{
+		{"no label", view(initialized, classed), []string{"update n"}},
+		{"labelled", view(initialized, classed, func(v *nodeclaim.View) { v.Node.Labels[karpenter.LabelEC2NodeClass] = "default" }), nil},
+		{"before registration", view(launched, classed), nil},
+	})
+	node := object[*corev1.Node](t, view(initialized, classed))
+	if got := node.Labels[karpenter.LabelEC2NodeClass]; got != "default" {
+		t.Errorf("the node has the class %q", got)
+	}
 }
 
 func TestLastPodEventTime(t *testing.T) {
