@@ -199,7 +199,7 @@ release-dry-run: ## Make a release of HEAD on this machine, install it and use i
 	@$(STAGES) release-dry-run
 
 .PHONY: specs
-specs: ## Run Karpenter's own specs with Joist's planner in place of its scheduler (FOCUS='a regular expression' runs some)
+specs: ## Run Karpenter's own specs with Joist's planner and lifecycle in place of its scheduler and controllers (FOCUS='a regular expression' runs some)
 	@$(STAGES) specs
 
 .PHONY: providerspecs

@@ -3,10 +3,13 @@ package karpenterspecs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +20,12 @@ type edit struct {
 	file, old, new string
 	times          int
 }
+
+// changedPlanner are the changes with which Karpenter plans with Joist.
+var changedPlanner = change{folder: "planner", edits: edits, files: func() (map[string]string, error) {
+	content, err := os.ReadFile("testdata/solve.go.txt")
+	return map[string]string{solveFile: string(content)}, err
+}}
 
 const (
 	fakeTypes       = "pkg/cloudprovider/fake/instancetype.go"
@@ -39,14 +48,25 @@ var edits = []edit{
 	{selectionFile, "karpenter/numerical-value", "karpenter.k8s.aws/instance-generation", 6},
 }
 
+// change is a set of changes to Karpenter, and the folder of the copy that has them.
+type change struct {
+	folder string
+	edits  []edit
+	// everywhere are replaced in each Go and YAML file, and in the names of YAML files.
+	everywhere []string
+	// files are written in addition, by their path.
+	files func() (map[string]string, error)
+}
+
 // karpenterCopy is a changed copy of Karpenter's module and a go.mod of integration that requires it.
 type karpenterCopy struct {
 	// integration, module and modFile are absolute paths.
 	integration, module, modFile string
 }
 
-// copyKarpenter writes the copy into a folder.
-func copyKarpenter(ctx context.Context, integration, into string) (karpenterCopy, error) {
+// copyKarpenter writes a copy with the changes into its folder of the cache.
+func copyKarpenter(ctx context.Context, integration, cache string, c change) (karpenterCopy, error) {
+	into := filepath.Join(cache, c.folder)
 	out := karpenterCopy{integration: integration, module: filepath.Join(into, "karpenter"), modFile: filepath.Join(into, "go.mod")}
 	from, err := out.runGo(ctx, "list", "-m", "-f", "{{.Dir}}", karpenterModule)
 	if err != nil {
@@ -63,15 +83,49 @@ func copyKarpenter(ctx context.Context, integration, into string) (karpenterCopy
 	if err := copyFile(filepath.Join(from, "go.mod"), filepath.Join(out.module, "go.mod")); err != nil {
 		return out, err
 	}
-	for _, e := range edits {
-		if err := applyEdit(out.module, e); err != nil {
-			return out, err
+	return out, errors.Join(c.apply(out.module), out.writeModFile())
+}
+
+// apply changes a copy.
+func (c change) apply(module string) error {
+	if err := c.replaceEverywhere(module); err != nil {
+		return err
+	}
+	for _, e := range c.edits {
+		if err := applyEdit(module, e); err != nil {
+			return err
 		}
 	}
-	if err := copyFile("testdata/solve.go.txt", filepath.Join(out.module, solveFile)); err != nil {
-		return out, err
+	files, err := c.files()
+	for path, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(module, path), []byte(content), 0o644))
 	}
-	return out, out.writeModFile()
+	return err
+}
+
+// replaceEverywhere replaces the texts in all files of package pkg.
+func (c change) replaceEverywhere(module string) error {
+	if len(c.everywhere) == 0 {
+		return nil
+	}
+	replacer := strings.NewReplacer(c.everywhere...)
+	return filepath.WalkDir(filepath.Join(module, "pkg"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".go", ".yaml"}, filepath.Ext(path)) {
+			return err
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("changing Karpenter: %w", err)
+		}
+		after, name := replacer.Replace(string(before)), filepath.Join(filepath.Dir(path), replacer.Replace(filepath.Base(path)))
+		if after == string(before) {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("changing Karpenter: %w", err)
+		}
+		return os.WriteFile(name, []byte(after), 0o644)
+	})
 }
 
 func copyFile(from, to string) error {

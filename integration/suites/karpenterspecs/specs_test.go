@@ -14,10 +14,16 @@ import (
 )
 
 // suites are the packages of Karpenter whose specs run, by the name of the list in testdata.
-var suites = []struct{ name, pkg string }{
-	{"scheduling", "pkg/controllers/provisioning/scheduling"},
-	{"provisioning", "pkg/controllers/provisioning"},
-	{"disruption", "pkg/controllers/disruption"},
+var suites = []struct {
+	name, pkg string
+	change    *change
+}{
+	{"scheduling", "pkg/controllers/provisioning/scheduling", &changedPlanner},
+	{"provisioning", "pkg/controllers/provisioning", &changedPlanner},
+	{"disruption", "pkg/controllers/disruption", &changedPlanner},
+	{"nodepool-readiness", "pkg/controllers/nodepool/readiness", &changedControllers},
+	{"nodepool-hash", "pkg/controllers/nodepool/hash", &changedControllers},
+	{"nodeclaim-expiration", "pkg/controllers/nodeclaim/expiration", &changedControllers},
 }
 
 // TestKarpenterSpecs runs each suite and compares its failures with the list. JOIST_SPECS enables it. JOIST_FOCUS runs
@@ -35,12 +41,21 @@ func TestKarpenterSpecs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := copyKarpenter(t.Context(), integration, cache)
+	drawn, err := readSample()
 	if err != nil {
 		t.Fatal(err)
 	}
+	copies := map[*change]karpenterCopy{}
 	for _, suite := range suites {
 		t.Run(suite.name, func(t *testing.T) {
+			source, known := copies[suite.change]
+			if !known {
+				source, err = copyKarpenter(t.Context(), integration, cache, *suite.change)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copies[suite.change] = source
+			}
 			list, err := readList(filepath.Join("testdata", suite.name+".yaml"), string(differences))
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +65,16 @@ func TestKarpenterSpecs(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			report, err := runSpecs(t.Context(), specRun{binary: binary, folder: filepath.Join(source.module, suite.pkg), assets: assets, focus: os.Getenv("JOIST_FOCUS")})
+			run := specRun{binary: binary, folder: filepath.Join(source.module, suite.pkg), assets: assets, focus: os.Getenv("JOIST_FOCUS")}
+			if run.focus == "" && !drawn.isWhole() {
+				all, err := listSpecs(t.Context(), run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run.focus = drawn.focus(all, list)
+				t.Logf("one in %d specs, JOIST_SPECS_SEED=%d", drawn.share, drawn.seed)
+			}
+			report, err := runSpecs(t.Context(), run)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +82,7 @@ func TestKarpenterSpecs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if os.Getenv("JOIST_FOCUS") != "" {
+			if run.focus != "" {
 				list = list.restrictTo(outcomes)
 			}
 			got := compareOutcomes(outcomes, list)
@@ -118,6 +142,16 @@ func runSpecs(ctx context.Context, run specRun) (report string, err error) {
 		return "", fmt.Errorf("running %s, whose output is in %s: %w", run.binary, log.Name(), failed)
 	}
 	return report, nil
+}
+
+// listSpecs returns the specs of a suite without running them.
+func listSpecs(ctx context.Context, run specRun) ([]outcome, error) {
+	run.dryRun = true
+	report, err := runSpecs(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return readReport(report)
 }
 
 // describeComparison returns one line about a suite.
