@@ -31,7 +31,8 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned p
 		return fmt.Errorf("reading NodeClaim %s, which a person created: %w", object.Name, err)
 	}
 	c = c.DeepCopy()
-	labels := maps.Clone(object.Labels)
+	labels := map[string]string{}
+	maps.Copy(labels, object.Labels)
 	maps.Copy(labels, c.Labels)
 	delete(labels, corev1.LabelInstanceTypeStable) // Its presence would mean that the instance is known.
 	c.Labels = labels

@@ -50,8 +50,8 @@ func (s *testCluster) createClaim(claims ...*karpenter.NodeClaim) {
 	}
 }
 
-// planUnplanned plans user-created NodeClaims, as the planner does, and lifecycle handles the plan.
-func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
+// planUnplanned plans user-created NodeClaims, as the planner does, and returns the message with the edited plan.
+func (s *testCluster) planUnplanned(snapshot planning.Snapshot, edits ...func(*planning.PlannedClaim)) event.Envelope {
 	s.t.Helper()
 	held := s.startBatch()
 	batch := planning.Batch{Outbox: held.UID(), Seq: held.Seq, Snapshot: snapshot}
@@ -63,6 +63,9 @@ func (s *testCluster) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.NewCatalogue())
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	for _, edit := range edits {
+		edit(&built.Plan.Intents[0].Claims[0])
 	}
 	return s.storeBuilt(held, built)
 }
@@ -130,6 +133,18 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 				t.Errorf("the claim has the instance %s and the labels %v", id, c.Labels)
 			}
 		})
+	}
+}
+
+// A planned claim may have no labels, where no catalogue verifies the plan.
+func TestUnplannedClaimKeepsItsLabelsIfThePlanHasNone(t *testing.T) {
+	s := newTestCluster(t)
+	s.createClaim(personalClaim("mine"))
+	made := s.planUnplanned(planningtest.NewBatch().Snapshot, func(c *planning.PlannedClaim) { c.Object.Labels = nil })
+	s.reconcile()
+	s.handleMessage(made, "")
+	if c := s.getClaim("mine"); c.Annotations[launchspec.IntentRefAnnotation] == "" || c.Labels["team"] != "a" {
+		t.Errorf("the claim has the annotations %v and the labels %v", c.Annotations, c.Labels)
 	}
 }
 
