@@ -135,7 +135,7 @@ func (b Budgets) FindBlockingBudget(pod *corev1.Pod) (key string, fully bool) {
 
 // isDrainable reports whether a drain would evict the pod if nothing protects it.
 func isDrainable(pod *corev1.Pod) bool {
-	return !hasEnded(pod) && pod.DeletionTimestamp == nil && !isStatic(pod) && !toleratesDisruption(pod)
+	return !hasEnded(pod) && pod.DeletionTimestamp == nil && !IsStatic(pod) && !toleratesDisruption(pod)
 }
 
 // toleratesDisruption reports whether a pod tolerates the disrupted taint, so that it stays until its

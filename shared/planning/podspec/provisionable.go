@@ -40,7 +40,7 @@ func Provisionable(pod *corev1.Pod) Eligibility {
 // be replaced, and is not being deleted. A StatefulSet's pod counts until it is gone, because its
 // replacement is created only then.
 func Reschedulable(pod *corev1.Pod) bool {
-	return !hasEnded(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
+	return !hasEnded(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || OwnedBy(pod, "StatefulSet"))
 }
 
 func isUnschedulable(pod *corev1.Pod) bool {
@@ -55,16 +55,18 @@ func hasEnded(pod *corev1.Pod) bool {
 
 // NodeBound reports whether the pod belongs to its node: daemon, static and mirror pods.
 func NodeBound(pod *corev1.Pod) bool {
-	return isStatic(pod) || ownedBy(pod, "DaemonSet")
+	return IsStatic(pod) || OwnedBy(pod, "DaemonSet")
 }
 
-// isStatic reports whether the kubelet owns the pod; the API shows only its mirror pod.
-func isStatic(pod *corev1.Pod) bool {
+// IsStatic reports whether the kubelet owns the pod; the API shows only its mirror pod.
+func IsStatic(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return mirror || ownedBy(pod, "Node")
+	return mirror || OwnedBy(pod, "Node")
 }
 
-func ownedBy(pod *corev1.Pod, kind string) bool {
+// OwnedBy reports whether an owner of the pod, its controller or another, has the kind, as Karpenter counts owners
+// (Karpenter: pkg/utils/pod/scheduling.go, IsOwnedBy).
+func OwnedBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 

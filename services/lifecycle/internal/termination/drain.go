@@ -17,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
@@ -143,7 +142,7 @@ func IsDrainable(pod *corev1.Pod, now time.Time) bool {
 // IsRemovable reports whether a drain removes the pod: it does not tolerate the disrupted taint, is
 // not static and is not stuck terminating.
 func IsRemovable(pod *corev1.Pod, now time.Time) bool {
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || ownedBy(pod, "Node") {
+	if podspec.IsStatic(pod) {
 		return false
 	}
 	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > StuckTimeout {
@@ -175,10 +174,5 @@ func isCritical(pod *corev1.Pod) bool {
 	return pod.Spec.PriorityClassName == "system-cluster-critical" || pod.Spec.PriorityClassName == "system-node-critical"
 }
 
-// OwnedByDaemonSet reports whether a DaemonSet controls the pod.
-func OwnedByDaemonSet(pod *corev1.Pod) bool { return ownedBy(pod, "DaemonSet") }
-
-func ownedBy(pod *corev1.Pod, kind string) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == kind
-}
+// OwnedByDaemonSet reports whether a DaemonSet owns the pod.
+func OwnedByDaemonSet(pod *corev1.Pod) bool { return podspec.OwnedBy(pod, "DaemonSet") }

@@ -194,6 +194,7 @@ func TestDrainablePods(t *testing.T) {
 		{"failed", pod("p", phase(corev1.PodFailed)), false},
 		{"a mirror", pod("p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
 		{"static", pod("p", owner("Node")), false},
+		{"of a node that is no controller", pod("p", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false},
 		{"leaving", pod("p", ends(noon.Add(time.Minute))), true},
 		{"a minute past its grace period", pod("p", ends(noon.Add(-time.Minute))), true},
 		{"stuck", pod("p", ends(noon.Add(-time.Minute-time.Second))), false},
