@@ -24,6 +24,7 @@ var suites = []struct {
 	{"nodepool-readiness", "pkg/controllers/nodepool/readiness", &changedControllers},
 	{"nodepool-hash", "pkg/controllers/nodepool/hash", &changedControllers},
 	{"nodeclaim-expiration", "pkg/controllers/nodeclaim/expiration", &changedControllers},
+	{"node-termination", "pkg/controllers/node/termination", &changedControllers},
 }
 
 // TestKarpenterSpecs runs each suite and compares its failures with the list. JOIST_SPECS enables it. JOIST_FOCUS runs

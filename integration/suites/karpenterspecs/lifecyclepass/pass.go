@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,16 +28,18 @@ const (
 	terminationInterval = 5 * time.Second
 )
 
-// orphanInterval is the time between two steps of the removal of a Node without a NodeClaim.
-const orphanInterval = 2 * time.Second
-
 // Launching is the controller that launches NodeClaims. During passes of all others, NodeClaims without an instance are
 // not launched.
 const Launching = "nodeclaim/lifecycle"
 
+// running is held during a pass: a spec may reconcile several objects at once, and the service reconciles all of them.
+var running sync.Mutex
+
 // Reconcile runs a pass in place of the controller that is named by its folder, such as "nodeclaim/lifecycle". The result
 // has Karpenter's interval if the object is being deleted.
 func Reconcile[T client.Object](ctx context.Context, controller string, object T) (reconcile.Result, error) {
+	running.Lock()
+	defer running.Unlock()
 	s, err := currentSystem()
 	if err != nil {
 		return reconcile.Result{}, err
@@ -73,7 +76,6 @@ func (s *system) pass(ctx context.Context, controller string) error {
 	}
 	failures = append(failures, s.reportGone(ctx))
 	s.commands, s.failed = s.failed, nil
-	defer func() { s.ahead = 0 }()
 	for range maxReconciles {
 		if controller == Launching {
 			failures = append(failures, s.planLaunches(ctx))
@@ -82,11 +84,7 @@ func (s *system) pass(ctx context.Context, controller string) error {
 		if s.client.takeWrites() > 0 {
 			continue
 		}
-		if s.ahead == 0 && controller == "node/termination" {
-			s.ahead = orphanInterval
-		} else {
-			return errors.Join(append(failures, s.client.awaitSpecCache(ctx, current.client))...)
-		}
+		return errors.Join(append(failures, s.client.awaitSpecCache(ctx, current.client))...)
 	}
 	return fmt.Errorf("lifecycle still writes after %d reconciles: %w", maxReconciles, errors.Join(failures...))
 }
@@ -162,7 +160,7 @@ func nextReconcile(ctx context.Context, object client.Object) (reconcile.Result,
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the reconciled object: %w", err)
 	}
-	if err != nil || now.GetDeletionTimestamp() == nil {
+	if err != nil || now.GetDeletionTimestamp() == nil || isOthersNode(now) {
 		if _, isPod := now.(*corev1.Pod); isPod && err == nil && Removed(now) { // Its eviction was refused.
 			return reconcile.Result{RequeueAfter: drainInterval}, nil
 		}
@@ -172,4 +170,11 @@ func nextReconcile(ctx context.Context, object client.Object) (reconcile.Result,
 		return reconcile.Result{RequeueAfter: terminationInterval}, nil
 	}
 	return reconcile.Result{RequeueAfter: drainInterval}, nil
+}
+
+// isOthersNode reports whether the object is a Node of another provider's node class, which neither Karpenter nor Joist
+// removes.
+func isOthersNode(object client.Object) bool {
+	node, ok := object.(*corev1.Node)
+	return ok && node.Labels[karpenter.LabelEC2NodeClass] == ""
 }
