@@ -25,6 +25,10 @@ var suites = []struct {
 	{"nodepool-hash", "pkg/controllers/nodepool/hash", &changedControllers},
 	{"nodeclaim-expiration", "pkg/controllers/nodeclaim/expiration", &changedControllers},
 	{"node-termination", "pkg/controllers/node/termination", &changedControllers},
+	{"nodepool-counter", "pkg/controllers/nodepool/counter", &changedControllers},
+	{"nodeclaim-podevents", "pkg/controllers/nodeclaim/podevents", &changedControllers},
+	{"nodepool-registrationhealth", "pkg/controllers/nodepool/registrationhealth", &changedControllers},
+	{"nodepool-validation", "pkg/controllers/nodepool/validation", &changedControllers},
 }
 
 // TestKarpenterSpecs runs each suite and compares its failures with the list. JOIST_SPECS enables it. JOIST_FOCUS runs
