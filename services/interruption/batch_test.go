@@ -167,3 +167,50 @@ func TestBatchEqualsSingleMessages(t *testing.T) {
 		}
 	}
 }
+
+// A log line of an AWS event names the event's type and ID, the instance and the detail. The metrics use the type and the detail.
+func TestLogFieldsOfEvents(t *testing.T) {
+	w := newRecordingFixture()
+	batch := []host.Delivery{
+		{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}},
+		{Message: queue.Message{ID: "2", Body: []byte(`{"source":"aws.ec2","detail-type":"EBS Volume Notification"}`)}},
+		{Message: queue.Message{ID: "3", Body: []byte(strings.Replace(string(warningBody(ownedID, start)), `,"instance-action":"terminate"`, "", 1))}},
+	}
+	w.Batch(t.Context(), batch)
+	for i, want := range []struct{ typ, id, subject, fields string }{
+		{"aws.spot-interruption", "11111111-2222-3333-4444-555555555555", "instance/" + ownedID, "[detail terminate instances 1 owned 1 unresolved 0]"},
+		{"aws.other", "", "", "[]"},
+		{"aws.spot-interruption", "11111111-2222-3333-4444-555555555555", "instance/" + ownedID, "[instances 1 owned 1 unresolved 0]"},
+	} {
+		got := batch[i].LogFields
+		if got.Type != want.typ || got.ID != want.id || got.Subject != want.subject || fmt.Sprint(got.Pairs) != want.fields {
+			t.Errorf("message %d has the fields %s %s %s %v, want %+v", i, got.Type, got.ID, got.Subject, got.Pairs, want)
+		}
+	}
+}
+
+// After a panic the worker handles each message alone. An event that is not yet published must not look handled, because it would be
+// deleted.
+func TestPanicLosesNoEvent(t *testing.T) {
+	for name, fail := range map[string]func(*fixture){
+		"while EC2 is asked":       func(b *fixture) { b.EC2 = nil },
+		"while the facts are sent": func(b *fixture) { b.Bus = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture()
+			fail(b)
+			batch := []host.Delivery{{Message: queue.Message{ID: "1", Body: warningBody(ownedID, start)}}}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("it does not panic")
+					}
+				}()
+				b.Batch(t.Context(), batch)
+			}()
+			if !errors.Is(batch[0].Err, host.ErrNotBatched) {
+				t.Errorf("the event has the error %v, want %v", batch[0].Err, host.ErrNotBatched)
+			}
+		})
+	}
+}

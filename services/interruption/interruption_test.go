@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -66,7 +68,7 @@ func TestMissingInstanceIsRetried(t *testing.T) {
 		late time.Duration
 		want fault.Kind
 	}{
-		{0, fault.Retry}, {ConsistencyDelay - 1, fault.Retry}, {ConsistencyDelay, fault.Foreign}, {11 * time.Minute, fault.Stale},
+		{0, fault.Retry}, {ConsistencyDelay - 1, fault.Retry}, {ConsistencyDelay, fault.Foreign}, {10 * time.Minute, fault.Foreign}, {10*time.Minute + 1, fault.Stale},
 	} {
 		b.now = start.Add(tt.late)
 		if err := b.deliverEvent(t, spotType, missingID, ""); !fault.Is(err, tt.want) {
@@ -115,6 +117,8 @@ func TestStateChange(t *testing.T) {
 		{name: "terminated, not returned yet", event: cloud.Terminated, kind: fault.Retry},
 		{name: "terminated, no longer returned", event: cloud.Terminated, late: ConsistencyDelay, want: []event.Type{gone}},
 		{name: "terminated without tags", event: cloud.Terminated, current: cloud.Terminated, untagged: true, late: ConsistencyDelay, want: []event.Type{gone}},
+		{name: "terminated, returned before its tags", event: cloud.Terminated, current: cloud.Running, untagged: true, kind: fault.Retry},
+		{name: "terminated, never with tags", event: cloud.Terminated, current: cloud.Running, untagged: true, late: ConsistencyDelay, kind: fault.Foreign},
 		{name: "terminated two hours ago", event: cloud.Terminated, current: cloud.Terminated, late: 2 * time.Hour, kind: fault.Stale},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,6 +139,27 @@ func TestStateChange(t *testing.T) {
 				t.Fatalf("facts (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// An event about several instances publishes facts of those that are known, and is retried until EC2 returns all with their tags.
+func TestEventWithKnownAndUnknownInstances(t *testing.T) {
+	b := newFixture()
+	b.instances = append(b.instances, cloud.Instance{ID: secondOwnedID, State: cloud.Running})
+	health := func(ids ...string) queue.Message {
+		var entities []string
+		for _, id := range ids {
+			entities = append(entities, fmt.Sprintf(`{"entityValue":%q}`, id))
+		}
+		return queue.Message{ID: "m", Body: fmt.Appendf(nil, `{"version":"0","id":"e","detail-type":"AWS Health Event","source":"aws.health","account":"123456789012","time":%q,"region":"us-west-2",`+
+			`"resources":[],"detail":{"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[%s]}}`, start.Format(time.RFC3339), strings.Join(entities, ","))}
+	}
+	err := b.Handle(t.Context(), health(ownedID, missingID, secondOwnedID))
+	if want := "EC2 does not return 2 of 3 instances with their tags yet"; !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), want) || len(b.published) != 1 {
+		t.Errorf("%d facts (%v), want one, and %q", len(b.published), err, want)
+	}
+	if err := b.Handle(t.Context(), health(missingID, secondOwnedID)); !fault.Is(err, fault.Retry) || len(b.published) != 1 {
+		t.Errorf("%d facts (%v), want no other one, and a retry", len(b.published), err)
 	}
 }
 
@@ -195,5 +220,22 @@ func TestRetryDelayOutlastsOutage(t *testing.T) {
 	}
 	if receives > 90 {
 		t.Errorf("%d receives in ten minutes", receives)
+	}
+	last := queue.Message{ID: "m", Receives: quickRetries}
+	if after := RetryDelay(last); after != time.Second {
+		t.Errorf("the delay after %d receives is %s", quickRetries, after)
+	}
+	last.Receives++
+	if after := RetryDelay(last); after != host.Backoff(last) || after == time.Second {
+		t.Errorf("the delay after %d receives is %s", last.Receives, after)
+	}
+}
+
+// A process that ends while it handles a message delays the message by 30 s, a quarter of a spot warning. A handler that needs
+// more than 5 s is too late for it.
+func TestOptionsSuitSpotWarnings(t *testing.T) {
+	o := Options()
+	if o.Visibility != 30*time.Second || o.Deadline != 5*time.Second || o.MaxRetryPause != time.Second {
+		t.Errorf("visibility %s, deadline %s and longest pause %s, want 30s, 5s and 1s", o.Visibility, o.Deadline, o.MaxRetryPause)
 	}
 }

@@ -1,6 +1,7 @@
 package interruption
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -59,6 +60,54 @@ func TestImpairedStatusIsRepublished(t *testing.T) {
 	}
 	if b.published[0].ID != b.published[2].ID {
 		t.Fatal("the next poll published the same impairment with another ID")
+	}
+}
+
+// An instance without a problem is not looked up: EC2 would be called for all instances of the account at each poll.
+func TestHealthyInstancesAreNotDescribed(t *testing.T) {
+	b := newFixture()
+	b.statuses = []cloud.Status{{InstanceID: ownedID}, {InstanceID: foreignID}}
+	if _, err := b.deliverTick(t, web, event.Tick{Want: event.WantStatus, Due: start}); err != nil || b.describeCalls != 0 || len(b.published) != 0 {
+		t.Errorf("%d calls and %d facts (%v), want none", b.describeCalls, len(b.published), err)
+	}
+}
+
+// unavailableStatuses has no statuses.
+type unavailableStatuses struct{}
+
+func (unavailableStatuses) DescribeStatus(context.Context) ([]cloud.Status, error) {
+	return nil, fault.F("describing", fault.Throttled, "rate")
+}
+
+// A poll that fails is retried: the next one is a minute later.
+func TestFailedPollIsRetried(t *testing.T) {
+	for name, fail := range map[string]func(*fixture){
+		"statuses": func(b *fixture) { b.Statuses = unavailableStatuses{} },
+		"owners":   func(b *fixture) { b.EC2 = throttledEC2{} },
+	} {
+		b := newFixture()
+		b.statuses = []cloud.Status{{InstanceID: ownedID, Impaired: start.Add(-time.Hour)}}
+		fail(b)
+		if _, err := b.deliverTick(t, web, event.Tick{Want: event.WantStatus, Due: start}); !fault.Is(err, fault.Throttled) {
+			t.Errorf("%s: got %v, want that it is throttled", name, err)
+		}
+	}
+}
+
+// A tick without a purpose is not a poll that found nothing.
+func TestInvalidTickIsPoison(t *testing.T) {
+	b := newFixture()
+	e, err := event.Maker{Service: "scheduler", Cluster: web}.New(start, event.Tick{Want: event.WantStatus, Due: start}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Data = []byte(`{"want":"everything"}`)
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Handle(t.Context(), queue.Message{ID: "m", Body: text}); !fault.Is(err, fault.Poison) {
+		t.Errorf("got %v, want %s", err, fault.Poison)
 	}
 }
 

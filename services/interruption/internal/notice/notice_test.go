@@ -65,10 +65,11 @@ func TestParse(t *testing.T) {
 	}
 	stopping := notice(event.StateChange, "stopping", time.Time{})
 	stopping.State = cloud.Stopping
+	long := notice(event.SpotInterruption, strings.Repeat("x", maxTextBytes)+"…", eventTime.Add(2*time.Minute))
 	both := notice(event.ScheduledChange, "AWS_EC2_X", time.Time{})
 	both.Instances = []string{firstID, secondID}
 	health := `{"service":"EC2","eventTypeCategory":"scheduledChange","eventTypeCode":"AWS_EC2_X","affectedEntities":[` +
-		`{"entityValue":"` + firstID + `"},{"entityValue":"vol-1"},{"entityValue":"` + secondID + `"},{"entityValue":"` + firstID + `"}]}`
+		`{"entityValue":"` + firstID + `"},{"entityValue":"vol-1"},{"entityValue":"` + firstID + `"},{"entityValue":"` + secondID + `"},{"entityValue":"` + firstID + `"}]}`
 	for _, tt := range []struct {
 		name string
 		raw  string
@@ -79,6 +80,7 @@ func TestParse(t *testing.T) {
 			notice(event.SpotInterruption, "terminate", eventTime.Add(2*time.Minute))},
 		{"spot, with an ordinary ARN", rawEvent("aws.ec2", spotType, firstARN, instanceDetail(`,"instance-action":"stop"`)),
 			notice(event.SpotInterruption, "stop", eventTime.Add(2*time.Minute))},
+		{"a long action", rawEvent("aws.ec2", spotType, firstARN, instanceDetail(`,"instance-action":"`+strings.Repeat("x", maxTextBytes+1)+`"`)), long},
 		{"another partition", rawEvent("aws.ec2", spotType, strings.Replace(firstARN, "aws:", "aws-cn:", 1), instanceDetail("")),
 			notice(event.SpotInterruption, "", eventTime.Add(2*time.Minute))},
 		{"rebalance", rawEvent("aws.ec2", rebalanceType, firstARN, instanceDetail("")), notice(event.RebalanceRecommendation, "", time.Time{})},
@@ -103,6 +105,13 @@ func TestParse(t *testing.T) {
 				t.Fatalf("notice (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestKinds(t *testing.T) {
+	want := []event.NoticeKind{event.StateChange, event.SpotInterruption, event.RebalanceRecommendation, event.ScheduledChange, event.ReservationInterruption}
+	if diff := cmp.Diff(want, Kinds()); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }
 

@@ -100,7 +100,8 @@ func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, err
 // checkLocation compares the region and account of an ARN with the values of the event. The ARN
 // in a spot warning has a zone instead of the region.
 func (r *eventReader) checkLocation(name, region, account []byte) error {
-	if len(region) > 0 && len(r.region) > 0 && !bytes.HasPrefix(region, r.region) ||
+	// An event without a region has an empty one, with which every region begins.
+	if len(region) > 0 && !bytes.HasPrefix(region, r.region) ||
 		len(account) > 0 && len(r.account) > 0 && !bytes.Equal(account, r.account) {
 		return r.poisonError("resource %q is not in account %s in %s", truncateText(string(name)), r.account, r.region)
 	}

@@ -1,6 +1,7 @@
 package notice
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func TestUnusualWarningsAreRead(t *testing.T) {
 		"invalid entries":           replaceText(t, good, list, `[1,{},"vol-1","arn","arn:aws","`+firstARN+`",[[]]]`),
 		"a wildcard":                replaceText(t, good, firstID+`"]`, `*"]`),
 		"a bare id":                 replaceText(t, good, firstARN, firstID),
+		"no account in the ARN":     replaceText(t, good, "us-east-2:123456789012:", "us-east-2::"),
+		"no region in the ARN":      replaceText(t, good, "us-east-2:123456789012:", ":123456789012:"),
+		"an ARN without arn":        replaceText(t, good, `["`, `["aws:ec2:us-east-2:123456789012:instance/`+secondID+`","`),
+		"an ARN of another service": replaceText(t, good, `["`, `["arn:aws:rds:us-east-2:123456789012:instance/`+secondID+`","`),
 		"a zone in the ARN":         replaceText(t, good, "us-east-2:123456789012:", "us-east-2a:"),
 		"another partition":         replaceText(t, good, "arn:aws:", "arn:aws-cn:"),
 		"a number for an action":    replaceText(t, good, `"terminate"`, `7`),
@@ -69,6 +74,7 @@ func TestNoticedIsBoundedBySentTimestamp(t *testing.T) {
 	good := rawEvent("aws.ec2", spotType, firstARN, instanceDetail(""))
 	for text, want := range map[string]time.Time{
 		`"2026-11-20T12:00:00Z"`: eventTime, `"2026-11-20T12:00:01Z"`: sentTime, `"2026-11-20T12:00:01.000000001Z"`: sentTime, `"2026-11-20T15:00:00Z"`: sentTime,
+		`"2026-10-20T12:00:01Z"`: sentTime.Add(-maxAge), `"2026-10-20T12:00:00.999999999Z"`: sentTime,
 		`"9999-12-31T23:59:59Z"`: sentTime, `"2026-11-20T09:00:00Z"`: eventTime.Add(-3 * time.Hour), `"2026-11-21T02:00:00.5+14:00"`: eventTime.Add(time.Second / 2),
 		`"2026-11-20 12:00:00Z"`: sentTime, `"2026-11-20T12:00:00"`: sentTime, `"2026-11-20T12:00:60Z"`: sentTime, `"yesterday"`: sentTime, `1795176000`: sentTime, `null`: sentTime, `{}`: sentTime,
 	} {
@@ -125,6 +131,12 @@ func TestRejectedEvents(t *testing.T) {
 		{"a detail-type in another case", replaceText(t, good, spotType, strings.ToLower(spotType)), fault.Poison},
 		{"another version", replaceText(t, good, `"version":"0"`, `"version":"1"`), fault.Poison},
 		{"another number for a version", replaceText(t, good, `"version":"0"`, `"version":1`), fault.Poison},
+		{"a version after 0", replaceText(t, good, `"version":"0"`, `"version":0.5`), fault.Poison},
+		{"a version of 9", replaceText(t, good, `"version":"0"`, `"version":9`), fault.Poison},
+		{"an account of one digit in the ARN", replaceText(t, good, ":123456789012:", ":1:"), fault.Poison},
+		{"a region of one letter in the ARN", replaceText(t, good, "us-east-2:123456789012:", "x:123456789012:"), fault.Poison},
+		{"two instances in the ARN", replaceText(t, good, "us-east-2:123456789012:", "us-east-2a:instance/"+secondID+":"), fault.Poison},
+		{"another instance as the only resource", replaceText(t, good, `["`+firstARN+`"]`, `"`+secondID+`"`), fault.Poison},
 		{"another account than the ARN's", replaceText(t, good, `"account":"123456789012"`, `"account":"123456789013"`), fault.Poison},
 		{"another region than the ARN's", replaceText(t, good, `"region":"us-east-2"`, `"region":"us-east-1"`), fault.Poison},
 		{"a zone of another region", replaceText(t, good, "us-east-2:123456789012:", "eu-west-1a:"), fault.Poison},
@@ -146,6 +158,8 @@ func TestRejectedEvents(t *testing.T) {
 		{"health without entities", of(plan + `}`), fault.Poison},
 		{"health with an entity twice in one", of(plan + `,"affectedEntities":[{"entityValue":"a","entityValue":"b"}]}`), fault.Poison},
 		{"health of an instance elsewhere", rawEvent("aws.health", healthType, strings.Replace(firstARN, "us-east-2", "eu-west-1", 1), health), fault.Poison},
+		{"health of an entity elsewhere", of(plan + `,"affectedEntities":[{"entityValue":"` + strings.Replace(firstARN, "us-east-2", "eu-west-1", 1) + `"}]}`), fault.Poison},
+		{"health of a service of one letter", of(strings.Replace(health, "EC2", "X", 1)), fault.Foreign},
 		{"an envelope", `{"specversion":"1.0","source":"joist/scheduler"}`, fault.Poison},
 		{"unknown kind", rawEvent("aws.ec2", "EBS Volume Notification", firstARN, `{}`), fault.Foreign},
 		{"unknown kind without anything else", `{"source":"aws.ec2","detail-type":"EBS Volume Notification"}`, fault.Foreign},
@@ -164,12 +178,49 @@ func TestRejectedEvents(t *testing.T) {
 	}
 }
 
+// The reason in the DLQ names the field that is missing.
+func TestErrorsNameTheField(t *testing.T) {
+	for _, tt := range []struct{ detailType, detail, field string }{
+		{spotType, `{}`, "instance-id"},
+		{stateType, instanceDetail(""), "state"},
+		{healthType, `{"eventTypeCategory":"scheduledChange"}`, "service"},
+		{healthType, `{"service":"EC2"}`, "eventTypeCategory"},
+	} {
+		source := "aws.ec2"
+		if tt.detailType == healthType {
+			source = "aws.health"
+		}
+		if _, err := parseEvent([]byte(rawEvent(source, tt.detailType, firstARN, tt.detail))); err == nil || !strings.HasSuffix(err.Error(), "the detail has no "+tt.field) {
+			t.Errorf("%s with the detail %s: %v, want that it has no %s", tt.detailType, tt.detail, err, tt.field)
+		}
+	}
+}
+
+// An event keeps a region that AWS could have.
+func TestRegion(t *testing.T) {
+	good := rawEvent("aws.ec2", spotType, firstID, instanceDetail(""))
+	longest := strings.Repeat("a", maxRegionBytes)
+	for region, want := range map[string]string{
+		"us-gov-east-1": "us-gov-east-1", "az-09": "az-09", longest: longest, longest + "a": "", "US-EAST-2": "", "us_east_2": "", "us.east.2": "",
+	} {
+		if n, err := parseEvent([]byte(replaceText(t, good, "us-east-2", region))); err != nil || n.Region != want {
+			t.Errorf("%s: the region is %q (%v), want %q", region, n.Region, err, want)
+		}
+	}
+}
+
 // The affected entities of a Health event are used, or its resources if it has no affected entities.
 func TestHealthInstances(t *testing.T) {
 	const plan = `{"service":"EC2","eventTypeCategory":"scheduledChange"`
+	var many, entities []string
+	for i := range linearSearchLimit + 1 {
+		many = append(many, fmt.Sprintf("i-%08x", i))
+		entities = append(entities, fmt.Sprintf(`{"entityValue":%q}`, many[i]))
+	}
 	for _, tt := range []struct{ name, resource, detail, want string }{
 		{"another page's resource", secondID, plan + `,"affectedEntities":[{"entityValue":"` + firstID + `"}]}`, firstID},
 		{"entities of an invalid type", firstID, plan + `,"affectedEntities":7}`, firstID},
+		{"many entities, each twice", secondID, plan + `,"affectedEntities":[` + strings.Join(append(entities, entities...), ",") + `]}`, strings.Join(many, " ")},
 		{"no entities", firstARN, plan + `}`, firstID},
 		{"some entities of an invalid type", secondID, plan + `,"affectedEntities":[7,{"entityValue":[]},null,{"entityValue":"` + firstID + `"},{"entityValue":"` + secondID + `"}]}`, firstID + " " + secondID},
 	} {
@@ -190,8 +241,10 @@ func TestSNSHint(t *testing.T) {
 }
 
 func TestTruncateTextKeepsRunes(t *testing.T) {
-	got := truncateText(strings.Repeat("x", maxTextBytes-1) + "€uro")
-	if got != strings.Repeat("x", maxTextBytes-1)+"…" {
-		t.Fatalf("%q", got)
+	full := strings.Repeat("x", maxTextBytes)
+	for text, want := range map[string]string{full: full, full[1:] + "€uro": full[1:] + "…", full + "x": full + "…"} {
+		if got := truncateText(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
 	}
 }

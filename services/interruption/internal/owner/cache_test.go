@@ -17,11 +17,15 @@ func TestCacheEvictsOldest(t *testing.T) {
 	for n := range 3 {
 		b.store(fmt.Sprint("new", n), &entry{ownership: Foreign})
 	}
-	for id, want := range map[string]Ownership{"0": Unknown, "2": Unknown, "3": Owned, "new0": Foreign, "new2": Foreign, "never": Unknown} {
+	for id, want := range map[string]Ownership{"0": Unknown, "1": Unknown, "2": Unknown, "3": Owned, "new0": Foreign, "new2": Foreign, "never": Unknown} {
 		got := []*entry{{}}
 		if b.lookUp([]string{id}, got, noon); want == Unknown && got[0] != nil || want != Unknown && (got[0] == nil || got[0].ownership != want) {
 			t.Errorf("%s: got %v", id, got[0])
 		}
+	}
+	// The second time around, the new ones are the oldest.
+	for n := range CacheSize {
+		b.store(fmt.Sprint("newer", n), &entry{ownership: Foreign})
 	}
 	if len(b.entries) != CacheSize || len(b.order) != CacheSize {
 		t.Fatalf("the cache has %d entries and %d ids", len(b.entries), len(b.order))

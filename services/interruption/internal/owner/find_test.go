@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// fakeEC2 returns the instances whose ids begin with "owned", "other", "bare" or "untagged",
-// and with allOwned all instances, as owned ones.
+// fakeEC2 returns the instances whose ids begin with "owned", "other", "bare", "ended" or
+// "untagged", another one that no call asks for, and with allOwned all instances, as owned ones.
 type fakeEC2 struct {
 	mu      sync.Mutex
 	calls   []int
@@ -41,7 +41,7 @@ func (a *fakeEC2) DescribeInstances(ctx context.Context, f cloud.InstanceFilter)
 	if a.throttled {
 		return nil, fault.F("describing", fault.Throttled, "slow down")
 	}
-	var out []cloud.Instance
+	out := []cloud.Instance{{ID: "another", State: a.state}}
 	for _, id := range f.IDs {
 		i := cloud.Instance{ID: id, Type: "m6i.large", Zone: "us-west-2a", CapacityType: "spot", State: a.state}
 		switch {
@@ -49,6 +49,8 @@ func (a *fakeEC2) DescribeInstances(ctx context.Context, f cloud.InstanceFilter)
 			i.Tags = map[string]string{karpenter.ClusterTagPrefix + "web": "owned", karpenter.NodePoolTagKey: "default"}
 		case strings.HasPrefix(id, "other"):
 			i.Tags = map[string]string{"Name": "db"}
+		case strings.HasPrefix(id, "ended"):
+			i.State, i.Tags = cloud.Terminated, map[string]string{"Name": "db"}
 		case strings.HasPrefix(id, "bare"):
 			i.State = cloud.Terminated
 		case strings.HasPrefix(id, "untagged"):
@@ -77,8 +79,8 @@ func findOwners(t *testing.T, a *fakeEC2, f *Finder, age time.Duration, fresh bo
 
 func TestFindOwners(t *testing.T) {
 	a := &fakeEC2{state: cloud.Running}
-	found := findOwners(t, a, a.newFinder(), 0, false, "owned1", "other1", "young1", "bare1", "owned2")
-	if len(found.Owned) != 2 || found.Owned[1].ID != "owned2" || found.Owned[1].Offering.InstanceType != "m6i.large" || !slices.Equal(found.NotFound, []string{"young1", "bare1"}) {
+	found := findOwners(t, a, a.newFinder(), 0, false, "owned1", "other1", "young1", "bare1", "ended1", "untagged1", "owned2")
+	if len(found.Owned) != 2 || found.Owned[1].ID != "owned2" || found.Owned[1].Offering.InstanceType != "m6i.large" || !slices.Equal(found.NotFound, []string{"young1", "bare1"}) || !slices.Equal(found.Untagged, []string{"untagged1"}) {
 		t.Fatalf("%+v", found)
 	}
 }
