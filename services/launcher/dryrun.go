@@ -3,7 +3,6 @@ package launcher
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,13 +119,5 @@ func isPropagating(err error) bool {
 
 // isProfileMissing reports whether EC2 does not find the instance profile.
 func isProfileMissing(err error) bool {
-	return cloud.Code(err) == "InvalidParameterValue" && strings.Contains(innermostText(err), "iamInstanceProfile")
-}
-
-// innermostText returns the text of the innermost error, which is AWS's own.
-func innermostText(err error) string {
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
-	}
-	return err.Error()
+	return cloud.Code(err) == "InvalidParameterValue" && strings.Contains(err.Error(), "iamInstanceProfile")
 }

@@ -64,6 +64,11 @@ func TestDryRuns(t *testing.T) {
 		{"the class names a profile that does not exist", func(c *karpenter.EC2NodeClass) {
 			c.Spec.InstanceProfile, c.Status.InstanceProfile = new("nodes"), "nodes"
 		}, nil, "InstanceProfileNotFound", `Instance profile "nodes" not found`, false},
+		{"another parameter that is invalid", nil, func(s *fixture) {
+			for range s.Subnets {
+				s.Refuse(memcloud.RunInstances, fault.Invalid, "InvalidParameterValue", "Value (x) for parameter groupId is invalid")
+			}
+		}, "DependenciesNotReady", "groupId", false},
 		{"the profile is not visible yet", nil, func(s *fixture) {
 			for range s.Subnets {
 				s.Refuse(memcloud.RunInstances, fault.Invalid, "InvalidParameterValue", "Value (prod_1) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")
@@ -166,6 +171,25 @@ func TestSkippedDryRuns(t *testing.T) {
 	}
 	if n := s.Counts()[memcloud.CreateFleet].Calls; n != 0 {
 		t.Errorf("%d dry runs of fleets", n)
+	}
+}
+
+// A class that cannot be decoded is not valid, and no calls are made for it.
+func TestDryRunsOfAnUndecodableClass(t *testing.T) {
+	s := newFixture(t)
+	done := s.ensureClass(ensureRequest(func(b *event.NodeClassEnsure) { b.Class = []byte(`{"spec":7}`) }))
+	if done.Validated || done.Invalid != nil || s.countTemplates() != 0 {
+		t.Errorf("%d templates, result %+v", s.countTemplates(), done)
+	}
+}
+
+// The resources of a class whose document has no name have the name of the request, by which they are deleted with the class.
+func TestDryRunsHaveTheNameOfTheClass(t *testing.T) {
+	s := newFixture(t)
+	s.ensureClass(ensureRequest(s.withResolvedClass(func(c *karpenter.EC2NodeClass) { c.Name = "" })))
+	s.ensureClass(ensureRequest(withDelete))
+	if n := s.countTemplates(); n != 0 {
+		t.Errorf("%d templates remain after the class was deleted", n)
 	}
 }
 

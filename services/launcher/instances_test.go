@@ -1,6 +1,7 @@
 package launcher_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,8 @@ func TestTagInstance(t *testing.T) {
 		t.Errorf("%d calls, want 1: the tags exist", n)
 	}
 	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: "i-0000000000000000", ClaimUID: "u", Tags: wanted}), fault.Retry)
+	s.LoseCall(memcloud.CreateTags)
+	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: s.launchInstance("two"), ClaimUID: "u", Tags: map[string]string{"Name": "two"}}), fault.Unknown)
 }
 
 // Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag
@@ -238,6 +241,9 @@ func TestTerminateWithoutClaim(t *testing.T) {
 			record, _ := s.Record(id)
 			if terminated := record.State == cloud.ShuttingDown; terminated != (test.kind == "") {
 				t.Errorf("the instance is %s", record.State)
+			}
+			if refused := slices.Contains(s.counts, metric.ForeignRequestsRefused.Name+" instance"); refused != (test.kind == fault.Foreign) {
+				t.Errorf("the metrics are %v", s.counts)
 			}
 		})
 	}

@@ -452,6 +452,16 @@ func TestMissingTemplateIsRecreated(t *testing.T) {
 	if _, there := s.Template("template-one"); !there || len(s.Records()) != 2 {
 		t.Errorf("%d instances", len(s.Records()))
 	}
+	// If the template cannot be created again, the request is retried.
+	s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidLaunchTemplateName.NotFoundException", "gone")
+	s.Refuse(memcloud.CreateTemplate, fault.Throttled, "RequestLimitExceeded", "no")
+	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
+		t.Fatal(err)
+	}
+	retried := s.newIntent("retried", 1)
+	retried.Templates, retried.Fleet.Configs = first.Templates, first.Fleet.Configs
+	s.handleMessage(s.launchRequest(retried), fault.Throttled)
+	s.handleMessage(s.launchRequest(retried), "")
 	// If the answer contains the error, the token is spent, and the next intent creates the template.
 	third, fourth := s.newIntent("three", 1), s.newIntent("four", 1)
 	for _, intent := range []*launchspec.Intent{&third, &fourth} {

@@ -1,6 +1,8 @@
 package launcher_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 )
 
 const profilePath = "/karpenter/us-west-2/prod/u/"
@@ -62,6 +65,7 @@ func TestEnsureProfile(t *testing.T) {
 		{"no permission to delete it", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
 		{"no permission to list", ensureRequest(), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", false, false},
 		{"deleted without permission to list", ensureRequest(withDelete), func(s *fixture) { s.Deny(memcloud.ListProfiles) }, "", true, false},
+		{"deleted while IAM does not list", ensureRequest(withDelete), func(s *fixture) { s.LoseCall(memcloud.ListProfiles) }, fault.Unknown, false, false},
 		{"a launcher without permissions for IAM", ensureRequest(withDelete), func(s *fixture) { s.service.Profiles = nil }, "", false, true},
 		{"IAM does not answer", ensureRequest(), func(s *fixture) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
 		{"a foreign profile", ensureRequest(), func(s *fixture) {
@@ -84,6 +88,9 @@ func TestEnsureProfile(t *testing.T) {
 				return
 			}
 			done := nextFact[event.NodeClassEnsured](s)
+			if foreign := strings.Contains(test.name, "foreign"); slices.Contains(s.counts, metric.ForeignRequestsRefused.Name+" profile") != foreign {
+				t.Errorf("the metrics are %v", s.counts)
+			}
 			if done.Deleted != test.deleted || (done.Problem != nil) != test.problem || done.Role != test.ask.Role || !done.Asked.Equal(noon) || done.Generation != 3 {
 				t.Errorf("unexpected result %+v", done)
 			}
@@ -242,6 +249,33 @@ func TestProfileAfterRoleIsRemoved(t *testing.T) {
 			requireProfile("repeated", false)
 			if !s.profileExists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != created {
 				t.Error("another profile was changed or created")
+			}
+		})
+	}
+}
+
+// A former profile stays, and is reported as not retired, as long as it is not known that no instance has it.
+func TestFormerProfileStaysAfterErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail func(*fixture)
+		edit func(*event.NodeClassEnsure)
+	}{
+		"profiles are not listed":      {func(s *fixture) { s.LoseCall(memcloud.ListProfiles) }, func(*event.NodeClassEnsure) {}},
+		"instances are not described":  {func(s *fixture) { s.Deny(memcloud.DescribeInstances) }, func(*event.NodeClassEnsure) {}},
+		"the path is another class's":  {func(*fixture) {}, func(b *event.NodeClassEnsure) { b.Path = "/karpenter/us-west-2/prod/v/" }},
+		"the tags are another class's": {func(*fixture) {}, func(b *event.NodeClassEnsure) { b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			s.ensureClass(ensureRequest())
+			request := func(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
+				return ensureRequest(append(edits, withRole(""), func(b *event.NodeClassEnsure) { b.Profile, b.Former = s.World.Profile, "prod_1" })...)
+			}
+			s.ensureClass(request())
+			s.advanceClock(61 * time.Minute)
+			c.fail(s)
+			if done := s.ensureClass(request(c.edit)); done.Retired || done.Problem != nil || !s.profileExists("prod_1") {
+				t.Errorf("the profile exists: %t, result %+v", s.profileExists("prod_1"), done)
 			}
 		})
 	}

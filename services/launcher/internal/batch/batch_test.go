@@ -25,8 +25,11 @@ type callRecorder struct {
 	duration time.Duration
 }
 
-func (c *callRecorder) recordCall(_ context.Context, bucket string, items []string) (map[string]string, error) {
+func (c *callRecorder) recordCall(ctx context.Context, bucket string, items []string) (map[string]string, error) {
 	time.Sleep(c.duration)
+	if err := ctx.Err(); err != nil {
+		return nil, fault.E("asking", fault.Unknown, err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made = append(c.made, bucket+":"+strings.Join(items, ","))
@@ -175,6 +178,10 @@ func TestCancelledCaller(t *testing.T) {
 		}
 		if _, err := b.Submit(ctx, "", "a"); !fault.Is(err, fault.Retry) {
 			t.Errorf("with an ended context: got %v", err)
+		}
+		time.Sleep(batch.MaxWait)
+		if len(c.made) != 1 {
+			t.Errorf("the calls %v were made, want none for a context that has ended", c.made)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

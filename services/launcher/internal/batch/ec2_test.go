@@ -79,7 +79,7 @@ func TestEC2PassesOtherCalls(t *testing.T) {
 		model, ids := launchInstances(t, 3)
 		ec2 := batch.New(model, time.Minute)
 		began := time.Now()
-		for _, filter := range []cloud.InstanceFilter{{}, {IDs: ids}, {IDs: ids[:1], States: []cloud.State{cloud.Pending}}, {Tags: map[string]string{"a": ""}}} {
+		for _, filter := range []cloud.InstanceFilter{{}, {IDs: ids}, {IDs: ids[:1], States: []cloud.State{cloud.Pending}}, {IDs: ids[:1], Tags: map[string]string{"a": ""}}, {Tags: map[string]string{"a": ""}}} {
 			if _, err := ec2.DescribeInstances(t.Context(), filter); err != nil {
 				t.Error(err)
 			}

@@ -35,6 +35,7 @@ func TestAllow(t *testing.T) {
 			{0, "a", 5, ""}, {59*time.Second + 999*time.Millisecond, "b", 5, fault.Throttled}, {time.Minute, "b", 5, ""},
 		}},
 		{"limits of one", breaker.Limits{PerIntent: 1, PerMinute: 10}, []request{{0, "a", 2, fault.Denied}, {0, "b", 1, ""}}},
+		{"a limit of one per minute", breaker.Limits{PerIntent: 5, PerMinute: 1}, []request{{0, "a", 1, ""}, {0, "b", 1, fault.Throttled}}},
 		{"default limits", breaker.Limits{}, []request{{0, "a", 500, ""}, {0, "b", 501, fault.Denied}, {0, "c", 500, ""}, {0, "d", 1, fault.Throttled}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -69,6 +69,12 @@ func TestDocumentedRatesAreReached(t *testing.T) {
 		{"terminations", 150, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
 			return ec2.Terminate(ctx, []string{"i-0"})
 		}},
+		{"tags", 200, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
+			if err := ec2.Tag(ctx, []string{"i-0"}, map[string]string{"a": "b"}); !fault.Is(err, fault.Missing) {
+				return err
+			}
+			return nil
+		}},
 		{"templates", 99, 10, func(ctx context.Context, ec2 ratelimit.EC2, _ cloud.FleetRequest) error {
 			return ec2.DeleteTemplate(ctx, "none")
 		}},
