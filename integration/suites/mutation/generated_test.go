@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,19 +24,34 @@ var modules = []mutants.MutatedModule{
 	{Dir: "services/lifecycle", Patterns: []string{"./..."}, HasServiceTests: true},
 }
 
-// unchecked are the packages whose survivors are not listed yet. Their mutants are run only if JOIST_MUTANTS matches them.
-var unchecked = []string{"services/launcher", "services/interruption", "services/lifecycle", "shared/planning/solver"}
+// samples are the packages of which a fixed sample is checked.
+var samples = []mutants.Sample{
+	{Dir: "services/lifecycle", Size: 300, Seed: 1},
+	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
+}
 
-func isUnchecked(m mutants.Mutant) bool {
-	return slices.ContainsFunc(unchecked, func(dir string) bool { return m.Package == dir || strings.HasPrefix(m.Package, dir+"/") })
+// unlisted are the packages whose survivors are not listed yet. Their mutants are run only if JOIST_MUTANTS matches them.
+var unlisted = []string{"services/launcher", "services/interruption", "services/lifecycle", "shared/planning/solver"}
+
+// selectDrawn returns the mutants without those of sampled packages that are not drawn, and a sentence for each sample.
+func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) {
+	drawn = slices.DeleteFunc(slices.Clone(all), func(m mutants.Mutant) bool {
+		return slices.ContainsFunc(samples, func(s mutants.Sample) bool { return s.Has(m) })
+	})
+	for _, sample := range samples {
+		part, of := sample.Draw(all)
+		drawn = append(drawn, part...)
+		notes = append(notes, fmt.Sprintf("%d of %d in %s (seed %d)", len(part), of, sample.Dir, sample.Seed))
+	}
+	return drawn, notes
 }
 
 // sampleSize is the number of mutants that are run unless JOIST_MUTANTS has another value.
 const sampleSize = 100
 
 // TestMutants runs the packages' tests with generated mutants. A mutant that survives must be listed with a reason, and a listed
-// mutant must survive. JOIST_MUTANTS=all runs all mutants, and another value those whose identity matches it as a regular
-// expression. JOIST_MUTANTS_SEED repeats a sample.
+// mutant must survive. JOIST_MUTANTS=all runs all checked mutants, and another value those whose identity matches it as a regular
+// expression: the checked ones, or if it matches none of these, the drawn ones, or else any. JOIST_MUTANTS_SEED repeats a sample.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -59,7 +73,11 @@ func TestMutants(t *testing.T) {
 	for _, name := range mutants.FindUnknown(reasons, all) {
 		t.Errorf("testdata/survivors.yaml lists a mutant that does not exist; remove it, or write it as it is now: %s", name)
 	}
-	wanted := chooseMutants(t, all)
+	drawn, notes := selectDrawn(all)
+	checked := slices.DeleteFunc(slices.Clone(drawn), func(m mutants.Mutant) bool {
+		return slices.ContainsFunc(unlisted, func(dir string) bool { return mutants.IsBelow(m.Package, dir) })
+	})
+	wanted := chooseMutants(t, checked, drawn, all)
 	var results []mutants.RunResult
 	started := time.Now()
 	for _, source := range sources {
@@ -80,10 +98,10 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	if os.Getenv("JOIST_MUTANTS") == "all" {
-		golden.Compare(t, "../../../deploy/docs/mutations.md", mutants.FormatPage(results, reasons, unchecked))
+		golden.Compare(t, "../../../deploy/docs/mutations.md", mutants.FormatPage(results, reasons, notes, unlisted))
 	}
 	fmt.Print(mutants.FormatTable(results, reasons))
-	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(all), time.Since(started).Round(time.Second))
+	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(checked), time.Since(started).Round(time.Second))
 }
 
 // checkResult fails the test for a survivor that is not listed, and for a listed mutant that is killed.
@@ -100,12 +118,9 @@ func checkResult(t *testing.T, r mutants.RunResult, reason string) {
 }
 
 // chooseMutants returns the identities of the mutants that are run.
-func chooseMutants(t *testing.T, all []mutants.Mutant) map[string]bool {
+func chooseMutants(t *testing.T, checked, drawn, all []mutants.Mutant) map[string]bool {
 	t.Helper()
 	which := os.Getenv("JOIST_MUTANTS")
-	if which == "" || which == "all" {
-		all = slices.DeleteFunc(slices.Clone(all), isUnchecked)
-	}
 	chosen := map[string]bool{}
 	switch which {
 	case "":
@@ -116,10 +131,10 @@ func chooseMutants(t *testing.T, all []mutants.Mutant) map[string]bool {
 				t.Fatalf("JOIST_MUTANTS_SEED=%s is not a number (use the seed of an earlier run): %v", text, err)
 			}
 		}
-		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(all), seed)
-		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))
+		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(checked), seed)
+		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(checked))
 		for _, i := range order[:min(sampleSize, len(order))] {
-			chosen[all[i].String()] = true
+			chosen[checked[i].String()] = true
 		}
 		return chosen
 	case "all":
@@ -129,13 +144,16 @@ func chooseMutants(t *testing.T, all []mutants.Mutant) map[string]bool {
 	if err != nil {
 		t.Fatalf("JOIST_MUTANTS is neither all nor a regular expression: %v", err)
 	}
-	for _, m := range all {
-		if name := m.String(); pattern.MatchString(name) {
-			chosen[name] = true
+	for _, from := range [][]mutants.Mutant{checked, drawn, all} {
+		for _, m := range from {
+			if name := m.String(); pattern.MatchString(name) {
+				chosen[name] = true
+			}
+		}
+		if len(chosen) > 0 {
+			return chosen
 		}
 	}
-	if len(chosen) == 0 {
-		t.Fatalf("JOIST_MUTANTS=%s matches no mutant (it is matched with lines such as %q)", which, all[0])
-	}
-	return chosen
+	t.Fatalf("JOIST_MUTANTS=%s matches no mutant (it is matched with lines such as %q)", which, all[0])
+	return nil
 }

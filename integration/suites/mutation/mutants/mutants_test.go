@@ -89,3 +89,36 @@ func TestReadSurvivors(t *testing.T) {
 		})
 	}
 }
+
+// A new mutant changes one mutant of a sample at most, and another seed draws others.
+func TestSampleIsStable(t *testing.T) {
+	var all []mutants.Mutant
+	for i := range 100 {
+		all = append(all, mutants.Mutant{Package: "a/b", Function: fmt.Sprint("f", i)}, mutants.Mutant{Package: "ab", Function: fmt.Sprint("f", i)})
+	}
+	sample := mutants.Sample{Dir: "a", Size: 10, Seed: 1}
+	names := func(s mutants.Sample, all []mutants.Mutant, of int) []string {
+		t.Helper()
+		drawn, got := s.Draw(all)
+		if len(drawn) != 10 || got != of {
+			t.Errorf("%d mutants of %d, want 10 of %d", len(drawn), got, of)
+		}
+		var out []string
+		for _, m := range drawn {
+			if m.Package != "a/b" {
+				t.Errorf("the sample has %v, which is in another directory", m)
+			}
+			out = append(out, m.Function)
+		}
+		return out
+	}
+	first, second := names(sample, all, 100), names(sample, append(all, mutants.Mutant{Package: "a/b", Function: "g"}), 101)
+	kept := len(slices.DeleteFunc(slices.Clone(first), func(name string) bool { return !slices.Contains(second, name) }))
+	if kept < 9 {
+		t.Errorf("with one mutant more, %v became %v", first, second)
+	}
+	sample.Seed = 2
+	if slices.Equal(first, names(sample, all, 100)) {
+		t.Errorf("two seeds draw %v", first)
+	}
+}

@@ -64,16 +64,17 @@ have no mutants.
 | command | runs |
 |---|---|
 | ` + "`make mutants`" + ` | a sample of 100, drawn again for each run. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
-| ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression |
-| ` + "`make mutants-all`" + ` | all. ` + "`make prove-long`" + ` includes it |
+| ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression; of packages of which a sample is checked, those of the sample |
+| ` + "`make mutants-all`" + ` | all of the table. ` + "`make prove-long`" + ` includes it |
 
 `
 
 // reasonColumns are the kinds of reasons in the order of the page's columns.
 var reasonColumns = []string{"equivalent", "simulator", "log", "performance"}
 
-// FormatPage returns the page of the documentation for a run with all mutants.
-func FormatPage(results []RunResult, reasons map[string]string, unchecked []string) string {
+// FormatPage returns the page of the documentation for a run with all checked mutants. samples state how many mutants of which directory
+// are checked, and unlisted are the directories whose survivors are not listed yet.
+func FormatPage(results []RunResult, reasons map[string]string, samples, unlisted []string) string {
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	b.WriteString("| package | mutants | killed by tests | equivalent | killed by the simulator | only text of logs | performance only | killed by tests |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
@@ -104,9 +105,12 @@ func FormatPage(results []RunResult, reasons map[string]string, unchecked []stri
 		}
 		fmt.Fprintf(&b, " %s |\n", formatShare(n.killed, n.all))
 	}
-	if len(unchecked) > 0 {
+	if len(samples) > 0 {
+		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has those that one seed draws: %s.\n", strings.Join(samples, ", "))
+	}
+	if len(unlisted) > 0 {
 		fmt.Fprintf(&b, "\nThe survivors of these packages are not listed yet, and neither command runs their mutants without a regular expression: %s.\n",
-			strings.Join(unchecked, ", "))
+			strings.Join(unlisted, ", "))
 	}
 	return b.String()
 }
