@@ -2,6 +2,7 @@ package mutants_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,5 +121,18 @@ func TestSampleIsStable(t *testing.T) {
 	sample.Seed = 2
 	if slices.Equal(first, names(sample, all, 100)) {
 		t.Errorf("two seeds draw %v", first)
+	}
+}
+
+func TestPageRowsAreReadAgain(t *testing.T) {
+	lived := mutants.Mutant{Package: "shared/a", Function: "f"}
+	rows := mutants.CountRows([]mutants.RunResult{{Mutant: lived}, {Mutant: mutants.Mutant{Package: "shared/a"}, Killed: true}, {Mutant: mutants.Mutant{Package: "shared/b"}, Killed: true}},
+		map[string]string{lived.String(): "log: a"})
+	page := mutants.FormatPage(rows, nil, nil)
+	if want := "| shared/a | 2 | 1 | 0 | 0 | 1 | 0 | 50.0 % |\n| shared/b | 1 | 1 | 0 | 0 | 0 | 0 | 100.0 % |\n| total | 3 | 2 | 0 | 0 | 1 | 0 | 66.7 % |\n"; !strings.Contains(page, want) {
+		t.Errorf("the page does not contain\n%s\n%s", want, page)
+	}
+	if read := mutants.ReadRows(page); !maps.Equal(read, rows) {
+		t.Errorf("read %v, want %v", read, rows)
 	}
 }

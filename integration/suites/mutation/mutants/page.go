@@ -50,8 +50,8 @@ func formatShare(part, all int) string {
 // pageIntro is the text before the table of the page.
 const pageIntro = `# Mutation tests
 
-This page is generated: in ` + "`integration`" + `, ` + "`JOIST_MUTANTS=all go test ./suites/mutation -run TestMutants -timeout 600m -update`" + `. It
-shows how closely the tests check the packages that hold the protocol and the decisions.
+This page is generated: in ` + "`integration`" + `, ` + "`JOIST_MUTANTS=all go test ./suites/mutation -run TestMutants -timeout 600m -update`" + `, or for the
+row of one package ` + "`JOIST_MUTANTS='^shared/host/'`" + `. It shows how closely the tests check the packages that hold the protocol and the decisions.
 
 A mutant is a copy of the source with one small change: ` + "`<`" + ` becomes ` + "`<=`" + `, a condition is negated, a constant grows by 1, or a call is
 left out. A mutant is killed if a test of its package fails, or, for a package below a service, a test of the service. A mutant that survives is a line
@@ -72,39 +72,69 @@ have no mutants.
 // reasonColumns are the kinds of reasons in the order of the page's columns.
 var reasonColumns = []string{"equivalent", "simulator", "log", "performance"}
 
-// FormatPage returns the page of the documentation for a run with all checked mutants. samples state how many mutants of which directory
-// are checked, and unlisted are the directories whose survivors are not listed yet.
-func FormatPage(results []RunResult, reasons map[string]string, samples, unlisted []string) string {
+// PageRow is a row of the page: what became of the mutants of a package.
+type PageRow struct {
+	All, Killed int
+	// Listed counts the survivors in the order of reasonColumns.
+	Listed [4]int
+}
+
+// CountRows counts the results by package.
+func CountRows(results []RunResult, reasons map[string]string) map[string]PageRow {
+	rows := map[string]PageRow{}
+	for _, r := range results {
+		n := rows[r.Mutant.Package]
+		n.All++
+		kind, _, _ := strings.Cut(reasons[r.Mutant.String()], ":")
+		if r.Killed {
+			n.Killed++
+		} else if i := slices.Index(reasonColumns, kind); i >= 0 {
+			n.Listed[i]++
+		}
+		rows[r.Mutant.Package] = n
+	}
+	return rows
+}
+
+// ReadRows returns the rows of a page by package.
+func ReadRows(page string) map[string]PageRow {
+	rows := map[string]PageRow{}
+	for line := range strings.Lines(page) {
+		var name string
+		var n PageRow
+		read, _ := fmt.Sscanf(line, "| %s | %d | %d | %d | %d | %d | %d |", &name, &n.All, &n.Killed, &n.Listed[0], &n.Listed[1], &n.Listed[2], &n.Listed[3])
+		if read == 7 && name != totalRow {
+			rows[name] = n
+		}
+	}
+	return rows
+}
+
+const totalRow = "total"
+
+// FormatPage returns the page of the documentation. samples state how many mutants of which directory are checked, and unlisted are the
+// directories whose survivors are not listed yet.
+func FormatPage(rows map[string]PageRow, samples, unlisted []string) string {
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	b.WriteString("| package | mutants | killed by tests | equivalent | killed by the simulator | only text of logs | performance only | killed by tests |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
-	rows, kinds := map[string]row{}, map[string]map[string]int{}
-	const total = "total"
-	for _, r := range results {
-		kind, _, _ := strings.Cut(reasons[r.Mutant.String()], ":")
-		for _, name := range []string{r.Mutant.Package, total} {
-			n := rows[name]
-			n.all++
-			if r.Killed {
-				n.killed++
-			}
-			rows[name] = n
-			if kinds[name] == nil {
-				kinds[name] = map[string]int{}
-			}
-			kinds[name][kind]++
+	var total PageRow
+	write := func(name string, n PageRow) {
+		fmt.Fprintf(&b, "| %s | %d | %d |", name, n.All, n.Killed)
+		for _, listed := range n.Listed {
+			fmt.Fprintf(&b, " %d |", listed)
 		}
+		fmt.Fprintf(&b, " %s |\n", formatShare(n.Killed, n.All))
 	}
-	names := slices.Sorted(maps.Keys(rows))
-	names = append(slices.DeleteFunc(names, func(name string) bool { return name == total }), total)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		n := rows[name]
-		fmt.Fprintf(&b, "| %s | %d | %d |", name, n.all, n.killed)
-		for _, kind := range reasonColumns {
-			fmt.Fprintf(&b, " %d |", kinds[name][kind])
+		write(name, n)
+		total.All, total.Killed = total.All+n.All, total.Killed+n.Killed
+		for i := range n.Listed {
+			total.Listed[i] += n.Listed[i]
 		}
-		fmt.Fprintf(&b, " %s |\n", formatShare(n.killed, n.all))
 	}
+	write(totalRow, total)
 	if len(samples) > 0 {
 		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has those that one seed draws: %s.\n", strings.Join(samples, ", "))
 	}
