@@ -68,6 +68,8 @@ func TestUnavailableOfferings(t *testing.T) {
 		{"no code", "", named, nil, ""},
 
 		{"zone of the subnet", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", SubnetID: "subnet-b"}, one, ""},
+		{"an offering that the intent does not name", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6i.large", Zone: "b"},
+			[]event.Offering{spotOffering("m6i.large", "b")}, ""},
 		{"no offering named", "InsufficientInstanceCapacity", cloud.FleetError{}, everywhere, ""},
 		{"type alone", "Unsupported", cloud.FleetError{InstanceType: "m6g.large"}, everywhere[:2], ""},
 		{"zone alone", "UnfulfillableCapacity", cloud.FleetError{Zone: "b"}, one, ""},
@@ -195,8 +197,16 @@ func TestUnavailableInPlacementGroups(t *testing.T) {
 		placed.Templates[i].Placement = &cloud.Placement{Group: "near", GroupID: "pg-1"}
 	}
 	e := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "b", Template: "t-arm"}
+	other := placed
+	other.Templates = slices.Clone(placed.Templates)
+	other.Templates[1].Placement = &cloud.Placement{GroupID: "pg-2"}
+	unnamed, second := e, e
+	unnamed.Template, second.Template = "", "t-amd"
 	full := e
 	full.Message = "You've reached the limit of instances in this spread placement group."
+	reserved := placed
+	reserved.Fleet.CapacityType, reserved.Templates = cloud.Reserved, slices.Clone(placed.Templates)
+	reserved.Templates[0].Reservation = &cloud.ReservationTarget{ID: "cr-1"}
 	for _, test := range []struct {
 		name   string
 		intent launchspec.Intent
@@ -205,12 +215,26 @@ func TestUnavailableInPlacementGroups(t *testing.T) {
 		group  string
 	}{
 		{"insufficient capacity in the group", placed, e, spotOffering("m6g.large", "b"), "pg-1"},
+		{"EC2 names no template", placed, unnamed, spotOffering("m6g.large", "b"), "pg-1"},
+		{"the group of the second template", other, second, spotOffering("m6g.large", "b"), "pg-2"},
+		{"full, with a reservation", reserved, full, event.Offering{Zone: "b"}, "pg-1"},
 		{"full", placed, full, event.Offering{Zone: "b"}, "pg-1"},
 		{"the message of a full group without a group", spotIntent(1), full, spotOffering("m6g.large", "b"), ""},
 	} {
 		result, _ := launchresult.FromFleet(test.intent, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
 		if r := result.Refusals[0]; r.PlacementGroup != test.group || !slices.Equal(r.Blamed, []event.Offering{test.blamed}) {
 			t.Errorf("%s: %+v", test.name, r)
+		}
+	}
+}
+
+// Codes that operators know are labels of the metric. Others share one label.
+func TestMetricCode(t *testing.T) {
+	for code, want := range map[string]string{
+		"InsufficientInstanceCapacity": "InsufficientInstanceCapacity", "UnauthorizedOperation": "UnauthorizedOperation", "TooManyCoffees": "other", "": "other",
+	} {
+		if got := launchresult.MetricCode(code); got != want {
+			t.Errorf("the label of %q is %q, want %q", code, got, want)
 		}
 	}
 }

@@ -103,6 +103,12 @@ func TestUnavailableReservations(t *testing.T) {
 			{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{{Zone: "a"}}, Subnet: "subnet-a"},
 			refusal("InsufficientFreeAddressesInSubnet", "cr-2"),
 		}},
+		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", named, []event.Refusal{
+			{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted", Blamed: []event.Offering{{CapacityType: cloud.Spot}}},
+		}},
+		{"InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", Zone: "b"}, []event.Refusal{ // no reservation is there
+			{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{{InstanceType: "m6g.large", Zone: "b", CapacityType: cloud.Reserved}}},
+		}},
 		{"UnauthorizedOperation", named, []event.Refusal{{Code: "UnauthorizedOperation"}}},
 	} {
 		test.from.Code = test.code
