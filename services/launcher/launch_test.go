@@ -149,6 +149,15 @@ func TestEmptyFleetAnswer(t *testing.T) {
 	s.requireNoFacts()
 }
 
+// Without an answer from EC2 it is not known whether the intent was launched.
+func TestUnknownLaunchIsRetried(t *testing.T) {
+	s := newFixture(t)
+	s.Refuse(memcloud.CreateFleet, fault.Conflict, "IdempotentParameterMismatch", "no")
+	s.Refuse(memcloud.DescribeInstances, fault.Throttled, "RequestLimitExceeded", "no")
+	s.handleMessage(s.launchRequest(s.newIntent("one", 1)), fault.Throttled)
+	s.requireNoFacts()
+}
+
 // A token whose instance is terminated launches nothing again: the claims are deleted,
 // unless EC2 still returns instances of the intent.
 func TestTokenOfTerminatedInstance(t *testing.T) {

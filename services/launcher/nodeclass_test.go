@@ -301,6 +301,9 @@ func TestProfilesOfOthersAreKept(t *testing.T) {
 		}
 		s.advanceClock(2 * time.Hour)
 	}
+	if want := metric.ForeignRequestsRefused.Name + " profile"; !slices.Contains(s.counts, want) {
+		t.Errorf("the metrics %v lack %s", s.counts, want)
+	}
 	if done := s.ensureClass(ensureRequest(withDelete, own("prod_1", "prod_1"))); !done.Deleted {
 		t.Errorf("unexpected result %+v", done)
 	}

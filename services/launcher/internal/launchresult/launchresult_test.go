@@ -70,6 +70,7 @@ func TestUnavailableOfferings(t *testing.T) {
 		{"zone of the subnet", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", SubnetID: "subnet-b"}, one, ""},
 		{"an offering that the intent does not name", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6i.large", Zone: "b"},
 			[]event.Offering{spotOffering("m6i.large", "b")}, ""},
+		{"a subnet that the intent does not name", "InsufficientInstanceCapacity", cloud.FleetError{InstanceType: "m6g.large", Zone: "b", SubnetID: "subnet-x"}, one, ""},
 		{"no offering named", "InsufficientInstanceCapacity", cloud.FleetError{}, everywhere, ""},
 		{"type alone", "Unsupported", cloud.FleetError{InstanceType: "m6g.large"}, everywhere[:2], ""},
 		{"zone alone", "UnfulfillableCapacity", cloud.FleetError{Zone: "b"}, one, ""},
