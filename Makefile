@@ -119,11 +119,11 @@ protocol: ## Visit every state of a model of the launch protocol, and find plant
 	@$(STAGES) protocol
 
 .PHONY: mutants
-mutants: ## Change the source in 100 places that are drawn again for each run, and require that the packages' tests notice each change (JOIST_MUTANTS='^shared/host' runs those that match)
+mutants: ## Change the source of the packages in deploy/docs/mutations.md in 100 places that are drawn again for each run, and require that their tests notice each change that is not listed with a reason (JOIST_MUTANTS='^shared/host' runs those that match)
 	@$(STAGES) mutants
 
 .PHONY: mutants-all
-mutants-all: ## Change the source in every such place, and check deploy/docs/mutations.md (hours)
+mutants-all: ## Change the source in every place that deploy/docs/mutations.md counts, and check the page (hours)
 	@$(STAGES) mutants-all
 
 .PHONY: wire
