@@ -60,6 +60,27 @@ func TestRateFollowsResults(t *testing.T) {
 	})
 }
 
+// A caller that no longer waits does not release the mutex of another.
+func TestCancelledWaitKeepsTheMutex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g fairMutex
+		if err := g.acquire(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		for _, cluster := range []string{"second", "third"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := g.acquire(ctx, cluster); err == nil {
+				t.Errorf("%s acquired the mutex that the first cluster holds", cluster)
+			}
+			cancel()
+		}
+		g.release()
+		if err := g.acquire(t.Context(), "fourth"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // fullEC2 reports in its answer that its bucket of instances is empty.
 type fullEC2 struct {
 	EC2
