@@ -46,7 +46,8 @@ func (g *group) countMembers() int {
 }
 
 // minDomainCounts returns the global minimum of each spread constraint of the class over a label: the
-// fewest pods in any eligible domain, or 0 if there are fewer domains than minDomains.
+// fewest pods in any eligible domain, or 0 if there are fewer domains than minDomains. It ignores pods
+// that may be placed on nodes that do not count.
 func (w *state) minDomainCounts(c *podClass, key string) []int {
 	out := make([]int, len(c.rules.groups))
 	for i, g := range c.rules.groups {
@@ -58,7 +59,7 @@ func (w *state) minDomainCounts(c *podClass, key string) []int {
 			if !w.isEligibleDomain(c, g, value) {
 				continue
 			}
-			if n := g.counts[value]; domains == 0 || n < least {
+			if n := g.counts[value] - g.uncertain[value]; domains == 0 || n < least {
 				least = n
 			}
 			domains++

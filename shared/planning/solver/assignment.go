@@ -81,6 +81,9 @@ func (w *state) countPods(c *podClass, r *feasibleSet, domains []domain, n int) 
 			if g.key == d.key && w.mayCount(g, r) {
 				g.noteOpened(c, d.value, n)
 				g.counts[d.value] += n
+				if g.isUncertain(r) {
+					g.uncertain[d.value] += n
+				}
 				g.pass = w.topology.pass
 			}
 		}

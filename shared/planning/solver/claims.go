@@ -193,6 +193,7 @@ func (r *rounds) recordClaimPod(next claimPod, one assignment) {
 	one.pods = []planning.PodRef{next.pod}
 	r.assignments = append(r.assignments, one)
 	r.state.countPods(next.class, one.feasible, one.domains, 1)
+	r.settleCounts(len(r.assignments) - 1)
 }
 
 // placeOnExisting places a pod on the first existing node that has room and devices for it.

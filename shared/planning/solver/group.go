@@ -117,7 +117,7 @@ func (w *state) findGroup(t topologyTerm, c *podClass) *group {
 	}
 	g := &group{
 		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, region: where, ignoresNodeAffinity: everywhere, honorsTaints: tolerated,
-		labels: labels, members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{},
+		labels: labels, members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{}, uncertain: map[string]int{},
 	}
 	w.topology.groups[id] = g
 	for _, set := range w.topology.sets.selectSets(t.selection) {

@@ -73,6 +73,7 @@ func (r *rounds) placePod(next queuedPod) bool {
 					choices[i].pods = []planning.PodRef{next.pod}
 					r.assignments = append(r.assignments, choices[i])
 					r.state.countPods(c, choices[i].feasible, choices[i].domains, 1)
+					r.settleCounts(len(r.assignments) - 1)
 					return true
 				}
 			}

@@ -17,8 +17,9 @@ type region struct {
 	// nodes are the existing nodes, and parts are where new nodes may be.
 	nodes packing.Set
 	parts []*feasibleSet
-	// overlaps caches whether the region overlaps a feasible set.
-	overlaps map[*feasibleSet]bool
+	// overlaps caches whether the region overlaps a feasible set, and partly whether nodes of the
+	// feasible set are outside of the region.
+	overlaps, partly map[*feasibleSet]bool
 }
 
 // findRegion returns where a spread constraint counts pods: on nodes that the pod's node selector
@@ -70,6 +71,51 @@ func (w *state) mayCount(g *group, r *feasibleSet) bool {
 		g.region.overlaps[r] = met
 	}
 	return met
+}
+
+// isUncertain reports whether the group counts only those pods of the feasible set that are placed on
+// some of its existing nodes.
+func (g *group) isUncertain(r *feasibleSet) bool {
+	if g.region == nil {
+		return false
+	}
+	partly, known := g.region.partly[r]
+	if !known {
+		partly = r.nodes.Without(g.region.nodes).Len() > 0
+		if g.region.partly == nil {
+			g.region.partly = map[*feasibleSet]bool{}
+		}
+		g.region.partly[r] = partly
+	}
+	return partly
+}
+
+// settleCounts removes the pods of an assignment from the counts of the spread constraints that do not
+// count their nodes. Before the packer chooses nodes, only the feasible set is known.
+func (r *rounds) settleCounts(id int) {
+	s := &r.assignments[id]
+	for _, d := range s.domains {
+		for _, g := range s.class.set.counted {
+			if g.key != d.key || !g.isUncertain(s.feasible) || !r.state.mayCount(g, s.feasible) {
+				continue
+			}
+			g.uncertain[d.value] -= len(s.pods)
+			g.counts[d.value] -= r.countPlacedOn(id, s.feasible.nodes.Without(g.region.nodes))
+		}
+	}
+}
+
+// countPlacedOn returns how many pods of an assignment are on some existing nodes.
+func (r *rounds) countPlacedOn(id int, nodes packing.Set) (n int) {
+	nodes.Each(func(i int) bool {
+		for _, pods := range r.packer.PodsOnNode(i) {
+			if pods.Group == id {
+				n += pods.Count
+			}
+		}
+		return true
+	})
+	return n
 }
 
 // setsOverlap reports whether a new node could be in both sets.

@@ -7,8 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // teams returns a batch with two pools over three zones. Their nodes differ in the label team and, if
@@ -128,6 +131,50 @@ func TestVolumeZonesDoNotLimitSpread(t *testing.T) {
 			result := solve(t, inZones(planningtest.NewPods("web", 3, "500m", "64Mi", requireLabels("app", "web"), tt.edit, spreads(zoneKey, 1))))
 			if got := 3 - count(result.Unplaced); got != tt.want {
 				t.Errorf("%d of 3 pods planned, want %d: %+v", got, tt.want, result.Unplaced)
+			}
+		})
+	}
+}
+
+// TestSpreadCountsOnlyItsNodes plans pods of zone c with a spread over capacity types beside larger pods with the same
+// label. The larger pods fit only on an on-demand node in zone a, which the spread does not count, although they would
+// be allowed on on-demand nodes in zone c.
+func TestSpreadCountsOnlyItsNodes(t *testing.T) {
+	web, key := requireLabels("app", "web"), karpenter.CapacityTypeLabelKey
+	capacityType := func(value string) func(*planning.Node) {
+		return func(n *planning.Node) { n.Labels[key] = value }
+	}
+	full := func(n *planning.Node) { n.Used = n.Allocatable }
+	large := planningtest.NewPods("large", 2, "600m", "64Mi", web, selecting(key, "on-demand"))
+	small := planningtest.NewPods("small", 2, "50m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c"), spreads(key, 1))
+	nodes := []planning.Node{
+		node("on-demand-a", inZone("a"), capacityType("on-demand")), node("on-demand-c", inZone("c"), capacityType("on-demand"), full), node("spot-c", inZone("c"), capacityType("spot")),
+	}
+	for _, tt := range []struct {
+		name string
+		plan func(*testing.T) planning.Result
+	}{
+		{"pending pods", func(t *testing.T) planning.Result {
+			batch := inZones(large, small)
+			closed(&batch.Snapshot)
+			batch.Snapshot.Nodes = nodes
+			return solve(t, batch)
+		}},
+		{"removal with one node", func(t *testing.T) planning.Result {
+			snapshot := inZones().Snapshot
+			closed(&snapshot)
+			snapshot.Nodes = append([]planning.Node{node("old", inZone("a"), capacityType("spot"), running(large), running(small))}, nodes...)
+			return solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemovalWithOneNode(0)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := tt.plan(t)
+			onto := map[string]int{}
+			for _, n := range result.Nominations {
+				onto[n.Node]++
+			}
+			if diff := cmp.Diff(map[string]int{"on-demand-a": 2, "spot-c": 1}, onto); diff != "" || count(result.Unplaced) != 1 {
+				t.Errorf("pods by node and %d unplaced:\n%s", count(result.Unplaced), diff)
 			}
 		})
 	}

@@ -151,6 +151,7 @@ func (r *rounds) packAssignments(shares []assignment) {
 	r.assignments = append(r.assignments, shares...)
 	for i := range shares {
 		r.takeBackUnplaced(first + i)
+		r.settleCounts(first + i)
 	}
 }
 

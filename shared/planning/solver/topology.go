@@ -50,6 +50,8 @@ type group struct {
 	pass int
 	// counts are the members by domain, and owners the pods with the rule by domain.
 	counts, owners map[string]int
+	// uncertain are the pods in counts that may be placed on nodes that do not count.
+	uncertain map[string]int
 	// soughtDomains caches the results of isSoughtDomain.
 	soughtDomains map[string]bool
 	// hard is true if the rule is required for any owner.
