@@ -76,6 +76,9 @@ func (c FaultCounts) Sorted() []WireFault { return slices.Sorted(maps.Keys(c)) }
 
 // applies reports whether a request can get a fault.
 func (f WireFault) applies(r *http.Request) bool {
+	if f == Conflict {
+		return r.Method == http.MethodPut || r.Method == http.MethodPatch && r.Header.Get("Content-Type") != "application/apply-patch+yaml"
+	}
 	query := r.URL.Query()
 	watch, list := query.Get("watch") == "true" || query.Get("watch") == "1", query.Has("limit") || query.Has("continue")
 	streams := query.Get("sendInitialEvents") == "true"
@@ -90,8 +93,6 @@ func (f WireFault) applies(r *http.Request) bool {
 		return query.Get("continue") != ""
 	case SmallPages:
 		return list
-	case Conflict:
-		return r.Method == http.MethodPut || r.Method == http.MethodPatch && r.Header.Get("Content-Type") != "application/apply-patch+yaml"
 	case AppliedError:
 		return r.Method != http.MethodGet
 	case Disconnect:

@@ -3,6 +3,7 @@ package apiproxy
 import (
 	"bytes"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -206,7 +207,7 @@ func (p *Proxy) hideSuccess(answer *http.Response) error {
 	}
 	s := choices[p.drawNumber(len(choices))]
 	if s.Code == 0 {
-		return fmt.Errorf("no answer") // ErrorHandler ends the request
+		return errors.New("no answer") // ErrorHandler ends the request
 	}
 	body := s.encode()
 	answer.StatusCode, answer.Status = int(s.Code), http.StatusText(int(s.Code))

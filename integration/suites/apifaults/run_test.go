@@ -45,7 +45,7 @@ type run struct {
 func newRun(t *testing.T, seed uint64) *run {
 	t.Helper()
 	r := &run{
-		random: rand.New(rand.NewPCG(seed, 1)), interrupted: map[string]bool{}, claims: map[string]map[types.UID]bool{}, //nolint:gosec // the faults of a seed repeat
+		random: rand.New(rand.NewPCG(seed, 1)), interrupted: map[string]bool{}, claims: map[string]map[types.UID]bool{},
 	}
 	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }})
 	t.Cleanup(r.logState)

@@ -27,8 +27,8 @@ type DaySample struct {
 	Evicted int `json:"evicted"`
 }
 
-// Measurements are those of one controller.
-type Measurements struct {
+// DayMeasurements are those of one controller.
+type DayMeasurements struct {
 	Name    string      `json:"name"`
 	Samples []DaySample `json:"samples"`
 	// Fill is how long it took until the first pods ran, from an empty cluster, in real time.
@@ -54,21 +54,21 @@ type Comparison struct {
 	From  time.Duration  `json:"from"`
 	To    time.Duration  `json:"to"`
 	Pace  float64        `json:"pace"`
-	Sides []Measurements `json:"sides"`
+	Sides []DayMeasurements `json:"sides"`
 }
 
 // Dollars returns what the instances cost during the day, in US dollars.
-func (s Measurements) Dollars() float64 {
+func (s DayMeasurements) Dollars() float64 {
 	return s.integrate(func(one DaySample) float64 { return one.PerHour })
 }
 
 // PendingHours returns the sum over all pods of the time without a node, in hours of the simulated day.
-func (s Measurements) PendingHours() float64 {
+func (s DayMeasurements) PendingHours() float64 {
 	return s.integrate(func(one DaySample) float64 { return float64(one.Pending) })
 }
 
 // integrate adds a value over the hours of the day. Each sample holds until the next.
-func (s Measurements) integrate(value func(DaySample) float64) float64 {
+func (s DayMeasurements) integrate(value func(DaySample) float64) float64 {
 	sum := 0.0
 	for i := 1; i < len(s.Samples); i++ {
 		sum += value(s.Samples[i-1]) * (s.Samples[i].At - s.Samples[i-1].At).Hours()
@@ -77,7 +77,7 @@ func (s Measurements) integrate(value func(DaySample) float64) float64 {
 }
 
 // CPU returns the CPU time of all controllers, in seconds.
-func (s Measurements) CPU() float64 {
+func (s DayMeasurements) CPU() float64 {
 	sum := 0.0
 	for _, seconds := range s.CPUSeconds {
 		sum += seconds
@@ -86,7 +86,7 @@ func (s Measurements) CPU() float64 {
 }
 
 // Start returns the smallest of the start times that at least p percent of the pods do not exceed; zero without pods.
-func (s Measurements) Start(p float64) time.Duration {
+func (s DayMeasurements) Start(p float64) time.Duration {
 	if len(s.Starts) == 0 {
 		return 0
 	}
@@ -97,7 +97,7 @@ func (s Measurements) Start(p float64) time.Duration {
 // Table returns the comparison as rows of Markdown.
 func (r Comparison) Table() string {
 	var out strings.Builder
-	row := func(name string, cell func(Measurements) string) {
+	row := func(name string, cell func(DayMeasurements) string) {
 		out.WriteString("| " + name)
 		for _, s := range r.Sides {
 			out.WriteString(" | " + cell(s))
@@ -105,31 +105,31 @@ func (r Comparison) Table() string {
 		out.WriteString(" |\n")
 	}
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-	row("", func(s Measurements) string { return s.Name })
+	row("", func(s DayMeasurements) string { return s.Name })
 	out.WriteString(strings.Repeat("|---", len(r.Sides)+1) + "|\n")
-	row(fmt.Sprintf("cost of the %g hours", (r.To-r.From).Hours()), func(s Measurements) string { return fmt.Sprintf("$%.2f", s.Dollars()) })
-	row("pods that started", func(s Measurements) string { return strconv.Itoa(len(s.Starts)) })
-	row("creation to running, median", func(s Measurements) string { return seconds(s.Start(50)) })
-	row("p95", func(s Measurements) string { return seconds(s.Start(95)) })
-	row("maximum", func(s Measurements) string { return seconds(s.Start(100)) })
-	row("pods without a node, mean", func(s Measurements) string {
+	row(fmt.Sprintf("cost of the %g hours", (r.To-r.From).Hours()), func(s DayMeasurements) string { return fmt.Sprintf("$%.2f", s.Dollars()) })
+	row("pods that started", func(s DayMeasurements) string { return strconv.Itoa(len(s.Starts)) })
+	row("creation to running, median", func(s DayMeasurements) string { return seconds(s.Start(50)) })
+	row("p95", func(s DayMeasurements) string { return seconds(s.Start(95)) })
+	row("maximum", func(s DayMeasurements) string { return seconds(s.Start(100)) })
+	row("pods without a node, mean", func(s DayMeasurements) string {
 		return fmt.Sprintf("%.2f", s.PendingHours()/max((r.To-r.From).Hours(), 1e-9))
 	})
-	row("pods without a node, maximum", func(s Measurements) string {
+	row("pods without a node, maximum", func(s DayMeasurements) string {
 		return strconv.Itoa(s.most(func(one DaySample) int { return one.Pending }))
 	})
-	row("evictions", func(s Measurements) string { return strconv.Itoa(s.Evicted) })
-	row("pods deleted with their nodes", func(s Measurements) string { return strconv.Itoa(s.Lost) })
-	row("nodes launched", func(s Measurements) string { return strconv.Itoa(s.Launched) })
-	row("nodes removed", func(s Measurements) string { return strconv.Itoa(s.Removed) })
-	row("nodes, maximum", func(s Measurements) string { return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes })) })
-	row("from an empty cluster to the first hour's pods", func(s Measurements) string { return seconds(s.Fill) })
-	row("CPU of the controllers", func(s Measurements) string { return fmt.Sprintf("%.0f s", s.CPU()) })
-	row("load average of the machine", func(s Measurements) string { return fmt.Sprintf("%.1f", s.LoadAverage) })
+	row("evictions", func(s DayMeasurements) string { return strconv.Itoa(s.Evicted) })
+	row("pods deleted with their nodes", func(s DayMeasurements) string { return strconv.Itoa(s.Lost) })
+	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.Launched) })
+	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.Removed) })
+	row("nodes, maximum", func(s DayMeasurements) string { return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes })) })
+	row("from an empty cluster to the first hour's pods", func(s DayMeasurements) string { return seconds(s.Fill) })
+	row("CPU of the controllers", func(s DayMeasurements) string { return fmt.Sprintf("%.0f s", s.CPU()) })
+	row("load average of the machine", func(s DayMeasurements) string { return fmt.Sprintf("%.1f", s.LoadAverage) })
 	return out.String()
 }
 
-func (s Measurements) most(value func(DaySample) int) int {
+func (s DayMeasurements) most(value func(DaySample) int) int {
 	most := 0
 	for _, one := range s.Samples {
 		most = max(most, value(one))

@@ -14,7 +14,7 @@ import (
 func inventedReport() Comparison {
 	r := Comparison{Seed: 1, To: 24 * time.Hour, Pace: 120}
 	for i, name := range []string{"one", "other"} {
-		side := Measurements{
+		side := DayMeasurements{
 			Name: name, Fill: 10 * time.Second, Starts: []time.Duration{time.Second, 2 * time.Second, 9 * time.Second},
 			Launched: 7, Removed: 3, Evicted: 24 * (i + 1), Lost: i, CPUSeconds: map[string]float64{"a": 1.5, "b": 2}, LoadAverage: 2,
 		}
@@ -41,7 +41,7 @@ func TestDrawReport(t *testing.T) {
 		}
 	}
 	golden.Compare(t, "testdata/sidebyside.svg", string(got))
-	if _, err := SVG(Comparison{To: time.Hour, Pace: 1, Sides: []Measurements{{Name: "one"}}}); err == nil {
+	if _, err := SVG(Comparison{To: time.Hour, Pace: 1, Sides: []DayMeasurements{{Name: "one"}}}); err == nil {
 		t.Error("a side without samples has a drawing")
 	}
 }

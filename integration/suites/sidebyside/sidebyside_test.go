@@ -52,7 +52,7 @@ func TestKarpenterAndJoist(t *testing.T) {
 	}
 }
 
-func measureKarpenter(t *testing.T, l length) Measurements {
+func measureKarpenter(t *testing.T, l length) DayMeasurements {
 	dir, err := testbed.BuildKwokKarpenter()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func measureKarpenter(t *testing.T, l length) Measurements {
 	return side
 }
 
-func measureJoist(t *testing.T, l length) Measurements {
+func measureJoist(t *testing.T, l length) DayMeasurements {
 	dir, err := testbed.BuildBinaries()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func measureJoist(t *testing.T, l length) Measurements {
 }
 
 // measure fills the cluster with the first step's pods, and replays the load.
-func (r *recorder) measure(l length, types []catalog.InstanceType, group, kind string) Measurements {
+func (r *recorder) measure(l length, types []catalog.InstanceType, group, kind string) DayMeasurements {
 	r.Helper()
 	day, err := NewDay(seed, l.scale)
 	r.RequireNoError(err)

@@ -28,7 +28,7 @@ type recorder struct {
 	fleet func() (map[string]float64, error)
 
 	mu   sync.Mutex
-	side Measurements
+	side DayMeasurements
 	// clock returns the time of day; nil outside of the day.
 	clock func() time.Duration
 	// created are the pods of the day that are not ready yet, with the real time of their creation.
@@ -44,7 +44,7 @@ type recorder struct {
 
 func newRecorder(w *testbed.TestBed, name string, fleet func() (map[string]float64, error)) *recorder {
 	r := &recorder{
-		TestBed: w, fleet: fleet, side: Measurements{Name: name},
+		TestBed: w, fleet: fleet, side: DayMeasurements{Name: name},
 		created: map[types.UID]time.Time{}, evicted: map[types.UID]bool{}, lost: map[types.UID]bool{},
 	}
 	factory := informers.NewSharedInformerFactory(w.Kube, 0)
@@ -169,7 +169,7 @@ func (r *recorder) begin(fill time.Duration, clock func() time.Duration) {
 	r.side.Fill, r.clock, r.before = fill, clock, before
 }
 
-func (r *recorder) end() Measurements {
+func (r *recorder) end() DayMeasurements {
 	after := r.CPUSeconds()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,7 @@ func runHostile(seed int64, name string, plant func(*attacker)) (Report, error) 
 		return Report{}, err
 	}
 	pool, class := newNodePool("default", 20, 10), newNodeClass(s.world)
-	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: fmt.Sprint(hostileBudget)}}
+	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: strconv.Itoa(hostileBudget)}}
 	s.checker = newChecker(s.world, map[string]corev1.ResourceList{"default": hostileLimits(name, pool)})
 	s.checker.disruptions.maxNodes = map[string]int{"Empty": hostileBudget, "Underutilized": hostileBudget, "Drifted": hostileBudget, "Unhealthy": hostileBudget}
 	s.checker.hostile = newHostileChecker(a)

@@ -95,7 +95,7 @@ func (a *attacker) recordDisposition(line host.LogLine) {
 }
 
 // observeWrite checks a change of a NodeClaim.
-func (h *hostileChecker) observeWrite(c *checker, e memcluster.Effect) {
+func (h *hostileChecker) observeWrite(c *checker, e memcluster.Effect) { //nolint:gocyclo // two promises about one write, which are read together
 	before, _ := e.Before.(*karpenter.NodeClaim)
 	after, _ := e.After.(*karpenter.NodeClaim)
 	if h == nil || before == nil || h.began.IsZero() {

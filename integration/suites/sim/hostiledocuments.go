@@ -117,7 +117,6 @@ func (a *attacker) writeDocument() {
 		key = kind + "/" + string(event.DigestOf(data))
 	case 4:
 		if ref, ok := a.writeMutated(kind); ok {
-			key = ref.Key()
 			data, _ = json.Marshal(ref)
 			key = kind + "/latest"
 		}

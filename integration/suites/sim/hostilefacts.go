@@ -13,7 +13,7 @@ import (
 
 // forgeBody returns a well-formed body of the type about live objects, or nil if a recorded message is the better
 // template.
-func (a *attacker) forgeBody(kind event.Type) event.Body {
+func (a *attacker) forgeBody(kind event.Type) event.Body { //nolint:gocyclo // one case for each type
 	now, random := a.world.Now(), a.random
 	at := now.Add(pick(random, []time.Duration{0, 0, -time.Second, -time.Hour, 50 * time.Second, time.Hour}))
 	claim, instance := a.pickClaim(), a.pickHostileInstance()

@@ -23,7 +23,7 @@ func mutate(random *rand.Rand, document any, live []any, changes int) any {
 	return document
 }
 
-func mutateOnce(random *rand.Rand, value any, live []any, depth int) any {
+func mutateOnce(random *rand.Rand, value any, live []any, depth int) any { //nolint:gocyclo // one case for each mutation
 	switch v := value.(type) {
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))

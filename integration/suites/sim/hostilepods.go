@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +56,8 @@ func (a *attacker) createManyPods() {
 		a.createPod(func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"example.com/none": "x"}
 			if differ {
-				p.Spec.NodeSelector["example.com/none"] = fmt.Sprint(i)
-				p.Labels["n"] = fmt.Sprint(i)
+				p.Spec.NodeSelector["example.com/none"] = strconv.Itoa(i)
+				p.Labels["n"] = strconv.Itoa(i)
 			}
 		})
 	}
@@ -68,7 +69,7 @@ func (a *attacker) createAffinities() {
 	for i := range cap(terms) {
 		terms = append(terms, corev1.PodAffinityTerm{
 			TopologyKey: pick(a.random, []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/x"}), NamespaceSelector: &metav1.LabelSelector{},
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{pick(a.random, []string{"app", "x"}): pick(a.random, []string{"web", "batch", fmt.Sprint(i)})}},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{pick(a.random, []string{"app", "x"}): pick(a.random, []string{"web", "batch", strconv.Itoa(i)})}},
 		})
 	}
 	a.createPod(func(p *corev1.Pod) {
@@ -85,9 +86,9 @@ func (a *attacker) createAffinities() {
 
 func (a *attacker) createLongNames() {
 	a.createPod(func(p *corev1.Pod) {
-		p.Name = strings.Repeat("a", 240) + fmt.Sprint(a.pods)
+		p.Name = strings.Repeat("a", 240) + strconv.Itoa(a.pods)
 		for i := range 100 {
-			p.Labels[strings.Repeat("d", 200)+fmt.Sprint(i)+"/"+strings.Repeat("k", 63)] = strings.Repeat("v", 63)
+			p.Labels[strings.Repeat("d", 200)+strconv.Itoa(i)+"/"+strings.Repeat("k", 63)] = strings.Repeat("v", 63)
 		}
 		p.Spec.PriorityClassName = pick(a.random, []string{"", "system-cluster-critical"})
 	})
