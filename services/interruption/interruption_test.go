@@ -142,7 +142,7 @@ func TestStateChange(t *testing.T) {
 	}
 }
 
-// An event about several instances publishes facts of those that are known, and is retried until EC2 returns all with their tags.
+// An event about several instances publishes facts of the known ones, and is retried until EC2 returns all with their tags.
 func TestEventWithKnownAndUnknownInstances(t *testing.T) {
 	b := newFixture()
 	b.instances = append(b.instances, cloud.Instance{ID: secondOwnedID, State: cloud.Running})

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Of messages that were received together, only those that are still handled are hidden for longer.
+// Of messages that were received together, only the ones still being handled are hidden for longer.
 func TestPollExtendsUnfinishedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// FuzzParseProviderID: what is accepted is written as it was read, and an error quotes the id.
+// FuzzParseProviderID: an accepted id is written as it was read, and an error quotes the id.
 func FuzzParseProviderID(f *testing.F) {
 	for _, text := range []string{"aws:///us-east-1a/i-0123456789abcdef0", "aws:////i-0123", "aws:///us-east-1a/fargate-ip-10-0-0-1", "eks-hybrid:///eu/x/y", "aws://us-east-1a/i-1", ""} {
 		f.Add(text)
@@ -142,7 +142,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// readAgain writes what was read, reads that, and compares what both write.
+// readAgain writes the value, reads the text again, and compares the texts of both values.
 func readAgain[T any](t *testing.T, text []byte) {
 	t.Helper()
 	var once, twice T

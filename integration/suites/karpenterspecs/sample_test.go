@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sample draws one in share specs of a suite, in addition to those that its list names. A share of 0 or 1 is all.
+// sample draws one in share specs of a suite, in addition to the specs that its list names. A share of 0 or 1 is all.
 type sample struct {
 	share, seed uint64
 }

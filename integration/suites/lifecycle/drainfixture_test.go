@@ -185,7 +185,7 @@ func (s *site) machine(name string, changes ...func(*karpenter.NodeClaim)) machi
 	owned := true
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Finalizers: []string{karpenter.TerminationFinalizer},
-		Labels:          map[string]string{karpenter.NodePoolLabelKey: "default", karpenter.NodeRegisteredLabelKey: "true", karpenter.NodeInitializedLabelKey: "true"},
+		Labels:          map[string]string{karpenter.NodePoolLabelKey: "default", karpenter.LabelEC2NodeClass: "default", karpenter.NodeRegisteredLabelKey: "true", karpenter.NodeInitializedLabelKey: "true"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: name, UID: made.GetUID(), BlockOwnerDeletion: &owned}},
 	}}
 	node.Spec.ProviderID = "aws:///eu-west-1a/" + m.instance

@@ -17,7 +17,7 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `		refused, err := s.createClaims(ctx, e, held, plan)
+	from: `		created, refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
@@ -27,7 +27,7 @@ var bugs = []bug{{
 		_ = s.executor.Execute(ctx, &e, effect.Send{Body: r})
 	} } }
 	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "mutation") }
-	refused, err := s.createClaims(ctx, e, held, plan)
+	created, refused, err := s.createClaims(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}
@@ -221,9 +221,11 @@ var bugs = []bug{{
 }, {
 	name: "outbox-read-after-count", promise: "TestAdmissionComparesCountedOutboxVersion", in: "./services/lifecycle",
 	file: "services/lifecycle/admit.go",
-	from: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	from: `	next.State, next.Plan, next.Since = outbox.Applying, b.Plan.Digest, s.Now()
+	next.Claims, next.UIDs = admission.Claims, findUIDs(admission.Claims, plan, claims)
 `,
-	to: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	to: `	next.State, next.Plan, next.Since = outbox.Applying, b.Plan.Digest, s.Now()
+	next.Claims, next.UIDs = admission.Claims, findUIDs(admission.Claims, plan, claims)
 	if held, err = outbox.Read(ctx, s.Client, s.Namespace); err != nil { return held, err }
 `,
 }, {

@@ -25,7 +25,7 @@ var modules = []mutants.MutatedModule{
 }
 
 // samples are the packages of which a fixed sample is checked.
-var samples = []mutants.Sample{
+var samples = []mutants.FixedSample{
 	{Dir: "services/lifecycle", Size: 300, Seed: 1},
 	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
 }
@@ -37,7 +37,7 @@ var unlisted = []string{"services/lifecycle", "shared/planning/solver"}
 // are listed.
 func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) {
 	drawn = slices.DeleteFunc(slices.Clone(all), func(m mutants.Mutant) bool {
-		return slices.ContainsFunc(samples, func(s mutants.Sample) bool { return s.Has(m) })
+		return slices.ContainsFunc(samples, func(s mutants.FixedSample) bool { return s.Has(m) })
 	})
 	for _, sample := range samples {
 		part, of := sample.Draw(all)

@@ -51,9 +51,9 @@ type DayMeasurements struct {
 type Comparison struct {
 	Seed uint64 `json:"seed"`
 	// From and To are the times of day of the load, and Pace how many times faster it passed than a real day.
-	From  time.Duration  `json:"from"`
-	To    time.Duration  `json:"to"`
-	Pace  float64        `json:"pace"`
+	From  time.Duration     `json:"from"`
+	To    time.Duration     `json:"to"`
+	Pace  float64           `json:"pace"`
 	Sides []DayMeasurements `json:"sides"`
 }
 
@@ -122,7 +122,9 @@ func (r Comparison) Table() string {
 	row("pods deleted with their nodes", func(s DayMeasurements) string { return strconv.Itoa(s.Lost) })
 	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.Launched) })
 	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.Removed) })
-	row("nodes, maximum", func(s DayMeasurements) string { return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes })) })
+	row("nodes, maximum", func(s DayMeasurements) string {
+		return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes }))
+	})
 	row("from an empty cluster to the first hour's pods", func(s DayMeasurements) string { return seconds(s.Fill) })
 	row("CPU of the controllers", func(s DayMeasurements) string { return fmt.Sprintf("%.0f s", s.CPU()) })
 	row("load average of the machine", func(s DayMeasurements) string { return fmt.Sprintf("%.1f", s.LoadAverage) })

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzParse: a product has a finite price that is not negative, or the error says what was decoded.
+// FuzzParse: a product has a finite price that is not negative, or the error quotes it.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.096"}}}}}}}`)
 	f.Add(`{"terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":{"USD":"-1e309"}}}}}}}`)

@@ -222,7 +222,7 @@ func (o Outbox) hasNoPlan() bool {
 // IsFree reports whether no batch is in flight.
 func (o Outbox) IsFree() bool { return o.State == Idle || o.State == Done }
 
-// AllowsLaunch reports whether the plan is done and the NodeClaim is one of those that it created, not only one with the
+// AllowsLaunch reports whether the plan is done and the NodeClaim is one that it created, not only one with the
 // same name. An outbox without UIDs is of an earlier version.
 func (o Outbox) AllowsLaunch(name string, uid types.UID) bool {
 	return o.State == Done && o.ListsClaim(name) && (len(o.UIDs) == 0 || o.UIDs[name] == uid)

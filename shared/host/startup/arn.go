@@ -9,7 +9,7 @@ import (
 )
 
 // queueARNs is the form of a queue's ARN. Its parts become a host and a path, so no other characters are accepted:
-// whoever may invoke the function could otherwise direct signed requests to another host.
+// a caller of the function could otherwise direct signed requests to another host.
 var queueARNs = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}$`)
 
 // queueURLFromARN returns the URL and the region of the queue with an ARN: arn:partition:sqs:region:account:name.

@@ -136,7 +136,7 @@ func TestVolumeZonesDoNotLimitSpread(t *testing.T) {
 	}
 }
 
-// TestSpreadCountsOnlyItsNodes plans pods of zone c with a spread over capacity types beside larger pods with the same
+// TestSpreadCountsOnlyItsNodes plans pods of zone c with a spread over capacity types next to larger pods with the same
 // label. The larger pods fit only on an on-demand node in zone a, which the spread does not count, although they would
 // be allowed on on-demand nodes in zone c.
 func TestSpreadCountsOnlyItsNodes(t *testing.T) {

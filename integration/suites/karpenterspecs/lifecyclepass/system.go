@@ -39,7 +39,7 @@ type system struct {
 	blobs    *memblob.Store
 	launcher *memqueue.Queue
 	maker    event.Maker
-	// commands are to be executed, and failed are those that the cloud provider refused in this pass.
+	// commands are to be executed, and failed the commands that the cloud provider refused in this pass.
 	commands, failed []event.Envelope
 	// terminated are the instances whose termination was requested.
 	terminated map[string]bool

@@ -97,8 +97,8 @@ func TestSampleIsStable(t *testing.T) {
 	for i := range 100 {
 		all = append(all, mutants.Mutant{Package: "a/b", Function: fmt.Sprint("f", i)}, mutants.Mutant{Package: "ab", Function: fmt.Sprint("f", i)})
 	}
-	sample := mutants.Sample{Dir: "a", Size: 10, Seed: 1}
-	names := func(s mutants.Sample, all []mutants.Mutant, of int) []string {
+	sample := mutants.FixedSample{Dir: "a", Size: 10, Seed: 1}
+	names := func(s mutants.FixedSample, all []mutants.Mutant, of int) []string {
 		t.Helper()
 		drawn, got := s.Draw(all)
 		if len(drawn) != 10 || got != of {

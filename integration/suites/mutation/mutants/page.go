@@ -136,7 +136,7 @@ func FormatPage(rows map[string]PageRow, samples, unlisted []string) string {
 	}
 	write(totalRow, total)
 	if len(samples) > 0 {
-		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has those that one seed draws: %s.\n", strings.Join(samples, ", "))
+		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has the mutants that one seed draws: %s.\n", strings.Join(samples, ", "))
 	}
 	if len(unlisted) > 0 {
 		fmt.Fprintf(&b, "\nThe survivors of these packages are not listed yet, and neither command runs their mutants without a regular expression: %s.\n",

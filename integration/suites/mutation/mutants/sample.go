@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Sample is the part of the mutants below a directory that is checked, because all of them would take too long.
-type Sample struct {
+// FixedSample is the part of the mutants below a directory that is checked, because all of them would take too long.
+type FixedSample struct {
 	// Dir is relative to the root of the repository.
 	Dir  string
 	Size int
@@ -21,11 +21,11 @@ type Sample struct {
 func IsBelow(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
 // Has reports whether the mutant is below the sample's directory.
-func (s Sample) Has(m Mutant) bool { return IsBelow(m.Package, s.Dir) }
+func (s FixedSample) Has(m Mutant) bool { return IsBelow(m.Package, s.Dir) }
 
 // Draw returns the drawn mutants below the directory, and how many there are. Whether a mutant is drawn depends on its identity, so
 // that a change of the source leaves most of the sample as it is.
-func (s Sample) Draw(all []Mutant) (drawn []Mutant, of int) {
+func (s FixedSample) Draw(all []Mutant) (drawn []Mutant, of int) {
 	rank := func(m Mutant) []byte {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", s.Seed, m))
 		return sum[:]
