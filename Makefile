@@ -52,13 +52,13 @@ test: ## Run every stage of tests, with a few seeds and crash points (9 minutes 
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, fuzzers, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs
-	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim hostile upgrades crash planted protocol mutants fuzz pollers migrate documents specs providerspecs
+prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs
+	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim hostile upgrades crash planted protocol mutants pollers migrate documents specs providerspecs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds of each kind and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
 	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim hostile
-	@$(STAGES) release-dry-run upgrades crash planted mutants-all specs providerspecs race apifaults-long storm consolidation sidebyside scale peers versions soak
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all fuzz specs providerspecs race apifaults-long storm consolidation sidebyside scale peers versions soak
 
 ##@ Single test stages
 
