@@ -240,7 +240,10 @@ func (c *checker) checkDeadlines(records []memcloud.Record, claims []*karpenter.
 func (c *checker) isDeadlineFromNotice(claim *karpenter.NodeClaim) bool {
 	grace := claim.Spec.TerminationGracePeriod
 	at, _ := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
-	if p, acts := confirmedProposal(claim); acts && p.Reason == unhealthyReason && at.Sub(claim.DeletionTimestamp.Time) <= repairGrace {
+	p, acts := confirmedProposal(claim)
+	// A failed reboot has no proposal any more, and the limit of its repair.
+	isRepair := acts && p.Reason == unhealthyReason || claim.Annotations[karpenter.RebootTerminationGracePeriodAnnotationKey] != ""
+	if isRepair && at.Sub(claim.DeletionTimestamp.Time) <= repairGrace {
 		return false
 	}
 	return grace == nil || !at.Equal(claim.DeletionTimestamp.Add(grace.Duration))
