@@ -99,17 +99,20 @@ func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan plann
 	return held.Swap(ctx, s.Client, next)
 }
 
-// findUIDs returns the UIDs of the claims of earlier plans that the outbox lists.
+// findUIDs returns the UIDs of the claims of earlier plans among those with the names.
 func findUIDs(names []string, plan planning.Plan, claims []*karpenter.NodeClaim) map[string]types.UID {
-	planned := map[string]bool{}
+	earlier := map[string]bool{}
+	for _, name := range names {
+		earlier[name] = true
+	}
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {
-			planned[c.Object.Name] = true
+			delete(earlier, c.Object.Name)
 		}
 	}
 	uids := map[string]types.UID{}
 	for _, c := range claims {
-		if !planned[c.Name] && slices.Contains(names, c.Name) {
+		if earlier[c.Name] {
 			uids[c.Name] = c.UID
 		}
 	}

@@ -31,9 +31,9 @@ func (s *Service) bindInstances(ctx context.Context, e event.Envelope, claims []
 	return claims, errors.Join(append(failures, s.terminateOrphans(ctx, e, intent, orphans), held)...)
 }
 
-// bindInOrder writes the matches one after the other into claims, and the labels afterwards in parallel. A write that may be lost
-// ends it: another replica, which may know only some of the instances, has bound one of the later instances to this
-// claim, and it must not get a second claim.
+// bindInOrder binds one instance after the other, and then writes the labels in parallel. After a conflict or an error that
+// does not tell whether the claim was written, it binds no more: another replica may have bound one of the later instances
+// to this claim, and that instance would get a second claim.
 func (s *Service) bindInOrder(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, matches []binding) []error {
 	var failures []error
 	var bound []boundClaim
@@ -46,7 +46,7 @@ func (s *Service) bindInOrder(ctx context.Context, e event.Envelope, claims []*k
 		}
 		failures = append(failures, err)
 		if !fault.Is(err, fault.Bug, fault.Invalid, fault.Denied) {
-			break // The claim may have been bound.
+			break
 		}
 	}
 	return append(failures, s.executor.ForEach(len(bound), func(i int) error { return s.labelBound(ctx, e, bound[i]) })...)

@@ -67,17 +67,25 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 // The kubelet of a terminated instance stops, so a claim above the limit waits less than a minute if EC2 is right.
 func (s *Service) limitUnexpected(gone []*karpenter.NodeClaim, size int) (allowed []*karpenter.NodeClaim, err error) {
 	for _, c := range gone {
-		id, bad := c.Instance()
-		node := s.cachedNodeByProviderID(c)
-		if bad == nil && node != nil && !s.expectsTermination(c) {
-			if over := s.goneBreaker.TakeRemoval([]string{id.InstanceID}, size, s.Now()); over != nil {
-				err = errors.Join(err, fmt.Errorf("marking NodeClaim %s as gone while its node is ready: %w", c.Name, over))
-				continue
-			}
+		if limited := s.limitIfUnexpected(c, size); limited != nil {
+			err = errors.Join(err, limited)
+		} else {
+			allowed = append(allowed, c)
 		}
-		allowed = append(allowed, c)
 	}
 	return allowed, err
+}
+
+// limitIfUnexpected counts a claim whose instance is unexpectedly gone, and returns fault.Denied above the limit.
+func (s *Service) limitIfUnexpected(c *karpenter.NodeClaim, size int) error {
+	id, err := c.Instance()
+	if err != nil || s.cachedNodeByProviderID(c) == nil || s.expectsTermination(c) {
+		return nil
+	}
+	if err := s.goneBreaker.TakeRemoval([]string{id.InstanceID}, size, s.Now()); err != nil {
+		return fmt.Errorf("marking NodeClaim %s as gone while its node is ready: %w", c.Name, err)
+	}
+	return nil
 }
 
 func (s *Service) compareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim) garbagecollection.Findings {

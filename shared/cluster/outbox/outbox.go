@@ -64,9 +64,9 @@ type Outbox struct {
 	// Claims are the NodeClaims that the plan may create while it is applying, and the
 	// existing ones once it is done.
 	Claims []string `json:"claims,omitempty"`
-	// UIDs are the UIDs of those of Claims that existed when the outbox was written: while the plan is applying, the
-	// NodeClaims of earlier plans, and all of them once it is done. A replica that pauses and resumes later may create
-	// a NodeClaim again that was launched and removed; it has the name, and another UID.
+	// UIDs has the UID of each NodeClaim in Claims that the plan did not have to create, and of all of them once the plan is
+	// done. The UID is empty if the NodeClaim was deleted before. A replica that pauses and resumes later may create a
+	// NodeClaim again that was launched and removed: it has the same name and another UID.
 	UIDs map[string]types.UID `json:"uids,omitempty"`
 	// Refused are the NodeClaims of a done plan that do not exist, because the API server
 	// refused a NodeClaim of the same intent with a permanent error.
@@ -225,7 +225,11 @@ func (o Outbox) IsFree() bool { return o.State == Idle || o.State == Done }
 // AllowsLaunch reports whether the plan is done and the NodeClaim is one that it created, not only one with the
 // same name. An outbox without UIDs is of an earlier version.
 func (o Outbox) AllowsLaunch(name string, uid types.UID) bool {
-	return o.State == Done && o.ListsClaim(name) && (len(o.UIDs) == 0 || o.UIDs[name] == uid)
+	if len(o.UIDs) == 0 {
+		return o.State == Done && o.ListsClaim(name)
+	}
+	recorded, listed := o.UIDs[name]
+	return o.State == Done && listed && recorded == uid
 }
 
 // ListsClaim reports whether the admitted plan names the NodeClaim.

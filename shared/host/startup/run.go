@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 
+	"github.com/cenkalti/backoff/v5"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -104,30 +105,26 @@ func (p *Bootstrap) newHeartbeat(name string) *telemetry.Heartbeat {
 	return pulse
 }
 
-// IdentifyCluster reads the cluster's UID from the API server and compares it with the configured one. This also
-// checks that the API server is reachable and that Karpenter's CRDs are installed. An API server that is overloaded or
-// restarts is asked again for identifyTimeout: a process that exits would be restarted with a growing delay by Kubernetes.
-// That includes a denial, which an API server also answers before it has read its roles.
-func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
-	until := time.Now().Add(identifyTimeout)
-	for {
-		found, err := identifyOnce(ctx, client, told)
-		if !fault.Is(err, fault.Retry, fault.Throttled, fault.Denied, fault.Unknown) || time.Now().After(until) {
-			return found, err
-		}
-		select {
-		case <-ctx.Done():
-			return found, err
-		case <-time.After(identifyPause):
-		}
-	}
-}
-
-// identifyTimeout is how long IdentifyCluster repeats a request that failed, and identifyPause how long it waits before.
+// The interval and the total time in which IdentifyCluster repeats a request that failed.
 const (
-	identifyTimeout = 20 * time.Second
-	identifyPause   = time.Second
+	identifyInterval = time.Second
+	identifyTimeout  = 20 * time.Second
 )
+
+// IdentifyCluster reads the cluster's UID from the API server and compares it with the configured one. This also
+// checks that the API server is reachable and that Karpenter's CRDs are installed. A request that failed is repeated: an
+// API server that restarts answers soon, and Kubernetes restarts a process that exits with a growing delay. A denied
+// request is repeated as well, because an API server denies requests until it has read its roles.
+func IdentifyCluster(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
+	identify := func() (event.Cluster, error) {
+		found, err := identifyOnce(ctx, client, told)
+		if err != nil && !fault.Is(err, fault.Retry, fault.Throttled, fault.Denied, fault.Unknown) {
+			err = backoff.Permanent(err)
+		}
+		return found, err
+	}
+	return backoff.Retry(ctx, identify, backoff.WithBackOff(backoff.NewConstantBackOff(identifyInterval)), backoff.WithMaxElapsedTime(identifyTimeout))
+}
 
 func identifyOnce(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
 	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})

@@ -149,8 +149,9 @@ func (v View) checkLaunch() []effect.Effect {
 }
 
 // checkAdmission deletes a claim whose plan was abandoned or completed without it, also one that a replica
-// created again after the plan was completed. A claim that a completed plan lists is admitted by the caller, which has read the outbox. A claim that a user
-// created, or Karpenter before the takeover, is planned repeatedly until LaunchTimeout.
+// created again after the plan was completed. A claim that a completed plan lists is admitted by the
+// caller, which has read the outbox. A claim that a user created, or Karpenter before the takeover, is
+// planned repeatedly until LaunchTimeout.
 func (v View) checkAdmission() []effect.Effect {
 	if launchspec.Unplanned(v.Claim) {
 		if v.claimAge() >= LaunchTimeout {
