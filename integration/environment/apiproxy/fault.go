@@ -71,8 +71,8 @@ func (c FaultCounts) Add(other FaultCounts) {
 	}
 }
 
-// Sorted returns the faults that happened, in alphabetical order.
-func (c FaultCounts) Sorted() []WireFault { return slices.Sorted(maps.Keys(c)) }
+// SortedFaults returns the faults that happened, in alphabetical order.
+func (c FaultCounts) SortedFaults() []WireFault { return slices.Sorted(maps.Keys(c)) }
 
 // applies reports whether a request can get a fault.
 func (f WireFault) applies(r *http.Request) bool {

@@ -137,7 +137,7 @@ func (r *run) end() {
 	r.leases.check(r.T)
 	for service, proxy := range r.Proxies {
 		counts := proxy.Counts()
-		for _, f := range counts.Sorted() {
+		for _, f := range counts.SortedFaults() {
 			r.Logf("%s: %d × %s", service, counts[f], f)
 		}
 	}

@@ -132,7 +132,7 @@ func (c *%s) Reconcile(ctx context.Context, o *%s) (reconcile.Result, error) {
 		text += "\nfunc init() {\n" + metrics + "}\n"
 	}
 	if r.receiver == "Queue" {
-		text += "\nfunc (q *Queue) Has(pod *corev1.Pod) bool { return lifecyclepass.Removed(pod) }\n"
+		text += "\nfunc (q *Queue) Has(pod *corev1.Pod) bool { return lifecyclepass.IsRemovalRequested(pod) }\n"
 	}
 	return text
 }

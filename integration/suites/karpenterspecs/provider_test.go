@@ -61,30 +61,11 @@ func TestProviderSpecs(t *testing.T) {
 			if mode == "sample" && run.focus == "" {
 				run.focus = drawSample(t, run, suite.sample)
 			}
-			began := time.Now()
-			report, err := runSpecs(t.Context(), run)
+			driven, err := countDriven(compareWithList(t, run, list))
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcomes, err := readReport(report)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if run.focus != "" {
-				list = list.restrictTo(outcomes)
-			}
-			driven, err := countDriven(report)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := compareOutcomes(outcomes, list)
-			t.Logf("%s; %d specs reached Joist", describeComparison(got, time.Since(began)), driven)
-			for _, name := range got.repeated {
-				t.Log("passed only when it ran again: " + name)
-			}
-			for _, mistake := range got.mistakes {
-				t.Error(mistake)
-			}
+			t.Logf("%d specs reached Joist", driven)
 		})
 	}
 }
@@ -100,12 +81,7 @@ func drawSample(t *testing.T, run specRun, size int) string {
 		}
 	}
 	t.Logf("sample of %d specs: JOIST_SEED=%d", size, seed)
-	run.dryRun = true
-	report, err := runSpecs(t.Context(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes, err := readReport(report)
+	outcomes, err := listSpecs(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,6 @@ func TestKarpenterSpecs(t *testing.T) {
 			if err := source.build(t.Context(), suite.pkg, binary); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			run := specRun{binary: binary, folder: filepath.Join(source.module, suite.pkg), assets: assets, focus: os.Getenv("JOIST_FOCUS")}
 			if run.focus == "" && !drawn.isWhole() {
 				all, err := listSpecs(t.Context(), run)
@@ -79,27 +78,35 @@ func TestKarpenterSpecs(t *testing.T) {
 				run.focus = drawn.focus(all, list)
 				t.Logf("one in %d specs, JOIST_SPECS_SEED=%d", drawn.share, drawn.seed)
 			}
-			report, err := runSpecs(t.Context(), run)
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcomes, err := readReport(report)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if run.focus != "" {
-				list = list.restrictTo(outcomes)
-			}
-			got := compareOutcomes(outcomes, list)
-			t.Log(describeComparison(got, time.Since(began)))
-			for _, name := range got.repeated {
-				t.Log("passed only when it ran again: " + name)
-			}
-			for _, mistake := range got.mistakes {
-				t.Error(mistake)
-			}
+			compareWithList(t, run, list)
 		})
 	}
+}
+
+// compareWithList runs a suite, compares its failures with the list, and returns the path of Ginkgo's report.
+func compareWithList(t *testing.T, run specRun, list suiteList) string {
+	t.Helper()
+	began := time.Now()
+	report, err := runSpecs(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := readReport(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.focus != "" {
+		list = list.restrictTo(outcomes)
+	}
+	got := compareOutcomes(outcomes, list)
+	t.Log(describeComparison(got, time.Since(began)))
+	for _, name := range got.repeated {
+		t.Log("passed only when it ran again: " + name)
+	}
+	for _, mistake := range got.mistakes {
+		t.Error(mistake)
+	}
+	return report
 }
 
 // findFolders returns the folder of module integration, and the one for copies and binaries.

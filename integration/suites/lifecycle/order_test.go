@@ -232,7 +232,7 @@ func vanished(s *site) {
 	}
 	m.reportTerminated()
 	m.waitUntil(15*time.Second, "removed, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
-	// EC2 may have said so of an instance that runs.
+	// The message that the instance is terminated may have been wrong.
 	if !m.isTerminationRequested() {
 		s.Error("removed the claim without a request to terminate its instance")
 	}

@@ -33,8 +33,8 @@ type Model[S comparable] interface {
 	Steps(s S, steps []Transition[S]) []Transition[S]
 	// Check returns the promise that a state breaks, or "".
 	Check(s S) string
-	// Settled reports whether nothing remains to be done in a state.
-	Settled(s S) bool
+	// IsSettled reports whether nothing remains to be done in a state.
+	IsSettled(s S) bool
 	// Sentence describes an action; swapped tells that the writers' names are exchanged.
 	Sentence(a ModelAction, swapped bool) string
 }
@@ -129,7 +129,7 @@ func (e *explorer[S]) visitAll() (result Exploration) {
 func (e *explorer[S]) checkEnds(result *Exploration) {
 	ends := make([]bool, len(e.states))
 	for i, s := range e.states {
-		if ends[i] = e.model.Settled(s); ends[i] {
+		if ends[i] = e.model.IsSettled(s); ends[i] {
 			result.Settled++
 		}
 	}

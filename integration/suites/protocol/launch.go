@@ -204,8 +204,8 @@ func (m LaunchModel) Check(s launchState) string {
 	return ""
 }
 
-// Settled reports whether every claim has a running instance or is gone, and every instance has a claim.
-func (m LaunchModel) Settled(s launchState) bool {
+// IsSettled reports whether every claim has a running instance or is gone, and every instance has a claim.
+func (m LaunchModel) IsSettled(s launchState) bool {
 	if s.Outbox != outboxIdle && s.Outbox != outboxDone {
 		return false
 	}

@@ -54,8 +54,8 @@ var engineExceptions = map[string][]string{
 	"watcher":      {"the outbox sequence never decreases"},
 }
 
-// promised returns the violations of promises that hold against the attacker.
-func (h *hostileChecker) promised(all []Violation) []Violation {
+// dropExceptions returns the violations of promises that hold against the attacker.
+func (h *hostileChecker) dropExceptions(all []Violation) []Violation {
 	return slices.DeleteFunc(slices.Clone(all), func(v Violation) bool {
 		for _, p := range HostilePromises {
 			if p.Name == v.Promise {

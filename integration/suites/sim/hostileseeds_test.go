@@ -5,12 +5,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,40 +39,26 @@ func TestHostileSeeds(t *testing.T) {
 	// A small world makes much garbage and keeps little.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	fmt.Printf("hostile: %d seeds from %d (JOIST_HOSTILE_BASE repeats them, SEED=%d the first)\n", count, base, base)
-	var mu sync.Mutex
 	total, failed := map[string]int{}, 0
-	work := make(chan int64)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed := range work {
-				report, err := sim.RunHostile(seed)
-				mu.Lock()
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-				}
-				for kind, n := range report.Faults {
-					total[kind] += n
-				}
-				if len(report.Violations) > 0 {
-					failed++
-					// testing prints errors only at the end if the test runs without -v.
-					fmt.Printf("hostile: seed %d failed: attacker %s, %s\n", seed, report.Attacker, report.Violations[0])
-					if failed <= 3 {
-						t.Errorf("attacker %s, %s", report.Attacker, report.FailureText())
-					} else {
-						t.Errorf("attacker %s, seed %d: %s", report.Attacker, seed, report.Violations[0])
-					}
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range int64(count) {
-		work <- base + i
-	}
-	close(work)
-	workers.Wait()
+	runSeeds(seedsFrom(base, count), sim.RunHostile, func(seed int64, report sim.Report, err error) bool {
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		for kind, n := range report.Faults {
+			total[kind] += n
+		}
+		if len(report.Violations) == 0 {
+			return true
+		}
+		// testing prints errors only at the end if the test runs without -v.
+		fmt.Printf("hostile: seed %d failed: attacker %s, %s\n", seed, report.Attacker, report.Violations[0])
+		if failed++; failed <= 3 {
+			t.Errorf("attacker %s, %s", report.Attacker, report.FailureText())
+		} else {
+			t.Errorf("attacker %s, seed %d: %s", report.Attacker, seed, report.Violations[0])
+		}
+		return true
+	})
 	requireAttacks(t, total, count)
 	for _, kind := range slices.Sorted(maps.Keys(total)) {
 		fmt.Printf("  %-60s %d\n", kind, total[kind])

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
@@ -47,7 +49,11 @@ func seedNumbers(t *testing.T) []int64 {
 		}
 		count = n
 	}
-	first := firstSeed(t)
+	return seedsFrom(firstSeed(t), count)
+}
+
+// seedsFrom returns count seeds.
+func seedsFrom(first int64, count int) []int64 {
 	out := make([]int64, count)
 	for i := range out {
 		out[i] = first + int64(i)
@@ -55,58 +61,62 @@ func seedNumbers(t *testing.T) []int64 {
 	return out
 }
 
-// TestSeeds runs every seed and requires that no promise is broken. With JOIST_UNTIL it stops
-// after the first seed that breaks this promise.
-func TestSeeds(t *testing.T) {
+// runSeeds runs the seeds on all cores, and calls handle with one report at a time until it returns false.
+func runSeeds[R any](seeds []int64, run func(seed int64) (R, error), handle func(seed int64, report R, err error) bool) {
 	var mu sync.Mutex
-	total := map[string]int{}
-	calls, failed := 0, 0
-	until, broken := os.Getenv("JOIST_UNTIL"), false
-	work := make(chan int64)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed := range work {
-				report, err := sim.Run(seed)
-				mu.Lock()
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-				}
-				for kind, n := range report.Faults {
-					total[kind] += n
-				}
-				calls += report.Calls
-				if len(report.Violations) > 0 {
-					failed++
-					if i := slices.IndexFunc(report.Violations, func(v sim.Violation) bool { return v.Promise == until }); i >= 0 {
-						broken = true
-						t.Errorf("seed %d: %s", seed, report.Violations[i])
-					}
-					if failed <= 3 {
-						t.Error(report.FailureText())
-					} else {
-						t.Errorf("seed %d: %s", seed, report.Violations[0])
-					}
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all := seedNumbers(t)
-	for i, seed := range all {
+	stopped := false
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, seed := range seeds {
 		mu.Lock()
-		stop := broken
+		stop := stopped
 		mu.Unlock()
 		if stop {
 			break
 		}
-		work <- seed
-		if (i+1)%50 == 0 {
-			fmt.Printf("sim: %d of %d seeds\n", i+1, len(all))
-		}
+		group.Go(func() error {
+			report, err := run(seed)
+			mu.Lock()
+			defer mu.Unlock()
+			stopped = !handle(seed, report, err) || stopped
+			return nil
+		})
 	}
-	close(work)
-	workers.Wait()
+	_ = group.Wait() // The functions return no errors.
+}
+
+// TestSeeds runs every seed and requires that no promise is broken. With JOIST_UNTIL it stops
+// after the first seed that breaks this promise.
+func TestSeeds(t *testing.T) {
+	total := map[string]int{}
+	calls, failed, ended := 0, 0, 0
+	until := os.Getenv("JOIST_UNTIL")
+	all := seedNumbers(t)
+	runSeeds(all, sim.Run, func(seed int64, report sim.Report, err error) bool {
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if ended++; ended%50 == 0 {
+			fmt.Printf("sim: %d of %d seeds\n", ended, len(all))
+		}
+		for kind, n := range report.Faults {
+			total[kind] += n
+		}
+		calls += report.Calls
+		if len(report.Violations) == 0 {
+			return true
+		}
+		if failed++; failed <= 3 {
+			t.Error(report.FailureText())
+		} else {
+			t.Errorf("seed %d: %s", seed, report.Violations[0])
+		}
+		i := slices.IndexFunc(report.Violations, func(v sim.Violation) bool { return v.Promise == until })
+		if i >= 0 {
+			t.Errorf("seed %d: %s", seed, report.Violations[i])
+		}
+		return i < 0
+	})
 	if failed == 0 {
 		requireOccurrences(t, total, len(all))
 	}

@@ -3,11 +3,9 @@ package sim_test
 import (
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/joist-autoscaler/joist/integration/environment/versions"
@@ -44,32 +42,20 @@ func TestVersionsMeet(t *testing.T) {
 	if one := os.Getenv("JOIST_SEED"); one != "" {
 		first, seeds = seedNumbers(t)[0], 1
 	}
-	var mu sync.Mutex
-	total, work := map[string]int{}, make(chan int64)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed := range work {
-				report, err := sim.RunVersions(seed, released)
-				mu.Lock()
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-				}
-				if len(report.Violations) > 0 {
-					t.Error(report.FailureText())
-				}
-				for kind, n := range report.Faults {
-					total[kind] += n
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for seed := first; seed < first+int64(seeds) && !t.Failed(); seed++ {
-		work <- seed
-	}
-	close(work)
-	workers.Wait()
+	total := map[string]int{}
+	run := func(seed int64) (sim.Report, error) { return sim.RunVersions(seed, released) }
+	runSeeds(seedsFrom(first, seeds), run, func(seed int64, report sim.Report, err error) bool {
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if len(report.Violations) > 0 {
+			t.Error(report.FailureText())
+		}
+		for kind, n := range report.Faults {
+			total[kind] += n
+		}
+		return !t.Failed()
+	})
 	for _, kind := range slices.Sorted(maps.Keys(total)) {
 		if strings.HasPrefix(kind, "version ") {
 			t.Logf("%s: %d", kind, total[kind])

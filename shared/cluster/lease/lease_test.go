@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 		kind  fault.Kind
 	}{
 		{"short outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Renewal, true, ""},
-		{"no outage, at the deadline", memcluster.Fault{Actor: "nobody"}, lease.RenewDeadline, true, ""},
+		{"no outage, at the deadline", memcluster.Fault{Actor: "another client"}, lease.RenewDeadline, true, ""},
 		{"long outage of the API server", memcluster.Fault{As: fault.Retry}, lease.Duration, false, fault.Retry},
 		{"another writer was faster", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, lease.Renewal, false, ""},
 		{"a renewal without a response", memcluster.Fault{Verb: memcluster.VerbUpdate, Done: true}, lease.Renewal, true, ""},

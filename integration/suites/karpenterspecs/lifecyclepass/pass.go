@@ -50,8 +50,8 @@ func Reconcile[T client.Object](ctx context.Context, controller string, object T
 	return nextReconcile(ctx, object)
 }
 
-// Removed reports whether lifecycle requested the pod's removal in the last pass.
-func Removed(object metav1.Object) bool {
+// IsRemovalRequested reports whether lifecycle requested the pod's removal in the last pass.
+func IsRemovalRequested(object metav1.Object) bool {
 	return current.system != nil && current.system.client.evicted[object.GetUID()]
 }
 
@@ -161,7 +161,7 @@ func nextReconcile(ctx context.Context, object client.Object) (reconcile.Result,
 		return reconcile.Result{}, fmt.Errorf("reading the reconciled object: %w", err)
 	}
 	if err != nil || now.GetDeletionTimestamp() == nil || isOthersNode(now) {
-		if _, isPod := now.(*corev1.Pod); isPod && err == nil && Removed(now) { // Its eviction was refused.
+		if _, isPod := now.(*corev1.Pod); isPod && err == nil && IsRemovalRequested(now) { // Its eviction was refused.
 			return reconcile.Result{RequeueAfter: drainInterval}, nil
 		}
 		return reconcile.Result{}, nil

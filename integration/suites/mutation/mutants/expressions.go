@@ -56,7 +56,7 @@ func (s *source) inspectExpr(e ast.Expr, stack []ast.Node) {
 // withOperator returns the text of the expression with another operator.
 func (s *source) withOperator(e *ast.BinaryExpr, op token.Token) string {
 	end := e.OpPos + token.Pos(len(e.Op.String()))
-	return s.between(e.Pos(), e.OpPos) + op.String() + s.between(end, e.End())
+	return s.textBetween(e.Pos(), e.OpPos) + op.String() + s.textBetween(end, e.End())
 }
 
 // negate negates a boolean expression in the mutant.
@@ -151,14 +151,14 @@ func (s *source) changeConstant(literal *ast.BasicLit, stack []ast.Node) {
 	if value, err := strconv.Atoi(literal.Value); err == nil && strconv.Itoa(value) == literal.Value {
 		changed = strconv.Itoa(value + 1)
 	}
-	after := s.between(whole.Pos(), literal.Pos()) + changed + s.between(literal.End(), whole.End())
+	after := s.textBetween(whole.Pos(), literal.Pos()) + changed + s.textBetween(literal.End(), whole.End())
 	// The text around the constant shows which of several it is.
 	around := ast.Node(whole)
 	switch stack[i].(type) {
 	case *ast.BinaryExpr, *ast.CallExpr, *ast.IndexExpr, *ast.SliceExpr, *ast.KeyValueExpr, *ast.ReturnStmt, *ast.AssignStmt:
 		around = stack[i]
 	}
-	changedAround := s.between(around.Pos(), literal.Pos()) + changed + s.between(literal.End(), around.End())
+	changedAround := s.textBetween(around.Pos(), literal.Pos()) + changed + s.textBetween(literal.End(), around.End())
 	s.add(whole, Constant, s.original(around), changedAround, func(number, text string) string {
 		return fmt.Sprintf("mutantChoice[%s](%s, %s, %s)", name, number, text, after)
 	})

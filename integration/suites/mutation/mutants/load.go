@@ -84,7 +84,7 @@ func (o *MutatedCode) addPackage(pkg *packages.Package, dir string) error {
 			continue
 		}
 		o.Mutants = append(o.Mutants, s.mutants...)
-		o.files[name] = s.mutated()
+		o.files[name] = s.withMutants()
 	}
 	if last := len(o.Mutants) + 1; last > first {
 		o.files[filepath.Join(pkg.Dir, "mutant_selection.go")] = selectionFile(pkg.Name, first, last)

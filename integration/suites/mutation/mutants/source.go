@@ -106,14 +106,14 @@ func (s *source) add(n ast.Node, op Operator, before, after string, wrap func(nu
 func (s *source) offset(p token.Pos) int { return s.pkg.Fset.Position(p).Offset }
 
 // original returns the text of a node as it is in the file.
-func (s *source) original(n ast.Node) string { return s.between(n.Pos(), n.End()) }
+func (s *source) original(n ast.Node) string { return s.textBetween(n.Pos(), n.End()) }
 
-func (s *source) between(from, to token.Pos) string {
+func (s *source) textBetween(from, to token.Pos) string {
 	return string(s.text[s.offset(from):s.offset(to)])
 }
 
-// mutated returns the file with all of its mutants.
-func (s *source) mutated() string {
+// withMutants returns the file with all of its mutants.
+func (s *source) withMutants() string {
 	slices.SortStableFunc(s.edits, func(a, b edit) int {
 		if a.from != b.from {
 			return a.from - b.from

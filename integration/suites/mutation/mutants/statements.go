@@ -105,7 +105,7 @@ func (s *source) changeAssignment(n *ast.AssignStmt, stack []ast.Node) {
 		return
 	}
 	if op, ok := swaps[n.Tok]; ok && s.isNumber(n.Lhs[0]) {
-		after := s.between(n.Pos(), n.TokPos) + op.String() + s.between(n.TokPos+token.Pos(len(n.Tok.String())), n.End())
+		after := s.textBetween(n.Pos(), n.TokPos) + op.String() + s.textBetween(n.TokPos+token.Pos(len(n.Tok.String())), n.End())
 		s.replace(n, Arithmetic, after)
 		return
 	}
