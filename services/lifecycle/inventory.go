@@ -78,9 +78,12 @@ func (s *Service) limitUnexpected(gone []*karpenter.NodeClaim, size int) (allowe
 
 // limitIfUnexpected counts a claim whose instance is unexpectedly gone, and returns fault.Denied above the limit.
 func (s *Service) limitIfUnexpected(c *karpenter.NodeClaim, size int) error {
-	id, err := c.Instance()
-	if err != nil || s.cachedNodeByProviderID(c) == nil || s.expectsTermination(c) {
+	if s.cachedNodeByProviderID(c) == nil || s.expectsTermination(c) {
 		return nil
+	}
+	id, err := c.Instance()
+	if err != nil {
+		return fmt.Errorf("reading the instance of NodeClaim %s, which is gone: %w", c.Name, err)
 	}
 	if err := s.goneBreaker.TakeRemoval([]string{id.InstanceID}, size, s.Now()); err != nil {
 		return fmt.Errorf("marking NodeClaim %s as gone while its node is ready: %w", c.Name, err)

@@ -74,14 +74,16 @@ func (c FaultCounts) Add(other FaultCounts) {
 // SortedFaults returns the faults that happened, in alphabetical order.
 func (c FaultCounts) SortedFaults() []WireFault { return slices.Sorted(maps.Keys(c)) }
 
+// isTrue reports whether a parameter of a request is set.
+func isTrue(parameter string) bool { return parameter == "true" || parameter == "1" }
+
 // applies reports whether a request can get a fault.
 func (f WireFault) applies(r *http.Request) bool {
 	if f == Conflict {
 		return r.Method == http.MethodPut || r.Method == http.MethodPatch && r.Header.Get("Content-Type") != "application/apply-patch+yaml"
 	}
 	query := r.URL.Query()
-	watch, list := query.Get("watch") == "true" || query.Get("watch") == "1", query.Has("limit") || query.Has("continue")
-	streams := query.Get("sendInitialEvents") == "true"
+	watch, streams := isTrue(query.Get("watch")), isTrue(query.Get("sendInitialEvents"))
 	switch f {
 	case CutWatch, DropBookmarks:
 		return watch
@@ -92,7 +94,7 @@ func (f WireFault) applies(r *http.Request) bool {
 	case ExpirePage:
 		return query.Get("continue") != ""
 	case SmallPages:
-		return list
+		return query.Has("limit") || query.Has("continue")
 	case AppliedError:
 		return r.Method != http.MethodGet
 	case Disconnect:

@@ -35,24 +35,3 @@ func (w *TestBed) RestartAPIServer() {
 	defer w.apiServer.Unlock()
 	w.RequireNoError(w.Plane.Restart(w.Context()))
 }
-
-// RestartReplica kills the process with a name of ReplicaName, calls down, and starts the process again.
-func (w *TestBed) RestartReplica(name string, down func()) {
-	w.Helper()
-	at := 0
-	for _, service := range inCluster {
-		for replica := range max(1, w.options.Replicas) {
-			if name == ReplicaName(service, replica) {
-				p := w.processes[at]
-				w.Logf("kill -9 of %s", name)
-				p.killProcess()
-				down()
-				w.stoppedProcesses, w.processes[at] = append(w.stoppedProcesses, p), p.begin()
-				w.Logf("%s starts again", name)
-				return
-			}
-			at++
-		}
-	}
-	w.Fatalf("unknown replica %q", name)
-}

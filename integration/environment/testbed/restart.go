@@ -1,18 +1,5 @@
 package testbed
 
-import (
-	"fmt"
-	"net"
-	"net/http"
-	"strconv"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
-	"github.com/joist-autoscaler/joist/shared/host/settings"
-)
-
 // RunningServices returns the names of the services that were started as processes, such as joist-planner.
 func (w *TestBed) RunningServices() []string {
 	names := make([]string, len(w.processes))
@@ -22,17 +9,37 @@ func (w *TestBed) RunningServices() []string {
 	return names
 }
 
-// KillService ends a service with SIGKILL and starts it again.
-func (w *TestBed) KillService(name string) {
+// RestartService ends a service with SIGKILL and starts it again.
+func (w *TestBed) RestartService(name string) {
 	w.Helper()
 	for i, p := range w.processes {
 		if p.name == name {
 			p.killProcess()
-			w.stoppedProcesses, w.processes[i] = append(w.stoppedProcesses, p), p.begin()
+			w.startAgain(i)
 			return
 		}
 	}
 	w.Fatalf("no service %s runs", name)
+}
+
+// RestartReplica ends the process with a name of ReplicaName with SIGKILL, calls down, and starts the process again.
+func (w *TestBed) RestartReplica(name string, down func()) {
+	w.Helper()
+	at := 0
+	for _, service := range inCluster {
+		for replica := range max(1, w.options.Replicas) {
+			if name == ReplicaName(service, replica) {
+				w.Logf("kill -9 of %s", name)
+				w.processes[at].killProcess()
+				down()
+				w.startAgain(at)
+				w.Logf("%s starts again", name)
+				return
+			}
+			at++
+		}
+	}
+	w.Fatalf("unknown replica %q", name)
 }
 
 // StartEnded starts every service again that has ended by itself, as a kubelet does, and returns how each ended.
@@ -42,40 +49,15 @@ func (w *TestBed) StartEnded() []string {
 	for i, p := range w.processes {
 		if err := p.exitError(); err != nil {
 			ended = append(ended, err.Error())
-			w.stoppedProcesses, w.processes[i] = append(w.stoppedProcesses, p), p.begin()
+			w.startAgain(i)
 		}
 	}
 	return ended
 }
 
-// metricsEnvironment returns the variable of a service's port of metrics, if the options ask for it.
-func (w *TestBed) metricsEnvironment(service string) []string {
+// startAgain starts a service whose process has ended, and keeps the log of that process.
+func (w *TestBed) startAgain(at int) {
 	w.Helper()
-	if !w.options.Metrics {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:0")
-	w.RequireNoError(err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	w.RequireNoError(listener.Close())
-	if w.metricsPorts == nil {
-		w.metricsPorts = map[string]int{}
-	}
-	w.metricsPorts["joist-"+service] = port
-	return []string{settings.MetricsPort + "=" + strconv.Itoa(port)}
-}
-
-// ReadMetrics reads the metrics of a service by its process name (Options.Metrics). It fails while the service starts.
-func (w *TestBed) ReadMetrics(name string) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.metricsPorts[name]), nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of %s: %w", name, err)
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(response.Body)
+	ended := w.processes[at]
+	w.stoppedProcesses, w.processes[at] = append(w.stoppedProcesses, ended), ended.begin()
 }

@@ -126,7 +126,7 @@ func (s *run) patchPool(patch string) error {
 func (s *run) killRandom() error {
 	services := s.RunningServices()
 	name := services[s.random.IntN(len(services))]
-	s.KillService(name)
+	s.RestartService(name)
 	s.countLife(name)
 	return nil
 }

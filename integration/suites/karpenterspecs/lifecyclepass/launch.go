@@ -146,7 +146,8 @@ func (s *system) receiveCommands(ctx context.Context) ([]event.Envelope, error) 
 			if err != nil {
 				return out, err
 			}
-			if out = append(out, e); s.launcher.Delete(ctx, m.Receipt) != nil {
+			out = append(out, e)
+			if err := s.launcher.Delete(ctx, m.Receipt); err != nil {
 				return out, err
 			}
 		}

@@ -1,0 +1,46 @@
+package testbed
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+)
+
+// metricsEnvironment returns the variable of a service's port of metrics, if the options ask for it.
+func (w *TestBed) metricsEnvironment(service string) []string {
+	w.Helper()
+	if !w.options.Metrics {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	w.RequireNoError(err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	w.RequireNoError(listener.Close())
+	if w.metricsPorts == nil {
+		w.metricsPorts = map[string]int{}
+	}
+	w.metricsPorts["joist-"+service] = port
+	return []string{settings.MetricsPort + "=" + strconv.Itoa(port)}
+}
+
+// ReadMetrics reads the metrics of a service by its process name (Options.Metrics). It fails while the service starts.
+func (w *TestBed) ReadMetrics(name string) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.metricsPorts[name]), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics of %s: %w", name, err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(response.Body)
+}
