@@ -48,11 +48,11 @@ synth: ## Write the CloudFormation template of a cluster to cdk.out (needs Node;
 	@$(STAGES) synth
 
 .PHONY: test
-test: ## Run every stage of tests, with a few seeds and crash points (9 minutes on two cores)
+test: ## Run every stage of tests, with a few seeds and crash points (11 minutes on two cores)
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs
+prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, a model of the launch protocol, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages add up to 35 minutes on two cores)
 	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim hostile upgrades crash planted protocol mutants pollers migrate documents specs providerspecs
 
 .PHONY: prove-long
