@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -255,7 +256,7 @@ func TestInventoryContradictsForgedTermination(t *testing.T) {
 	forged := s.instanceGone("i-3")
 	s.handleMessage(forged, fault.Retry)
 	alive := listedInstance("i-3", "old", "old-3")
-	s.now = s.now.Add(time.Minute)
+	s.now = s.now.Add(garbagecollection.SettleTime)
 	s.handleMessage(s.inventoryMessage(s.now, alive), "")
 	s.handleMessage(forged, fault.Retry) // EC2 may have described an earlier state.
 	s.now = s.now.Add(time.Second)

@@ -47,6 +47,7 @@ func TestInventoryBindsInstances(t *testing.T) {
 func TestAbsentInstanceIsRemoved(t *testing.T) {
 	s := newTestCluster(t)
 	s.runNode()
+	s.now = s.now.Add(garbagecollection.SettleTime)
 	absent := func() string { return s.getClaim("one-0").Annotations[garbagecollection.AbsentAnnotation] }
 	look := func(instances ...event.Listed) {
 		t.Helper()
@@ -204,7 +205,7 @@ func TestInventoryContinuesAfterFailedWrite(t *testing.T) {
 	if !tagged("one-1") || !tagged("one-2") {
 		t.Error("tags were not recorded on the claims after one that cannot be written")
 	}
-	s.now = s.now.Add(2 * time.Minute)
+	s.now = s.now.Add(garbagecollection.SettleTime)
 	s.handleMessage(s.inventoryMessage(s.now), fault.Invalid)
 	if !absent("one-1") || !absent("one-2") {
 		t.Error("absence was not recorded on the claims after one that cannot be written")

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/interruption"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -130,6 +131,7 @@ func TestAbsentInstanceInShiftedZoneIsKept(t *testing.T) {
 			s.setZone()
 			s.runNode()
 			s.makeNotReady("node-1")
+			s.now = s.now.Add(garbagecollection.SettleTime)
 			shifted := []event.ShiftedZone{{ZoneID: test.zone}}
 			s.handleInventories(2, shifted)
 			if kept := s.getClaim("one-0").DeletionTimestamp == nil; kept != test.kept {

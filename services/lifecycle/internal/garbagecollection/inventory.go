@@ -35,10 +35,13 @@ const (
 	// GoneAnnotation is when the claim's instance was found terminated.
 	GoneAnnotation = "joist.sh/instance-gone"
 	// SettleTime is the minimum time from a launch to the start of an inventory for an absence in
-	// it to count: twice the 30 s that EC2's descriptions may lag.
-	SettleTime = 60 * time.Second
+	// it to count. EC2 may not show an instance for minutes after its launch, and AWS recommends to
+	// repeat a Describe with waits of up to five minutes
+	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html). The clock of the
+	// inventory may also be ahead of that of the launch.
+	SettleTime = 5*time.Minute + MaxClockSkew
 	// InventoryGap is the minimum time between the starts of two inventories that together prove an
-	// absence: as long as EC2's descriptions may lag.
+	// absence.
 	InventoryGap = 30 * time.Second
 	// MaxClockSkew is how far clocks may disagree.
 	MaxClockSkew = time.Minute
