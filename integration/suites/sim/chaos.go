@@ -46,7 +46,7 @@ func newChaos(s *sim) *chaos {
 		FailPut: c.drawRate(0.02), FailGet: c.drawRate(0.02), FailWritten: c.drawRate(0.02), LosePutAnswer: c.drawRate(0.02), Missing: c.drawRate(0.01),
 	})
 	world.Cloud.SetFaults(memcloud.Faults{
-		Lag: 30 * time.Second, LostAnswer: c.drawRate(0.1), LostCall: c.drawRate(0.05), Throttle: c.drawRate(0.1),
+		Lag: 30 * time.Second, LongLag: c.drawRate(0.3), SlowBoot: c.drawRate(0.1), LostAnswer: c.drawRate(0.1), LostCall: c.drawRate(0.05), Throttle: c.drawRate(0.1),
 		ReuseAddresses: c.random.IntN(2) == 0, QuietEvents: c.drawRate(0.2),
 	})
 	return c
@@ -207,7 +207,7 @@ func (c *chaos) stopFaults() {
 	c.chooseFault = nil
 	c.world.Broker.SetFaults(memqueue.Faults{})
 	c.world.Blobs.SetFaults(memblob.Faults{})
-	c.world.Cloud.SetFaults(memcloud.Faults{Lag: 30 * time.Second})
+	c.world.Cloud.SetFaults(memcloud.Faults{Lag: 30 * time.Second, LongLag: 0.02})
 	c.world.Cloud.Unblock()
 	c.world.Kube.ClearFaults()
 	for _, a := range c.world.Actors {

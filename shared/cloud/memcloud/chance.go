@@ -47,6 +47,23 @@ func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
 	return time.Duration(c.draw(about...)%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
+// drawLag returns how long a change stays invisible to Describe.
+func (c *Cloud) drawLag(about ...string) time.Duration {
+	if c.share(append([]string{"long lag"}, about...)...) < c.faults.LongLag {
+		return c.upTo(MaxLag, about...)
+	}
+	return c.upTo(c.faults.Lag, about...)
+}
+
+// drawBoot returns the time from pending to running.
+func (c *Cloud) drawBoot(id string) time.Duration {
+	wait := c.options.Boot/2 + c.upTo(c.options.Boot, "boot", id)
+	if c.share("slow boot", id) < c.faults.SlowBoot {
+		wait += c.upTo(maxSlowBoot, "length of slow boot", id)
+	}
+	return wait
+}
+
 // serial returns the next serial number of a kind.
 func (c *Cloud) serial(kind string) string {
 	c.serials[kind]++

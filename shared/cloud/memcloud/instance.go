@@ -79,13 +79,12 @@ func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string)
 	}
 	i.born, i.others = launchTags(t, request, fleet)
 	i.Tags = maps.Clone(i.born)
-	i.visible = c.clock.Add(c.upTo(c.faults.Lag, "visible", i.ID))
+	i.visible = c.clock.Add(c.drawLag("visible", i.ID))
 	c.all = append(c.all, i)
 	c.existing = append(c.existing, i)
 	c.instances[i.ID] = i
 	c.announce(i, cloud.Pending)
-	wait := c.options.Boot/2 + c.upTo(c.options.Boot, "boot", i.ID)
-	c.schedule(i, c.clock.Add(wait), cloud.Running)
+	c.schedule(i, c.clock.Add(c.drawBoot(i.ID)), cloud.Running)
 	return i
 }
 

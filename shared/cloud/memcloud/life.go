@@ -121,7 +121,7 @@ func (c *Cloud) release(i *instance) {
 // announce records when Describe begins to show the state, and sends the event. A state is never shown before its
 // predecessor.
 func (c *Cloud) announce(i *instance, to cloud.State) {
-	shown := c.clock.Add(c.upTo(c.faults.Lag, "state", i.ID, string(to)))
+	shown := c.clock.Add(c.drawLag("state", i.ID, string(to)))
 	if n := len(i.history); n > 0 && shown.Before(i.history[n-1].shown) {
 		shown = i.history[n-1].shown
 	}

@@ -21,7 +21,7 @@ type Options struct {
 	// Faults are the random faults. SetFaults changes them later.
 	Faults Faults
 	// Boot is the mean time from pending to running: 10 s if zero. Each instance takes between half and one and a
-	// half of it.
+	// half of it, except those of Faults.SlowBoot.
 	Boot time.Duration
 	// Shutdown is the time from shutting-down to terminated: 30 s if zero.
 	Shutdown time.Duration
@@ -35,9 +35,12 @@ type Options struct {
 
 // Faults are random faults. The zero value has none.
 type Faults struct {
-	// Lag is the longest time that a new instance, tag, template or state stays invisible to Describe; up to 30 s in
-	// EC2.
+	// Lag is the longest time that a new instance, tag, template or state stays invisible to Describe.
 	Lag time.Duration
+	// LongLag is the fraction of them that stay invisible for up to MaxLag.
+	LongLag float64
+	// SlowBoot is the fraction of instances that need up to four minutes more from pending to running.
+	SlowBoot float64
 	// TemplateLag is the longest time that CreateFleet does not find a new template.
 	TemplateLag time.Duration
 	// LostAnswer is the fraction of writes that take effect and lose their response.
@@ -61,6 +64,11 @@ const (
 	defaultAccount  = "123456789012"
 	defaultBoot     = 10 * time.Second
 	defaultShutdown = 30 * time.Second
+	maxSlowBoot     = 4 * time.Minute
+	// MaxLag is the longest time that EC2 needs to show a change. AWS documents no distribution, and recommends to
+	// repeat a Describe with waits of up to five minutes
+	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
+	MaxLag = 5 * time.Minute
 	// SpotNotice is how long after the warning a spot instance is terminated.
 	SpotNotice = 2 * time.Minute
 	// Remembered is how long Describe returns a terminated instance.

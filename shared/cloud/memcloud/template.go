@@ -38,7 +38,7 @@ func (c *Cloud) CreateTemplate(ctx context.Context, t cloud.Template) error {
 		}
 		c.templates[t.Name] = &template{
 			Template: t, created: now,
-			visible: now.Add(c.upTo(c.faults.Lag, "template", t.Name)),
+			visible: now.Add(c.drawLag("template", t.Name)),
 			usable:  now.Add(c.upTo(c.faults.TemplateLag, "usable template", t.Name)),
 		}
 		c.note(CreateTemplate, "", "", t.Name)

@@ -97,7 +97,7 @@ func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) e
 		}
 		for _, id := range ids {
 			i := c.instances[id]
-			shown := now.Add(c.upTo(c.faults.Lag, "tags", id, c.serial("tags")))
+			shown := now.Add(c.drawLag("tags", id, c.serial("tags")))
 			i.writes = append(i.writes, tagWrite{maps.Clone(tags), shown})
 			maps.Copy(i.Tags, tags)
 		}
