@@ -19,7 +19,7 @@ func TestBlobSuite(t *testing.T) {
 			blobtest.Run(t, func(t *testing.T) blobtest.Subject {
 				w := start(t)
 				return blobtest.Subject{
-					Store: s3blob.New(w.Config(), fakeaws.Bucket, prefix, "JOIST_BUCKET"),
+					Store: s3blob.New(productionConfig(t, w.Server), fakeaws.Bucket, prefix, "JOIST_BUCKET"),
 					Now:   w.clock.Now, Advance: w.clock.Advance,
 				}
 			})
@@ -48,9 +48,7 @@ func TestBlobErrors(t *testing.T) {
 	if err := gone.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "JOIST_BUCKET") {
 		t.Errorf("a missing bucket returned %v", err)
 	}
-	config := w.Config()
-	config.RetryMaxAttempts = 1
-	store := s3blob.New(config, fakeaws.Bucket, "", "JOIST_BUCKET")
+	store := s3blob.New(productionConfig(t, w.Server), fakeaws.Bucket, "", "JOIST_BUCKET")
 	w.blobs.SetFaults(memblob.Faults{LosePutAnswer: 1, FailGet: 1})
 	if err := store.Put(t.Context(), "a", []byte("x")); !fault.Is(err, fault.Unknown) {
 		t.Errorf("a lost response returned %v of kind %q", err, fault.KindOf(err))

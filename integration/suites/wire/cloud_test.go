@@ -4,9 +4,12 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/google/go-cmp/cmp"
 
@@ -66,25 +69,37 @@ func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
 		fakeec2.New(model), fakeiam.New(model), fakessm.New(model), fakeeks.New(model), fakests.New(model),
 		fakepricing.New(model), fakeshift.New(model),
 	}})
-	config := server.Config()
-	// The suite injects faults, which no retry may hide.
-	config.RetryMaxAttempts = 1
+	config := productionConfig(t, server)
 	return site{
 		account: account{
-			ec2cloud.New(config), ssmparameters.New(config), ekscluster.New(config), iamprofile.New(config),
+			ec2cloud.New(attemptOnce(config)), ssmparameters.New(config), ekscluster.New(config), iamprofile.New(config),
 			pricing.New(config), zonalshift.New(config),
 		},
 		World: model.Furnish("web"), model: model, server: server, clock: c,
 	}
 }
 
+// attemptOnce returns the configuration of the launcher's EC2 client, whose limiter sees each throttled call.
+func attemptOnce(config aws.Config) aws.Config {
+	config.RetryMaxAttempts = 1
+	return config
+}
+
 // testType is an instance type of the model's small catalogue.
 const testType = "m6i.large"
 
-// TestCloudSuite runs the conformance suite on the adapters of EC2, SSM, EKS and IAM.
-func TestCloudSuite(t *testing.T) {
+// TestCloudSuite runs the conformance suite on the adapters of EC2, SSM, EKS and IAM with the attempts of the launcher.
+func TestCloudSuite(t *testing.T) { testCloudSuite(t, 1) }
+
+// TestCloudSuiteWithRetries does the same with the attempts of catalog and interruption. They write nothing to EC2.
+func TestCloudSuiteWithRetries(t *testing.T) { testCloudSuite(t, retry.DefaultMaxAttempts) }
+
+func testCloudSuite(t *testing.T, ec2Attempts int) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Subject {
 		s := startCloud(t)
+		if ec2Attempts > 1 {
+			s.Cloud = ec2cloud.New(productionConfig(t, s.server))
+		}
 		s.model.AddRole("other")
 		image := s.model.AddImage(cloud.Image{
 			Name: "joist-test-1", Arch: "amd64", Tags: map[string]string{"joist/image": "yes"},
@@ -100,13 +115,29 @@ func TestCloudSuite(t *testing.T) {
 				Reservations: reservations, PlacementGroups: groups,
 				Role: s.Role, OtherRole: "other",
 			},
-			Features: hands(s),
+			Features: hands(s, ec2Attempts),
 		}
 	})
 }
 
-func hands(s site) cloudtest.Features {
-	return cloudtest.Features{
+// hands returns the functions that change the account. A fault affects all attempts of a call; ec2cloud makes one for
+// CreateFleet.
+func hands(s site, ec2Attempts int) cloudtest.Features {
+	all := func(do func(memcloud.Action)) func(string) {
+		return func(action string) {
+			attempts := retry.DefaultMaxAttempts
+			switch {
+			case action == "ec2:CreateFleet":
+				attempts = 1
+			case strings.HasPrefix(action, "ec2:"):
+				attempts = ec2Attempts
+			}
+			for range attempts {
+				do(memcloud.Action(action))
+			}
+		}
+	}
+	f := cloudtest.Features{
 		Wait: s.clock.Advance,
 		Leave: func(zone string, n int) {
 			s.model.SetCapacity(event.Offering{InstanceType: testType, Zone: zone, CapacityType: cloud.OnDemand}, n)
@@ -115,15 +146,19 @@ func hands(s site) cloudtest.Features {
 			s.model.Deny(memcloud.Action(action))
 			return func() { s.model.Allow(memcloud.Action(action)) }
 		},
-		Throttle: func(action string) {
-			s.model.Refuse(memcloud.Action(action), fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
-		},
-		Lose:   func(action string) { s.model.LoseAnswer(memcloud.Action(action)) },
+		Throttle: all(func(action memcloud.Action) {
+			s.model.Refuse(action, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+		}),
+		Lose:   all(s.model.LoseAnswer),
 		Lag:    func(d time.Duration) { s.model.SetFaults(memcloud.Faults{Lag: d}) },
 		Impair: s.model.Impair,
 		Plan:   s.model.Plan,
 		Shift:  cloudtest.Shifter(s.model.Shift, s.clock.Now),
 	}
+	if ec2Attempts > 1 {
+		f.Lose = nil
+	}
+	return f
 }
 
 // TestTemplateOnTheWire sends every field of a launch template, and checks what the
@@ -345,8 +380,6 @@ func TestServicesDoNotOverlap(t *testing.T) {
 func TestLauncherExactlyOnce(t *testing.T) {
 	launchertest.Run(t, func(t *testing.T) launchertest.Environment {
 		s := startCloud(t)
-		config := s.server.Config()
-		config.RetryMaxAttempts = 1
-		return launchertest.Environment{EC2: ec2cloud.New(config), Model: s.model, World: s.World, Now: s.clock.Now, AdvanceClock: s.clock.Advance}
+		return launchertest.Environment{EC2: s.Cloud, Model: s.model, World: s.World, Now: s.clock.Now, AdvanceClock: s.clock.Advance}
 	})
 }

@@ -17,6 +17,8 @@ import (
 	karpapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/clustertest"
 	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
@@ -54,6 +56,9 @@ func testConformance(t *testing.T, client *kubecluster.Client, admin kubernetes.
 			Wait:      pause,
 			Features:  clustertest.Features{Custom: true, Budgets: true},
 		}
+	}, map[string]func() cluster.Trims{
+		"the watcher": func() cluster.Trims { return watcher.Trims(false) }, "the watcher with deletion costs": func() cluster.Trims { return watcher.Trims(true) },
+		"lifecycle": lifecycle.Trims,
 	})
 }
 

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -98,7 +100,11 @@ func TestMissingPageOnTheWireIsAnError(t *testing.T) {
 	} {
 		t.Run(string(test.action), func(t *testing.T) {
 			s := startCloudWith(t, sold)
+			s.Cloud = ec2cloud.New(productionConfig(t, s.server))
 			s.model.RefuseLater(test.action, 2, fault.Throttled, "ThrottlingException", "Rate exceeded")
+			for range retry.DefaultMaxAttempts - 1 {
+				s.model.Refuse(test.action, fault.Throttled, "ThrottlingException", "Rate exceeded")
+			}
 			n, err := test.read(t, s)
 			if !fault.Is(err, fault.Throttled) || n > 0 {
 				t.Errorf("got %d items and %v", n, err)

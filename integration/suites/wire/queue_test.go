@@ -27,11 +27,12 @@ func TestQueueSuite(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		config := productionConfig(t, w.Server)
 		return queuetest.Subject{
-			Queue:       sqsqueue.New(w.Config(), w.QueueURL("q"), "JOIST_QUEUE_URL"),
-			Dead:        sqsqueue.New(w.Config(), w.QueueURL("q-dead"), "JOIST_DEAD_URL"),
+			Queue:       sqsqueue.New(config, w.QueueURL("q"), "JOIST_QUEUE_URL"),
+			Dead:        sqsqueue.New(config, w.QueueURL("q-dead"), "JOIST_DEAD_URL"),
 			MaxReceives: 3,
-			Bus:         eventbus.New(w.Config(), "joist", "JOIST_BUS"),
+			Bus:         eventbus.New(config, "joist", "JOIST_BUS"),
 			Now:         w.clock.Now, Advance: w.clock.Advance,
 			Features: queuetest.Features{Bus: true, Strict: true, Waits: true, Jumps: true},
 		}

@@ -8,6 +8,8 @@ package clustertest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // Subject is an implementation under test.
@@ -46,9 +47,9 @@ type Features struct {
 	Budgets bool
 }
 
-// Run tests every behaviour, and those of caches twice: with whole objects, and with
-// objects trimmed as the watcher's cache trims them.
-func Run(t *testing.T, open func(t *testing.T) Subject) {
+// Run tests every behaviour. It tests those of caches with whole objects, and with objects
+// that are trimmed by each of trims, which are keyed by a name.
+func Run(t *testing.T, open func(t *testing.T) Subject, trims map[string]func() cluster.Trims) {
 	behaviours := []struct {
 		name   string
 		prove  func(*suite)
@@ -111,9 +112,11 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		if !strings.HasPrefix(b.name, "caches") {
 			continue
 		}
-		t.Run(b.name+", trimmed", func(t *testing.T) {
-			b.prove(&suite{T: t, Subject: open(t), trim: podspec.Trims()})
-		})
+		for _, name := range slices.Sorted(maps.Keys(trims)) {
+			t.Run(b.name+", trimmed for "+name, func(t *testing.T) {
+				b.prove(&suite{T: t, Subject: open(t), trim: trims[name]()})
+			})
+		}
 	}
 }
 

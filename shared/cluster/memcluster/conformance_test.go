@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/clustertest"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // The model passes the conformance suite with delayed and jittered caches.
@@ -46,5 +47,5 @@ func TestConformance(t *testing.T) {
 			},
 			Features: clustertest.Features{Custom: true, Budgets: true},
 		}
-	})
+	}, map[string]func() cluster.Trims{"the watcher": podspec.Trims})
 }
