@@ -193,7 +193,7 @@ func (c *checker) checkClaimOutlivesInstance(records []memcloud.Record, claims [
 	c.ownerClaims = owners
 }
 
-// checkOrphans checks that each running instance has a NodeClaim or one that waits for it.
+// checkOrphans checks that each running instance that EC2 shows has a NodeClaim or one that waits for it.
 func (c *checker) checkOrphans(records []memcloud.Record, claims []*karpenter.NodeClaim) {
 	has, waits := map[string]bool{}, map[string]bool{}
 	for _, claim := range claims {
@@ -204,7 +204,7 @@ func (c *checker) checkOrphans(records []memcloud.Record, claims []*karpenter.No
 	}
 	for _, r := range records {
 		provider := "aws:///" + r.Zone + "/" + r.ID
-		if !r.Ended.IsZero() || has[provider] || waits[r.Tags[intentTag]] {
+		if !r.Ended.IsZero() || has[provider] || waits[r.Tags[intentTag]] || c.world.Now().Before(r.Visible) {
 			delete(c.orphanSince, r.ID)
 			continue
 		}
