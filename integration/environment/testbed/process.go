@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
 )
 
 // process is a running service.
@@ -22,6 +24,8 @@ type process struct {
 	// begin starts another process of the same service.
 	begin   func() *process
 	command *exec.Cmd
+	// emulates is whether the process is AWS's emulator with the service as its child. It writes lines of its own to the log.
+	emulates bool
 	// killed is whether the last line of the log may be incomplete.
 	killed bool
 	// done is closed when it has ended, and err says how.
@@ -41,15 +45,31 @@ func startProcess(t *testing.T, dir, service string, environ []string) *process 
 // startProgram starts a binary with exactly this environment.
 func startProgram(t *testing.T, dir, name string, environ []string) *process {
 	t.Helper()
+	p := &process{name: name, begin: func() *process { return startProgram(t, dir, name, environ) }}
+	p.startCommand(t, exec.Command(filepath.Join(dir, name)), environ) //nolint:noctx // it is stopped by a signal, as it is where it is deployed
+	return p
+}
+
+// startEmulator starts AWS's runtime interface emulator with a service's binary as its function. The function has exactly
+// this environment and the emulator's variables.
+func startEmulator(t *testing.T, program string, at lambdaruntime.Emulator, binary string, environ []string) *process {
+	t.Helper()
 	p := &process{
-		name: name, log: filepath.Join(t.TempDir(), name+".log"), done: make(chan struct{}),
-		begin: func() *process { return startProgram(t, dir, name, environ) },
+		name: filepath.Base(binary), emulates: true,
+		begin: func() *process { return startEmulator(t, program, at, binary, environ) },
 	}
+	p.startCommand(t, exec.Command(program, at.Args(binary)...), environ) //nolint:noctx // as in startProgram
+	return p
+}
+
+// startCommand starts the process with exactly this environment.
+func (p *process) startCommand(t *testing.T, command *exec.Cmd, environ []string) {
+	t.Helper()
+	p.log, p.done, p.command = filepath.Join(t.TempDir(), p.name+".log"), make(chan struct{}), command
 	out, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.command = exec.Command(filepath.Join(dir, p.name)) //nolint:noctx // it is stopped by a signal, as it is where it is deployed
 	p.command.Env, p.command.Stdout, p.command.Stderr = environ, out, out
 	killWithParent(p.command)
 	started := make(chan error)
@@ -67,7 +87,6 @@ func startProgram(t *testing.T, dir, name string, environ []string) *process {
 	if err := <-started; err != nil {
 		t.Fatalf("starting %s: %v", p.name, err)
 	}
-	return p
 }
 
 // exitError returns an error once the process has exited.
@@ -103,6 +122,9 @@ func (p *process) stopProcess() error {
 // killProcess sends SIGKILL.
 func (p *process) killProcess() {
 	p.killed = true
+	if p.emulates {
+		killChildren(p.command.Process.Pid)
+	}
 	// The process may have exited already.
 	_ = p.command.Process.Kill()
 	<-p.done
@@ -136,7 +158,7 @@ func (p *process) errorLines() []string {
 	for lines.Scan() {
 		var line struct{ Level string }
 		err := json.Unmarshal(lines.Bytes(), &line)
-		if err != nil && !p.killed || line.Level == "ERROR" {
+		if err != nil && !p.killed && !p.emulates || line.Level == "ERROR" {
 			found = append(found, p.name+": "+lines.Text())
 		}
 	}

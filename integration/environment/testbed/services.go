@@ -1,7 +1,9 @@
 package testbed
 
 import (
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/joist-autoscaler/joist/infra/template"
@@ -48,10 +50,19 @@ func (w *TestBed) startFunction(dir, service string) {
 	f, m := w.functionOf(service)
 	environ := w.functionEnvironment(service)
 	w.functionNames = append(w.functionNames, f.FunctionName)
-	w.functions = append(w.functions, startProcess(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
+	var runtime lambdaruntime.Invoker = w.Server.Lambda
+	if w.options.LambdaEmulator == "" {
+		w.functions = append(w.functions, startProcess(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
+	} else {
+		emulator, err := lambdaruntime.NewEmulator(w.Ctx)
+		w.RequireNoError(err)
+		environ = append(environ, "AWS_LAMBDA_FUNCTION_NAME="+f.FunctionName, "AWS_LAMBDA_FUNCTION_TIMEOUT="+strconv.Itoa(f.Timeout))
+		w.functions = append(w.functions, startEmulator(w.T, w.options.LambdaEmulator, emulator, filepath.Join(dir, "joist-"+service), environ))
+		runtime = emulator
+	}
 	q, _ := w.Broker.FindQueue(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{
-		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second, Region: Region,
+		Runtime: runtime, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second, Region: Region,
 	}
 	w.background.Go(func() { mapping.Run(w.Ctx) })
 }

@@ -69,6 +69,9 @@ type Options struct {
 	// ProxySeed starts a proxy between each service in the cluster and the API server, which draws its faults from the seed.
 	// Without a seed there is no proxy.
 	ProxySeed uint64
+	// LambdaEmulator is the program of AWS's runtime interface emulator (lambdaruntime.EmulatorTool), which then runs the
+	// functions. Without it, package lambdaruntime runs them.
+	LambdaEmulator string
 	// Replicas is the number of processes of each service in the cluster; one if it is zero.
 	Replicas int
 	// Look is called before each check of WaitUntil.

@@ -42,8 +42,8 @@ func (w *TestBed) checkHealth() error {
 			return err
 		}
 	}
-	for _, f := range w.functions {
-		if text := w.Server.Lambda.InitError(f.name); text != "" {
+	for i, f := range w.functions {
+		if text := w.Server.Lambda.InitError(w.functionNames[i]); text != "" {
 			return fmt.Errorf("%s did not start: %s\n%s", f.name, text, f.lastLines())
 		}
 	}

@@ -5,5 +5,5 @@
 // The test applies a NodePool and an EC2NodeClass, scales a Deployment from 0 to 5,
 // interrupts a spot instance, and scales to 0. While the instance is replaced, it kills
 // and restarts all of Joist. It runs twice: the services that support Lambda run once as
-// functions and once as pollers of their queues.
+// functions behind AWS's runtime interface emulator, and once as pollers of their queues.
 package e2e

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -17,6 +18,7 @@ import (
 )
 
 // TestFunctions runs the services that support Lambda as functions.
+// AWS's own runtime interface emulator runs them.
 func TestFunctions(t *testing.T) { runScenario(t, true) }
 
 // TestPollers runs all services as pollers and loops.
@@ -38,12 +40,12 @@ type e2eCluster struct {
 	progress progress
 }
 
-// newCluster starts a testbed and logs every change.
-func newCluster(t *testing.T) *e2eCluster {
+// newCluster starts a testbed and logs every change. The emulator is the program that runs functions.
+func newCluster(t *testing.T, emulator string) *e2eCluster {
 	t.Helper()
 	w := &e2eCluster{progress: progress{states: map[string]string{}, claims: map[string]bool{}}}
 	w.TestBed = testbed.New(t, testbed.Options{
-		Look: func() { w.recordStates() }, Audit: true,
+		Look: func() { w.recordStates() }, Audit: true, LambdaEmulator: emulator,
 		Values: []string{
 			"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true",
 			"settings.schedulerConfig.podTopologySpread.defaultConstraints[0].maxSkew=5",
@@ -69,7 +71,14 @@ func runScenario(t *testing.T, lambda bool) {
 // runBinaries runs the scenario with the binaries of a folder.
 func runBinaries(t *testing.T, dir string, lambda bool) {
 	t.Helper()
-	w := newCluster(t)
+	emulator := ""
+	if lambda {
+		var err error
+		if emulator, err = lambdaruntime.EmulatorTool.Build(t.Context(), testbed.Root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newCluster(t, emulator)
 	w.StartJoist(dir, lambda)
 	w.checkRights()
 	w.RunPhase("the NodePool and the EC2NodeClass", w.applied)

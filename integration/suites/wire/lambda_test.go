@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,11 +44,51 @@ func TestLambdaProcess(t *testing.T) {
 	})
 }
 
+// lambdaProcess are the arguments of this binary for TestLambdaProcess.
+const lambdaProcess = "-test.run=^TestLambdaProcess$"
+
 // function runs TestLambdaProcess as a function of that name.
-func function(t *testing.T, w world, name string) {
+func function(t *testing.T, w world, name string) lambdaruntime.Invoker {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLambdaProcess$")
+	command := exec.CommandContext(t.Context(), os.Args[0], lambdaProcess)
 	command.Env = append(w.FunctionEnviron(name), "AWS_LAMBDA_FUNCTION_VERSION=1")
+	startCommand(t, command)
+	return w.Lambda
+}
+
+// emulatedFunction runs TestLambdaProcess as a function of that name behind AWS's runtime interface emulator.
+func emulatedFunction(t *testing.T, w world, name string) lambdaruntime.Invoker {
+	t.Helper()
+	program, err := lambdaruntime.EmulatorTool.Build(t.Context(), "../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	emulator, err := lambdaruntime.NewEmulator(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), program, emulator.Args(os.Args[0], lambdaProcess)...)
+	command.Env = append(w.Environ(), "AWS_LAMBDA_FUNCTION_NAME="+name)
+	startCommand(t, command)
+	waitForListener(t, emulator.Address)
+	return emulator
+}
+
+// waitForListener waits until a process accepts connections at an address.
+func waitForListener(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address); err == nil {
+			_ = connection.Close()
+			return
+		}
+	}
+	t.Fatalf("nothing listens at %s", address)
+}
+
+// startCommand runs a command until the test ends.
+func startCommand(t *testing.T, command *exec.Cmd) {
+	t.Helper()
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -56,10 +97,20 @@ func function(t *testing.T, w world, name string) {
 }
 
 // TestLambda runs a binary made with aws-lambda-go behind a queue. Messages that the
-// function reports as failed stay, the others are deleted.
+// function reports as failed stay, the others are deleted. AWS's runtime interface emulator gives the same results as
+// package lambdaruntime.
 func TestLambda(t *testing.T) {
+	for name, start := range map[string]func(*testing.T, world, string) lambdaruntime.Invoker{
+		"the fake": function, "AWS's emulator": emulatedFunction,
+	} {
+		t.Run(name, func(t *testing.T) { checkFailures(t, start) })
+	}
+}
+
+func checkFailures(t *testing.T, startFunction func(*testing.T, world, string) lambdaruntime.Invoker) {
+	t.Helper()
 	w := start(t)
-	function(t, w, "worker")
+	invoker := startFunction(t, w, "worker")
 	for _, test := range []struct {
 		name   string
 		bodies []string
@@ -78,7 +129,7 @@ func TestLambda(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			n, err := lambdaruntime.Mapping{Runtime: w.Lambda, Function: "worker", Queue: q}.Poll(t.Context())
+			n, err := lambdaruntime.Mapping{Runtime: invoker, Function: "worker", Queue: q}.Poll(t.Context())
 			if n != len(test.bodies) || (err == nil) != (test.fails == "") || (err != nil && !strings.Contains(err.Error(), test.fails)) {
 				t.Errorf("invoked with %d messages, %v", n, err)
 			}

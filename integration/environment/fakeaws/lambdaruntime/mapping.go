@@ -14,10 +14,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
+// Invoker invokes functions: Runtime or Emulator.
+type Invoker interface {
+	// Invoke sends an event to the function and waits up to timeout for the response. It returns errors that the
+	// function reported.
+	Invoke(ctx context.Context, function string, payload []byte, timeout time.Duration) ([]byte, error)
+}
+
 // Mapping is an event source mapping with ReportBatchItemFailures: it invokes a function
 // with the messages that it receives, and deletes the processed ones.
 type Mapping struct {
-	Runtime  *Runtime
+	Runtime  Invoker
 	Function string
 	Queue    *memqueue.Queue
 	// Batch is the maximum number of messages per invocation; 0 means 10.
