@@ -19,7 +19,7 @@ func killChildren(parent int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
-		for _, word := range strings.FieldsSeq(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			if child, err := strconv.Atoi(word); err == nil {
 				// The child may have exited already.
 				_ = syscall.Kill(child, syscall.SIGKILL)
