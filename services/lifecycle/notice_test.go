@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,37 @@ func TestBudgetsDoNotDelayNotices(t *testing.T) {
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	if s.getClaim("one-0").DeletionTimestamp == nil {
 		t.Error("the claim was not deleted")
+	}
+}
+
+// A notice with a deadline writes it and the trace on the claim. One without writes nothing while the claim waits for the
+// end of its instance.
+func TestNoticeAnnotations(t *testing.T) {
+	for _, c := range []struct {
+		kind   event.NoticeKind
+		detail string
+		writes bool
+	}{
+		{event.SpotInterruption, "terminate", true},
+		{event.ReservationInterruption, "", true},
+		{event.StateChange, "shutting-down", false},
+		{event.ScheduledChange, "instance-stop", false},
+	} {
+		t.Run(string(c.kind), func(t *testing.T) {
+			s := newTestCluster(t)
+			s.runNode()
+			before := s.getClaim("one-0").Annotations
+			notice := s.noticeMessage(c.kind, "i-1", c.detail)
+			notice.Traceparent = notice.RootTraceparent()
+			s.handleMessage(notice, "")
+			claim := s.getClaim("one-0")
+			if claim.DeletionTimestamp == nil {
+				t.Error("the claim was not deleted")
+			}
+			if wrote := !maps.Equal(before, claim.Annotations); wrote != c.writes {
+				t.Errorf("wrote the annotations %t, want %t: %v, before %v", wrote, c.writes, claim.Annotations, before)
+			}
+		})
 	}
 }
 

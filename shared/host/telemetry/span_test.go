@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -77,5 +78,20 @@ func TestABatchIsLinkedToItsStories(t *testing.T) {
 	}
 	if len(linked) != 2 || linked[0] != stories[0] || linked[1] != stories[1] || batch.Parent().IsValid() {
 		t.Errorf("linked to %v, want %v", linked, stories)
+	}
+}
+
+// The span of a larger batch has 128 links, which is OpenTelemetry's limit.
+func TestLinksOfLargeBatch(t *testing.T) {
+	told, spans := listened(t)
+	told.TraceBatch(func(_ context.Context, batch []host.Delivery) {
+		for i := range batch {
+			body := event.NodeNoticed{Kind: event.StateChange, InstanceID: fmt.Sprintf("i-%d", i), Noticed: noon}
+			head := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.NewHead(noon, body)
+			batch[i].Traceparents = []string{head.RootTraceparent()}
+		}
+	})(t.Context(), make([]host.Delivery, 200))
+	if links := spans.Ended()[0].Links(); len(links) != 128 {
+		t.Errorf("the span has %d links, want 128", len(links))
 	}
 }
