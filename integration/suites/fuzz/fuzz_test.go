@@ -44,7 +44,7 @@ func TestFuzzers(t *testing.T) {
 				t.Errorf("%v\n%s\nRepeat it with: (cd %s && GOWORK=%s go test ./%s -run '^%s$'). A failing input is kept in %s",
 					err, output, f.Module, workspace(f), f.Package, f.Name, filepath.Join(f.Module, f.Package, "testdata/fuzz", f.Name))
 			}
-			t.Logf("%s: %d executions, %d new inputs, %s", f, result.Inputs, result.New, time.Since(start).Round(time.Second))
+			t.Logf("%s: %d executions after %d known inputs, %d new inputs, %s", f, result.Inputs, result.Known, result.New, time.Since(start).Round(time.Second))
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestFindFuzzers(t *testing.T) {
 }
 
 func TestReadResult(t *testing.T) {
-	const lines = "fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\nfuzz: elapsed: 3s, execs: 31 (10/sec), new interesting: 2 (total: 9)\nfuzz: elapsed: 6s, execs: 99 (10/sec), new interesting: 4 (total: 11)\n"
+	const lines = "fuzz: elapsed: 0s, gathering baseline coverage: 0/9 completed\nfuzz: elapsed: 1s, gathering baseline coverage: 9/9 completed, now fuzzing with 1 workers\nfuzz: elapsed: 3s, execs: 31 (10/sec), new interesting: 2 (total: 9)\nfuzz: elapsed: 6s, execs: 99 (10/sec), new interesting: 4 (total: 11)\n"
 	failed := errors.New("exit status 1")
 	for _, tt := range []struct {
 		name, output string
@@ -89,11 +89,12 @@ func TestReadResult(t *testing.T) {
 		want         Executions
 		fails        bool
 	}{
-		{"passes", lines + "PASS\nok \n", nil, Executions{99, 4}, false},
-		{"the time ends", lines + "--- FAIL: FuzzA (20.10s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.com/a\t20.1s\n", failed, Executions{99, 4}, false},
-		{"an input fails", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: wrong\n\n    Failing input written to testdata/fuzz/FuzzA/1\nFAIL\n", failed, Executions{99, 4}, true},
-		{"an input fails with an expired context", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: context deadline exceeded\n", failed, Executions{99, 4}, true},
-		{"a panic", lines + "panic: runtime error\n", failed, Executions{99, 4}, true},
+		{"passes", lines + "PASS\nok \n", nil, Executions{99, 4, 9}, false},
+		{"the time ends", lines + "--- FAIL: FuzzA (20.10s)\n    context deadline exceeded\nFAIL\nexit status 1\nFAIL\texample.com/a\t20.1s\n", failed, Executions{99, 4, 9}, false},
+		{"an input fails", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: wrong\n\n    Failing input written to testdata/fuzz/FuzzA/1\nFAIL\n", failed, Executions{99, 4, 9}, true},
+		{"an input fails with an expired context", lines + "--- FAIL: FuzzA (2.10s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:3: context deadline exceeded\n", failed, Executions{99, 4, 9}, true},
+		{"a panic", lines + "panic: runtime error\n", failed, Executions{99, 4, 9}, true},
+		{"the time ends among known inputs", "fuzz: elapsed: 3s, gathering baseline coverage: 87/1752 completed\nPASS\n", nil, Executions{0, 0, 87}, false},
 		{"no execution", "testing: warning: no fuzz tests to fuzz\nPASS\n", nil, Executions{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

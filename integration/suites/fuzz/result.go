@@ -11,7 +11,12 @@ import (
 type Executions struct {
 	// Inputs is how many inputs ran, and New how many of them reached new code.
 	Inputs, New int
+	// Known is how many inputs of earlier runs and of the test's own files ran again before.
+	Known int
 }
+
+// baseline is a line of go test -fuzz before the first new input.
+var baseline = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, gathering baseline coverage: (\d+)/`)
 
 // progress is a line of go test -fuzz: fuzz: elapsed: 3s, execs: 31 (10/sec), new interesting: 2 (total: 9).
 var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, execs: (\d+) .*new interesting: (\d+) `)
@@ -21,6 +26,9 @@ var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, execs: (\d+) .*new in
 // input.
 func ReadResult(output string, failed error) (Executions, error) {
 	var r Executions
+	if all := baseline.FindAllStringSubmatch(output, -1); len(all) > 0 {
+		r.Known, _ = strconv.Atoi(all[len(all)-1][1])
+	}
 	if all := progress.FindAllStringSubmatch(output, -1); len(all) > 0 {
 		last := all[len(all)-1]
 		r.Inputs, _ = strconv.Atoi(last[1])
@@ -29,7 +37,7 @@ func ReadResult(output string, failed error) (Executions, error) {
 	switch {
 	case failed != nil && !isDeadlineOnly(output):
 		return r, failed
-	case r.Inputs == 0:
+	case r.Inputs+r.Known == 0:
 		return r, errors.New("the fuzzer ran no input: is its time too short?")
 	default:
 		return r, nil
