@@ -112,6 +112,8 @@ func deployTo(t *testing.T, start func(*testing.T, installed) (url string), pati
 		in := parsePlaced(t, reduced)
 		compareStack(t, c.server, in)
 		t.Run("routes", func(t *testing.T) { routeMessages(t, c.server, in) })
+		// LocalStack deploys no functions, so their environment is read from the complete template.
+		t.Run("functions", func(t *testing.T) { runFunctions(t, c.server, parsePlaced(t, full)) })
 		t.Run("uninstall", func(t *testing.T) { uninstall(t, c, in) })
 	})
 }

@@ -55,7 +55,7 @@ func (f furnisher) network() network {
 	var out network
 	for i, zone := range []string{"a", "b"} {
 		made, err := client.CreateSubnet(ctx, &ec2.CreateSubnetInput{
-			VpcId: id, CidrBlock: aws.String(fmt.Sprintf("10.7.%d.0/20", 16*i)), AvailabilityZone: aws.String(region + zone),
+			VpcId: id, CidrBlock: aws.String(fmt.Sprintf("10.7.%d.0/20", 16*i)), AvailabilityZone: aws.String(f.server.Region + zone),
 			TagSpecifications: discovered(types.ResourceTypeSubnet),
 		})
 		s := done(f.t, made, err).Subnet
@@ -82,7 +82,7 @@ func (f furnisher) image() cloud.Image {
 		{Name: aws.String("architecture"), Values: []string{"x86_64"}},
 	}})
 	made, err := client.CopyImage(ctx, &ec2.CopyImageInput{
-		Name: aws.String("joist-test-1"), SourceRegion: aws.String(region), SourceImageId: done(f.t, public, err).Images[0].ImageId,
+		Name: aws.String("joist-test-1"), SourceRegion: aws.String(f.server.Region), SourceImageId: done(f.t, public, err).Images[0].ImageId,
 	})
 	id := *done(f.t, made, err).ImageId
 	tagged, err := client.CreateTags(ctx, &ec2.CreateTagsInput{
