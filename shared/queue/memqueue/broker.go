@@ -60,7 +60,7 @@ func (b *Broker) Queue(name string, o QueueOptions) *Queue {
 	defer b.mu.Unlock()
 	q := b.queues[name]
 	if q == nil {
-		q = &Queue{broker: b, name: name, inFlight: map[string]*record{}}
+		q = &Queue{broker: b, name: name, inFlight: map[string]*record{}, stale: map[string]*record{}}
 		b.queues[name] = q
 	}
 	q.options = o.withDefaults()

@@ -133,3 +133,39 @@ func TestBusFaults(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// EventBridge may deliver after seconds or hours. SQS accepts the message then.
+func TestBusDelays(t *testing.T) {
+	b, q, _, c := newTestBroker(t, Faults{DelayEvent: 1})
+	bus := b.Bus("joist")
+	if err := bus.PutRule(Rule{Name: "r", Pattern: `{"source":["s"]}`, Targets: []Target{{Queue: "q", InputPath: "$.detail"}}}); err != nil {
+		t.Fatal(err)
+	}
+	const events = 40
+	arrived := map[string]int{}
+	for range events {
+		send(t, bus, `{"n":1}`)
+		at := q.NextVisible()
+		switch delay := at.Sub(c.now); {
+		case delay < minEventDelay || delay > MaxEventDelay:
+			t.Fatalf("delayed for %s", delay)
+		case delay < time.Minute:
+			arrived["seconds"]++
+		case delay < time.Hour:
+			arrived["minutes"]++
+		default:
+			arrived["hours"]++
+		}
+		c.now = at
+		messages := receive(t, q, time.Minute)
+		if len(messages) != 1 || !messages[0].Sent.Equal(at) {
+			t.Fatalf("at %s: %+v", at, messages)
+		}
+		if err := q.Delete(t.Context(), messages[0].Receipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(arrived) != 3 || b.Counts()[EventDelayed] != events {
+		t.Errorf("%v, %v", arrived, b.Counts())
+	}
+}

@@ -17,9 +17,9 @@ func (q *Queue) hasMaxReceives(r *record) bool {
 // moveToDLQ moves a record that is not in the heap to the DLQ. As in SQS it keeps its ID and sent time.
 func (q *Queue) moveToDLQ(r *record) {
 	grave := q.broker.queues[q.options.DeadLetter]
-	delete(q.inFlight, r.receipt)
+	q.forgetReceipts(r)
 	q.stats.Dead++
-	r.receipt, r.from, r.visible = "", q.name, q.broker.now()
+	r.from, r.visible = q.name, q.broker.now()
 	grave.stats.Arrived++
 	grave.insertRecord(r)
 }
@@ -51,9 +51,9 @@ func (b *Broker) MoveUpTo(from, to string, limit int) (moved int, err error) {
 			stay = append(stay, r)
 			continue
 		}
-		delete(q.inFlight, r.receipt)
+		q.forgetReceipts(r)
 		q.stats.Moved++
-		target.enqueueRecord(r, 0)
+		target.enqueueRecord(r, b.now(), 0)
 		moved++
 	}
 	for _, r := range stay {
@@ -70,6 +70,7 @@ func (q *Queue) Purge() {
 	q.stats.Purged += q.order.len()
 	q.order, q.nextExpiry = visibilityHeap{}, time.Time{}
 	clear(q.inFlight)
+	clear(q.stale)
 }
 
 // expireMessages removes the records whose retention has ended.

@@ -166,6 +166,7 @@ func TestFaults(t *testing.T) {
 		{DeleteFailed, Faults{FailDelete: 1}, "retry, held 1"},
 		{HideFailed, Faults{FailHide: 1}, "retry, held 1"},
 		{Duplicated, Faults{Duplicate: 1}, "got 1, held 1"},
+		{DuplicatedLate, Faults{Duplicate: 1, LateDuplicate: 1}, "got 1, held 1"},
 	} {
 		t.Run(string(test.fault), func(t *testing.T) {
 			b, q, _, _ := newTestBroker(t, test.faults)
@@ -174,7 +175,11 @@ func TestFaults(t *testing.T) {
 			if got = fmt.Sprintf("%s, held %d", got, s.Visible+s.Hidden); got != test.want {
 				t.Errorf("%s; want %s", got, test.want)
 			}
-			if diff := cmp.Diff(map[Fault]int{test.fault: 1}, b.Counts()); diff != "" {
+			counts := map[Fault]int{test.fault: 1}
+			if test.fault == DuplicatedLate {
+				counts[Duplicated] = 1
+			}
+			if diff := cmp.Diff(counts, b.Counts()); diff != "" {
 				t.Error(diff)
 			}
 			if err := b.CheckConservation(); err != nil {
@@ -223,6 +228,74 @@ func TestReorder(t *testing.T) {
 	}
 }
 
+// SQS may accept a receipt that is not the latest, for a message that another receiver handles.
+func TestStaleReceipts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		faults Faults
+		change func(q *Queue, stale string) error
+		want   fault.Kind
+		held   int
+		again  time.Duration // when the message is visible again; zero is never
+		counts map[Fault]int
+	}{
+		{"delete", Faults{}, deleteStale, "", 1, time.Minute, map[Fault]int{}},
+		{"delete that works", Faults{StaleWorks: 1}, deleteStale, "", 0, 0, map[Fault]int{StaleDeleted: 1}},
+		{"hide", Faults{}, hideStale, fault.Missing, 1, time.Minute, map[Fault]int{}},
+		{"hide that works", Faults{StaleWorks: 1}, hideStale, "", 1, time.Hour, map[Fault]int{StaleHidden: 1}},
+		{"hide that is ignored", Faults{StaleIgnored: 1}, hideStale, "", 1, time.Minute, map[Fault]int{StaleIgnored: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, q, _, _ := newTestBroker(t, test.faults)
+			send(t, q, "1")
+			stale := receive(t, q, 0)[0].Receipt
+			fresh := receive(t, q, time.Minute)[0].Receipt
+			if err := test.change(q, stale); fault.KindOf(err) != test.want {
+				t.Errorf("kind %q, want %q", fault.KindOf(err), test.want)
+			}
+			if s := q.Stats(); s.Visible+s.Hidden != test.held {
+				t.Errorf("the queue holds %d messages, want %d", s.Visible+s.Hidden, test.held)
+			}
+			if next := q.NextVisible(); test.again == 0 && !next.IsZero() || test.again > 0 && !next.Equal(epoch.Add(test.again)) {
+				t.Errorf("visible again at %s, want after %s", next, test.again)
+			}
+			if diff := cmp.Diff(test.counts, b.Counts()); diff != "" {
+				t.Error(diff)
+			}
+			if err := q.Delete(t.Context(), fresh); err != nil || q.NextVisible() != (time.Time{}) {
+				t.Errorf("the latest receipt deletes the message: %v", err)
+			}
+			if len(q.inFlight) != 0 || len(q.stale) != 0 || b.CheckConservation() != nil {
+				t.Errorf("receipts of a deleted message: %v, %v, %v", q.inFlight, q.stale, b.CheckConservation())
+			}
+		})
+	}
+}
+
+func deleteStale(q *Queue, stale string) error { return q.Delete(context.Background(), stale) }
+
+func hideStale(q *Queue, stale string) error { return q.Hide(context.Background(), stale, time.Hour) }
+
+// Late duplicates arrive after the visibility timeout too.
+func TestLateDuplicates(t *testing.T) {
+	_, q, _, c := newTestBroker(t, Faults{Duplicate: 1, LateDuplicate: 1})
+	send(t, q, "1", "2", "3", "4", "5", "6", "7", "8")
+	for _, m := range receive(t, q, time.Second) {
+		if err := q.Delete(t.Context(), m.Receipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := q.Stats()
+	c.Advance(time.Second)
+	if late := q.Stats().Hidden; s.Hidden != 8 || late == 0 {
+		t.Errorf("%d copies are hidden, and %d after the visibility timeout", s.Hidden, late)
+	}
+	c.Advance(MaxLateness)
+	if got := q.Stats(); got.Visible != 8 {
+		t.Errorf("after %s %+v", MaxLateness, got)
+	}
+}
+
 // A message that is never deleted ends in the DLQ; the counts always add up, and the same seed gives
 // the same events.
 func TestConservation(t *testing.T) {
@@ -245,7 +318,7 @@ func runSteps(seed uint64, steps []int) (string, error) {
 	c := &clock{now: epoch}
 	b := New(Options{Now: c.Now, Seed: seed, Faults: Faults{
 		FailSend: .1, LoseSendAnswer: .1, FailReceive: .1, LoseReceiveAnswer: .1, FailDelete: .1, FailHide: .1,
-		Duplicate: .1, Reorder: .3, Empty: .1, Delay: .3, MaxDelay: time.Minute,
+		Duplicate: .1, LateDuplicate: .3, StaleWorks: .2, StaleIgnored: .2, Reorder: .3, Empty: .1, Delay: .3, MaxDelay: time.Minute,
 	}})
 	b.Queue("dead", QueueOptions{Retention: 10 * time.Minute})
 	q := b.Queue("q", QueueOptions{MaxReceives: 3, DeadLetter: "dead", Retention: 5 * time.Minute})

@@ -41,8 +41,9 @@ type Queue struct {
 	name    string
 	options QueueOptions
 	order   visibilityHeap
-	// inFlight maps the latest receipts to records.
+	// inFlight maps the latest receipts to records, and stale those of earlier deliveries.
 	inFlight   map[string]*record
+	stale      map[string]*record
 	nextExpiry time.Time
 	stats      Stats
 }
@@ -83,7 +84,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 	}
 }
 
-// Delete deletes messages. A receipt that is not the latest deletes nothing.
+// Delete deletes messages. A receipt that is not the latest deletes nothing, except with Faults.StaleWorks.
 func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	b := q.broker
 	b.mu.Lock()
@@ -93,7 +94,7 @@ func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 	}
 	q.expireMessages()
 	for _, receipt := range receipts {
-		if r := q.inFlight[receipt]; r != nil {
+		if r := q.findRecord(receipt, StaleDeleted); r != nil {
 			q.removeRecord(r)
 			q.stats.Deleted++
 		}
@@ -102,7 +103,7 @@ func (q *Queue) Delete(_ context.Context, receipts ...string) error {
 }
 
 // Hide sets when a message becomes visible. One that is already visible is no longer in flight, and Hide returns
-// Missing as for a deleted one.
+// Missing as for a deleted one, except with Faults.StaleWorks and Faults.StaleIgnored.
 func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration) error {
 	b := q.broker
 	b.mu.Lock()
@@ -116,13 +117,27 @@ func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration
 	}
 	q.expireMessages()
 	now := b.now()
-	r := q.inFlight[receipt]
+	r := q.findRecord(receipt, StaleHidden)
 	if r == nil || !r.visible.After(now) {
+		if (r != nil || q.stale[receipt] != nil) && b.shouldFail(StaleIgnored, b.faults.StaleIgnored) {
+			return nil
+		}
 		return fault.F(op, fault.Missing, "the receipt belongs to no message in flight")
 	}
 	q.order.remove(r)
 	r.visible = now.Add(visibility)
 	q.order.add(r)
+	return nil
+}
+
+// findRecord returns the message in flight with the receipt, or nil. The fault lets a stale receipt work.
+func (q *Queue) findRecord(receipt string, kind Fault) *record {
+	if r := q.inFlight[receipt]; r != nil {
+		return r
+	}
+	if r := q.stale[receipt]; r != nil && q.broker.shouldFail(kind, q.broker.faults.StaleWorks) {
+		return r
+	}
 	return nil
 }
 

@@ -81,7 +81,11 @@ func (q *Queue) pickRecords(now time.Time, limit int) []*record {
 // deliverRecord gives a picked record a new receipt and puts it back, hidden until the given time.
 func (q *Queue) deliverRecord(r *record, until time.Time) {
 	b := q.broker
-	delete(q.inFlight, r.receipt)
+	if r.receipt != "" {
+		delete(q.inFlight, r.receipt)
+		r.stale = append(r.stale, r.receipt)
+		q.stale[r.receipt] = r
+	}
 	b.serial++
 	r.receives++
 	r.receipt = r.id + "#" + strconv.FormatUint(b.serial, 10)
@@ -90,14 +94,17 @@ func (q *Queue) deliverRecord(r *record, until time.Time) {
 	q.order.add(r)
 }
 
-// duplicateRecord adds a copy of a delivered record that becomes visible within the visibility timeout, as when an
-// SQS server missed the delivery.
+// duplicateRecord adds a copy of a delivered record that becomes visible within the visibility timeout or up to
+// MaxLateness later, as when an SQS server missed the delivery or the delete.
 func (q *Queue) duplicateRecord(r *record, now time.Time, visibility time.Duration) {
 	b := q.broker
 	b.serial++
 	twin := *r
-	twin.serial, twin.receipt = b.serial, ""
+	twin.serial, twin.receipt, twin.stale = b.serial, "", nil
 	twin.visible = now
+	if b.shouldFail(DuplicatedLate, b.faults.LateDuplicate) {
+		visibility = MaxLateness
+	}
 	if visibility > 0 {
 		twin.visible = twin.visible.Add(time.Duration(b.random.Int64N(int64(visibility))))
 	}
@@ -107,6 +114,15 @@ func (q *Queue) duplicateRecord(r *record, now time.Time, visibility time.Durati
 
 // removeRecord removes a record from the queue.
 func (q *Queue) removeRecord(r *record) {
-	delete(q.inFlight, r.receipt)
+	q.forgetReceipts(r)
 	q.order.remove(r)
+}
+
+// forgetReceipts makes all receipts of a record invalid.
+func (q *Queue) forgetReceipts(r *record) {
+	delete(q.inFlight, r.receipt)
+	for _, receipt := range r.stale {
+		delete(q.stale, receipt)
+	}
+	r.receipt, r.stale = "", nil
 }

@@ -18,6 +18,8 @@ type record struct {
 	receives   int
 	// receipt is the receipt of the latest delivery, "" before the first.
 	receipt string
+	// stale are the receipts of earlier deliveries.
+	stale []string
 	// from is the queue from which the redrive policy moved the record here.
 	from string
 	// version changes whenever the record enters or leaves the heap: a heap entry with another version is stale.

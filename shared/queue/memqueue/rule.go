@@ -113,10 +113,10 @@ func (s *Bus) deliverEvent(event []byte, rule string, target Target) {
 		return
 	}
 	s.stats.Routed++
-	q.acceptMessage(body, attributes, 0)
+	q.acceptEvent(body, attributes)
 	if b.shouldFail(RoutedTwice, b.faults.RouteTwice) {
 		s.stats.Routed++
-		q.acceptMessage(body, attributes, 0)
+		q.acceptEvent(body, attributes)
 	}
 }
 

@@ -56,7 +56,7 @@ func (q *Queue) SendBatch(delay time.Duration, batch ...queue.Outgoing) ([]strin
 func (q *Queue) PutRaw(body []byte) string {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
-	return q.enqueueRecord(&record{body: bytes.Clone(body)}, 0)
+	return q.enqueueRecord(&record{body: bytes.Clone(body)}, q.broker.now(), 0)
 }
 
 // acceptMessage adds a new message. delay overrides the queue's Delay if it is not zero; a delay by a fault is added.
@@ -65,16 +65,23 @@ func (q *Queue) acceptMessage(body []byte, attributes map[string]string, delay t
 		delay = q.options.Delay
 	}
 	r := &record{body: bytes.Clone(body), attributes: maps.Clone(attributes)}
-	return q.enqueueRecord(r, delay+q.broker.randomDelay())
+	return q.enqueueRecord(r, q.broker.now(), delay+q.broker.randomDelay())
 }
 
-// enqueueRecord gives a record a new identity and adds it to the queue.
-func (q *Queue) enqueueRecord(r *record, delay time.Duration) string {
-	now := q.broker.now()
+// acceptEvent adds a new message of a bus, which arrives after the delay of its fault.
+func (q *Queue) acceptEvent(body []byte, attributes map[string]string) {
+	b := q.broker
+	r := &record{body: bytes.Clone(body), attributes: maps.Clone(attributes)}
+	q.enqueueRecord(r, b.now().Add(b.randomEventDelay()), q.options.Delay+b.randomDelay())
+}
+
+// enqueueRecord gives a record a new identity and adds it to the queue. It is visible after a delay from when it was
+// sent, which may be later than now.
+func (q *Queue) enqueueRecord(r *record, sent time.Time, delay time.Duration) string {
 	r.id = q.broker.newID()
 	r.serial = q.broker.serial
-	r.sent, r.visible = now, now.Add(delay)
-	r.receives, r.receipt, r.from = 0, "", ""
+	r.sent, r.visible = sent, sent.Add(delay)
+	r.receives, r.from = 0, ""
 	q.stats.Sent++
 	q.insertRecord(r)
 	return r.id
