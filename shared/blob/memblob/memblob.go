@@ -36,6 +36,9 @@ type Options struct {
 type Faults struct {
 	// FailPut, FailGet and FailWritten fail a call.
 	FailPut, FailGet, FailWritten float64
+	// SlowDown begins a burst of up to MaxBurst, in which nine in ten calls fail. S3 returns 503 Slow Down until it has
+	// split a prefix that receives many requests.
+	SlowDown float64
 	// LosePutAnswer writes the object, but the caller gets an error.
 	LosePutAnswer float64
 	// Missing reports an existing object as missing, as after a shortened lifecycle rule.
@@ -53,8 +56,18 @@ const (
 	PutAnswerLost Fault = "put-answer-lost"
 	GetFailed     Fault = "get-failed"
 	WrittenFailed Fault = "written-failed"
+	BurstBegun    Fault = "slow-down-burst"
+	SlowedDown    Fault = "slow-down"
 	Hidden        Fault = "missing"
 	Corrupted     Fault = "corrupted"
+)
+
+const (
+	// MaxBurst is the maximum length of a burst of 503 Slow Down. S3 documents none: it "may take some time" to scale
+	// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html).
+	MaxBurst = 3 * time.Minute
+	// burstShare is the fraction of calls that fail in a burst.
+	burstShare = 0.9
 )
 
 // Store is a bucket.
@@ -66,6 +79,8 @@ type Store struct {
 	faults    Faults
 	counts    map[Fault]int
 	objects   map[string]object
+	// slowUntil is the end of the burst.
+	slowUntil time.Time
 }
 
 type object struct {
@@ -95,6 +110,9 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.isSlow() {
+		return fault.F(op, fault.Throttled, "injected fault: SlowDown: Please reduce your request rate")
+	}
 	if s.shouldFail(PutFailed, s.faults.FailPut) {
 		return fault.F(op, fault.Retry, "injected fault: the call failed")
 	}
@@ -132,6 +150,9 @@ func (s *Store) LastWritten(ctx context.Context, key string) (time.Time, error) 
 func (s *Store) findObject(ctx context.Context, op, key string, kind Fault, chance float64) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", op, err)
+	}
+	if s.isSlow() {
+		return object{}, fault.F(op, fault.Throttled, "injected fault: SlowDown: Please reduce your request rate")
 	}
 	if s.shouldFail(kind, chance) {
 		return object{}, fault.F(op, fault.Retry, "injected fault: the call failed")
@@ -189,11 +210,14 @@ func (s *Store) RemoveKey(key string) {
 	delete(s.objects, key)
 }
 
-// SetFaults replaces the faults from now on; the zero value disables them.
+// SetFaults replaces the faults from now on; the zero value disables them, and ends a burst.
 func (s *Store) SetFaults(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
+	if f.SlowDown <= 0 {
+		s.slowUntil = time.Time{}
+	}
 }
 
 // Counts returns how often each fault has happened.
@@ -201,6 +225,18 @@ func (s *Store) Counts() map[Fault]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counts)
+}
+
+// isSlow reports whether a call fails because of a burst, which it may begin.
+func (s *Store) isSlow() bool {
+	now := s.now()
+	if !now.Before(s.slowUntil) {
+		if !s.shouldFail(BurstBegun, s.faults.SlowDown) {
+			return false
+		}
+		s.slowUntil = now.Add(time.Second + time.Duration(s.random.Int64N(int64(MaxBurst-time.Second))))
+	}
+	return s.shouldFail(SlowedDown, burstShare)
 }
 
 // shouldFail draws whether a fault happens and counts it.

@@ -39,6 +39,43 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// A burst of 503 lasts for seconds or minutes, also for calls that begin none.
+func TestSlowDown(t *testing.T) {
+	now := epoch
+	s := New(Options{Now: func() time.Time { return now }, Seed: 7, Faults: Faults{SlowDown: 1e-9}})
+	failed := func(calls int) (n int) {
+		for range calls {
+			if err := s.Put(t.Context(), "k", nil); fault.Is(err, fault.Throttled) {
+				n++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	if n := failed(100); n != 0 {
+		t.Fatalf("%d calls failed before a burst", n)
+	}
+	s.SetFaults(Faults{SlowDown: 1})
+	failed(1)
+	s.SetFaults(Faults{SlowDown: 1e-9})
+	if n := failed(100); n < 70 || n == 100 {
+		t.Errorf("%d of 100 calls failed in a burst", n)
+	}
+	if now = now.Add(MaxBurst); failed(100) != 0 {
+		t.Error("the burst did not end")
+	}
+	if got := s.Counts(); got[BurstBegun] != 1 || got[SlowedDown] < 70 {
+		t.Errorf("%v", got)
+	}
+	s.SetFaults(Faults{SlowDown: 1})
+	failed(1)
+	s.SetFaults(Faults{})
+	if failed(100) != 0 {
+		t.Error("a call failed after the faults were disabled")
+	}
+}
+
 // Each fault alone, with probability 1, has its effect and is counted.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
