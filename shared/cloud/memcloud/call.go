@@ -105,7 +105,7 @@ func (c *Cloud) admit(action Action, count *Count) error {
 	if c.denied[action] {
 		return denial(action, c.options.Account)
 	}
-	drawn := c.chance(c.faults.Throttle, "throttle", action)
+	drawn := c.countFault("throttled", c.chance(c.faults.Throttle, "throttle", action))
 	if drawn || !c.buckets[bucketOf[action]].take(c.clock, 1) {
 		count.Throttled++
 		return refuse(fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
@@ -138,10 +138,10 @@ func (c *Cloud) next(action Action) script {
 	if !mutating[action] {
 		return script{}
 	}
-	if c.chance(c.faults.LostCall, "lost call", action) {
+	if c.countFault("call-lost", c.chance(c.faults.LostCall, "lost call", action)) {
 		return script{kind: fault.Unknown}
 	}
-	if c.chance(c.faults.LostAnswer, "lost answer", action) {
+	if c.countFault("answer-lost", c.chance(c.faults.LostAnswer, "lost answer", action)) {
 		return script{kind: fault.Unknown, after: true}
 	}
 	return script{}

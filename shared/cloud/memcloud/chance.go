@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"strconv"
 	"time"
 )
@@ -49,19 +50,36 @@ func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
 
 // drawLag returns how long a change stays invisible to Describe.
 func (c *Cloud) drawLag(about ...string) time.Duration {
-	if c.share(append([]string{"long lag"}, about...)...) < c.faults.LongLag {
+	if c.countFault("long-lag", c.share(append([]string{"long lag"}, about...)...) < c.faults.LongLag) {
 		return c.upTo(MaxLag, about...)
 	}
-	return c.upTo(c.faults.Lag, about...)
+	lag := c.upTo(c.faults.Lag, about...)
+	c.countFault("lag", lag > 0)
+	return lag
 }
 
 // drawBoot returns the time from pending to running.
 func (c *Cloud) drawBoot(id string) time.Duration {
 	wait := c.options.Boot/2 + c.upTo(c.options.Boot, "boot", id)
-	if c.share("slow boot", id) < c.faults.SlowBoot {
+	if c.countFault("slow-boot", c.share("slow boot", id) < c.faults.SlowBoot) {
 		wait += c.upTo(maxSlowBoot, "length of slow boot", id)
 	}
 	return wait
+}
+
+// countFault counts a random fault if it happens, and returns happens.
+func (c *Cloud) countFault(kind string, happens bool) bool {
+	if happens {
+		c.injected[kind]++
+	}
+	return happens
+}
+
+// InjectedFaults returns how often each random fault has happened.
+func (c *Cloud) InjectedFaults() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.injected)
 }
 
 // serial returns the next serial number of a kind.

@@ -44,6 +44,8 @@ type Cloud struct {
 	scripts map[Action][]script
 	denied  map[Action]bool
 	serials map[string]uint64
+	// injected counts the random faults by kind.
+	injected map[string]int
 
 	effects []Effect
 	booted  []Boot
@@ -82,6 +84,7 @@ func New(options Options) *Cloud {
 		profiles: map[string]*cloud.Profile{}, roles: map[string]bool{},
 		health: map[string]*cloud.Status{}, counts: map[Action]*Count{},
 		scripts: map[Action][]script{}, denied: map[Action]bool{}, serials: map[string]uint64{},
+		injected: map[string]int{},
 	}
 	c.buckets = newBuckets(o.RateDivisor, c.clock)
 	c.stock(o.Catalogue)

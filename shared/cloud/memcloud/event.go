@@ -26,7 +26,7 @@ func (c *Cloud) emit(e raw, about ...string) {
 	e.Version, e.Account, e.Region = "0", c.options.Account, c.options.Region
 	e.ID = c.uuid("event")
 	e.Time = c.clock.UTC().Truncate(time.Second)
-	if c.options.Events == nil || c.share(append(about, "quiet")...) < c.faults.QuietEvents {
+	if c.options.Events == nil || c.countFault("event-not-sent", c.share(append(about, "quiet")...) < c.faults.QuietEvents) {
 		return
 	}
 	body, err := json.Marshal(e)

@@ -152,6 +152,29 @@ func TestLag(t *testing.T) {
 	}
 }
 
+// A share of the changes and of the boots takes minutes.
+func TestLongLagsAndSlowBoots(t *testing.T) {
+	s := newSite(t, memcloud.Options{Seed: 1, Faults: memcloud.Faults{Lag: 30 * time.Second, LongLag: 0.3, SlowBoot: 0.3}, Boot: time.Second})
+	ids := s.launch(t, s.request("t", cloud.OnDemand, 40, "m6i.large")).Instances[0].IDs
+	s.pass(31 * time.Second)
+	if n := len(s.states(t)); n == len(ids) {
+		t.Error("all instances are visible after 31 s")
+	}
+	s.pass(memcloud.MaxLag)
+	if n := len(s.states(t)); n != len(ids) {
+		t.Errorf("%d of %d instances are visible after %s", n, len(ids), memcloud.MaxLag)
+	}
+	slow := 0
+	for _, r := range s.Records() {
+		if r.Running.Sub(start) > 30*time.Second {
+			slow++
+		}
+	}
+	if got := s.InjectedFaults(); slow == 0 || got["slow-boot"] < slow || got["long-lag"] == 0 || got["lag"] == 0 {
+		t.Errorf("%d slow boots, and faults %v", slow, got)
+	}
+}
+
 func (s *site) named(t *testing.T) int {
 	t.Helper()
 	found, err := s.DescribeInstances(context.Background(), cloud.InstanceFilter{Tags: map[string]string{"Name": "x"}})
