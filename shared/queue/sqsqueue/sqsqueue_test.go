@@ -170,24 +170,27 @@ func TestPauseStops(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, test := range []struct {
-		name       string
-		err        error
-		send, hide fault.Kind
-		hint       string
+		name                string
+		err                 error
+		send, hide, receive fault.Kind
+		hint                string
 	}{
-		{"no queue", &types.QueueDoesNotExist{}, fault.Missing, fault.Missing, "JOIST_QUEUE_URL"},
-		{"denied", &smithy.GenericAPIError{Code: "AccessDenied"}, fault.Denied, fault.Denied, "sqs:SendMessage"},
-		{"theirs", &smithy.GenericAPIError{Code: "InternalFailure", Fault: smithy.FaultServer}, fault.Unknown, fault.Retry, ""},
+		{"no queue", &types.QueueDoesNotExist{}, fault.Missing, fault.Missing, fault.Missing, "JOIST_QUEUE_URL"},
+		{"denied", &smithy.GenericAPIError{Code: "AccessDenied"}, fault.Denied, fault.Denied, fault.Denied, "sqs:SendMessage"},
+		{"theirs", &smithy.GenericAPIError{Code: "InternalFailure", Fault: smithy.FaultServer}, fault.Unknown, fault.Retry, fault.Retry, ""},
 		{"unknown receipt", &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Value x for parameter ReceiptHandle is invalid"},
-			fault.Invalid, fault.Missing, ""},
-		{"not in flight", &types.MessageNotInflight{}, fault.Invalid, fault.Missing, ""},
-		{"too much in flight", &types.OverLimit{}, fault.Throttled, fault.Throttled, ""},
+			fault.Invalid, fault.Missing, fault.Invalid, ""},
+		{"not in flight", &types.MessageNotInflight{}, fault.Invalid, fault.Missing, fault.Invalid, ""},
+		// SQS returns it to receives that do not wait, when 120,000 messages are in flight. Poll receives again after a
+		// pause, because the error is not permanent.
+		{"too much in flight", &types.OverLimit{}, fault.Throttled, fault.Throttled, fault.Throttled, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := over(&fake{err: test.err})
 			send, hide := q.Send(t.Context(), messages("a")...), q.Hide(t.Context(), "r", time.Second)
-			if fault.KindOf(send) != test.send || fault.KindOf(hide) != test.hide {
-				t.Errorf("sending: %v; hiding: %v", send, hide)
+			_, receive := q.Receive(t.Context(), 1, 0, time.Second)
+			if fault.KindOf(send) != test.send || fault.KindOf(hide) != test.hide || fault.KindOf(receive) != test.receive {
+				t.Errorf("sending: %v; hiding: %v; receiving: %v", send, hide, receive)
 			}
 			if hint := fault.FindHint(send); !strings.Contains(hint, test.hint) {
 				t.Errorf("hint %q", hint)
