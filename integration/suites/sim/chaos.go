@@ -39,11 +39,12 @@ func newChaos(s *sim) *chaos {
 	world := s.world
 	world.Broker.SetFaults(memqueue.Faults{
 		FailSend: c.drawRate(0.02), LoseSendAnswer: c.drawRate(0.02), FailReceive: c.drawRate(0.02), FailDelete: c.drawRate(0.02),
-		FailHide: c.drawRate(0.02), LoseReceiveAnswer: c.drawRate(0.01), Duplicate: c.drawRate(0.05), Reorder: c.drawRate(0.5),
-		Delay: c.drawRate(0.1), MaxDelay: 40 * time.Second, RouteTwice: c.drawRate(0.05), LoseEvent: c.drawRate(0.2),
+		FailHide: c.drawRate(0.02), LoseReceiveAnswer: c.drawRate(0.01), Duplicate: c.drawRate(0.1), LateDuplicate: c.drawRate(0.5), Reorder: c.drawRate(0.5),
+		Delay: c.drawRate(0.1), MaxDelay: 40 * time.Second, RouteTwice: c.drawRate(0.05), DelayEvent: c.drawRate(0.03), LoseEvent: c.drawRate(0.2),
+		StaleWorks: c.drawRate(1), StaleIgnored: c.drawRate(1),
 	})
 	world.Blobs.SetFaults(memblob.Faults{
-		FailPut: c.drawRate(0.02), FailGet: c.drawRate(0.02), FailWritten: c.drawRate(0.02), LosePutAnswer: c.drawRate(0.02), Missing: c.drawRate(0.01),
+		FailPut: c.drawRate(0.02), FailGet: c.drawRate(0.02), FailWritten: c.drawRate(0.02), LosePutAnswer: c.drawRate(0.02), Missing: c.drawRate(0.01), SlowDown: c.drawRate(0.005),
 	})
 	world.Cloud.SetFaults(memcloud.Faults{
 		Lag: 30 * time.Second, LongLag: c.drawRate(0.3), SlowBoot: c.drawRate(0.1), LostAnswer: c.drawRate(0.1), LostCall: c.drawRate(0.05), Throttle: c.drawRate(0.1),

@@ -66,6 +66,8 @@ type checker struct {
 	hostile *hostileChecker
 	// features are those of the seed.
 	features seedFeatures
+	// clocks are those of the actors' machines; nil if they agree with the world's.
+	clocks *machineClocks
 	// boundAt is when a NodeClaim was first seen with its instance.
 	boundAt map[string]time.Time
 	// finishedReceipts are the receipts of messages whose handler has returned.
@@ -249,7 +251,7 @@ func (c *checker) isDeadlineFromNotice(claim *karpenter.NodeClaim) bool {
 	return grace == nil || !at.Equal(claim.DeletionTimestamp.Add(grace.Duration))
 }
 
-// checkHandled checks a message that a handler has finished.
+// checkHandled checks a message that a handler has finished. A message expires by the clock of the actor.
 func (c *checker) checkHandled(actor string, m queue.Message, began time.Time, err error) {
 	c.finishedReceipts[m.Receipt] = true
 	c.checkNotice(actor, m, began, err)
@@ -261,7 +263,7 @@ func (c *checker) checkHandled(actor string, m queue.Message, began time.Time, e
 	if err != nil || json.Unmarshal(m.Body, &e) != nil || e.Expires.IsZero() {
 		return
 	}
-	if !began.Before(e.Expires) {
+	if !c.clocks.readClock(actor, began).Before(e.Expires) {
 		c.reportViolation("expired messages are not handled", "%s handled %s %s, which expired at %s",
 			actor, e.Type, e.ID, e.Expires.Format("15:04:05.000"))
 	}

@@ -15,7 +15,7 @@ import (
 type drainChecker struct{ checked map[string]bool }
 
 // checkClaim checks that no pod which a drain removes still runs when the instance is terminated, unless the
-// termination grace period is over.
+// termination grace period is over by the clock of a replica of lifecycle.
 func (d *drainChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	uid := string(claim.UID)
 	if !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) || d.checked[uid] {
@@ -26,7 +26,7 @@ func (d *drainChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	}
 	d.checked[uid] = true
 	at, err := time.Parse(time.RFC3339, claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
-	if claim.Status.NodeName == "" || err == nil && !c.world.Now().Before(at) {
+	if claim.Status.NodeName == "" || err == nil && !c.clocks.readFastest("lifecycle", c.world.Now()).Before(at) {
 		return
 	}
 	pods, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")

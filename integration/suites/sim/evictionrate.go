@@ -75,7 +75,7 @@ func (r *evictionRate) checkEviction(c *checker, e memcluster.Effect, pod *corev
 	app := pod.Labels["app"]
 	r.movedAt[app] = append(r.movedAt[app], e.At)
 	c.occurrences["moved under an eviction rate"]++
-	moved, lost := countAfter(r.movedAt[app], e.At.Add(-rateWindow)), r.countForgiven(app, e.At)
+	moved, lost := countAfter(r.movedAt[app], c.clocks.readClock(e.Actor, e.At).Add(-rateWindow)), r.countForgiven(app, e.At)
 	if moved == r.limit && lost == 0 {
 		c.occurrences["eviction rate reached"]++
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // evictionChecker checks each pod that lifecycle removes at the time of the write: a PodDisruptionBudget must keep
-// its minimum, and a protected pod stays until the deadline of its node.
+// its minimum, and a protected pod stays until the deadline of its node by the clock of lifecycle.
 type evictionChecker struct {
 	pods        map[cluster.Key]*corev1.Pod
 	budgets     map[cluster.Key]*policyv1.PodDisruptionBudget
@@ -78,10 +78,11 @@ func storeObject[T cluster.Object](known map[cluster.Key]T, e memcluster.Effect)
 }
 
 func (g *evictionChecker) checkRemoval(c *checker, e memcluster.Effect, pod *corev1.Pod) {
-	if g.isForced(pod, e.At) || g.isOnEndedInstance(c, pod) {
+	now := c.clocks.readClock(e.Actor, e.At)
+	if g.isForced(pod, now) || g.isOnEndedInstance(c, pod) {
 		return
 	}
-	if why := protectionReason(pod, e.At); why != "" {
+	if why := protectionReason(pod, now); why != "" {
 		c.reportViolation("protected pods are not evicted", "%s evicted %s, which is %s", e.Actor, e.Key, why)
 	}
 	for _, b := range g.budgets {

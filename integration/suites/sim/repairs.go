@@ -125,7 +125,7 @@ func (r *repairChecker) checkRepair(c *checker, e memcluster.Effect, claim *karp
 		return
 	}
 	since := sickSince(node)
-	if since.IsZero() || e.At.Sub(since) < repairToleration-time.Second || node.Annotations[karpenter.DoNotRepairAnnotationKey] != "" {
+	if since.IsZero() || c.clocks.readClock(e.Actor, e.At).Sub(since) < repairToleration-time.Second || node.Annotations[karpenter.DoNotRepairAnnotationKey] != "" {
 		c.reportViolation("only unhealthy nodes are repaired", "%s repairs %s of node %s, which is unhealthy since %s and has %v", e.Actor, claim.Name, node.Name, since, node.Annotations)
 	}
 }
@@ -137,7 +137,7 @@ func (r *repairChecker) checkDeadline(c *checker, e memcluster.Effect, claim *ka
 		return
 	}
 	text := claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]
-	if at, err := time.Parse(time.RFC3339, text); err != nil || at.Sub(e.At) > repairGrace {
+	if at, err := time.Parse(time.RFC3339, text); err != nil || at.Sub(c.clocks.readClock(e.Actor, e.At)) > repairGrace {
 		c.reportViolation("the drain of a repair is limited", "%s deletes %s with the deadline %q", e.Actor, claim.Name, text)
 	}
 }

@@ -68,6 +68,8 @@ type sim struct {
 	features seedFeatures
 	// versions is nil if all services run the same version.
 	versions *versionPlan
+	// clocks are those of the actors' machines.
+	clocks *machineClocks
 	// attacker is nil except in hostile seeds.
 	attacker *attacker
 	// pods are those of listPods, as of podsVersion.
@@ -80,7 +82,7 @@ func Run(seed int64) (Report, error) { return run(seed, nil) }
 
 func run(seed int64, versions *versionPlan) (Report, error) {
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}, versions: versions}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: replicaCounts{"web": 6, "batch": 8, "kept": 1, "timed": 1}, versions: versions, clocks: newMachineClocks(seed)}
 	s.settings = newSeedSettings(seed)
 	if versions == nil {
 		s.features = newSeedFeatures(seed)
@@ -98,7 +100,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter, workload.PublishAfter = time.Minute, s.features.publishDelay
 	options := embedded.Options{
-		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, WrapPorts: s.wrapPorts,
+		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, WrapPorts: s.wrapPorts, Skew: s.clocks.drawSkew,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
@@ -126,7 +128,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 		}
 	}
 	s.checker = newChecker(world, pools)
-	s.checker.features = s.features
+	s.checker.features, s.checker.clocks = s.features, s.clocks
 	s.checker.limits.strict = s.settings.strictLimits
 	s.checker.disruptions.maxNodes = s.settings.maxNodes()
 	s.checker.rate = newEvictionRate(s.settings.evictionsPerHour)
@@ -315,6 +317,10 @@ func (s *sim) makeReport(seed int64) Report {
 	for kind, n := range s.world.Kube.InjectedFaults() {
 		s.faults["api "+kind] += n
 	}
+	for kind, n := range s.world.Cloud.InjectedFaults() {
+		s.faults["cloud "+kind] += n
+	}
+	s.clocks.countInto(s.faults)
 	for kind, n := range s.world.Blobs.Counts() {
 		s.faults["blob "+string(kind)] += n
 	}

@@ -135,6 +135,8 @@ func requireOccurrences(t *testing.T, total map[string]int, seeds int) {
 		"disruption empty": 20, "action spoil": 40, "action forge": 40, "admitted in place of leaving nodes": 30, "disruption under a budget": 20, "price limit nearly reached": 40,
 		"moved under an eviction rate": 120, "eviction rate reached": 400, "disruption underutilized": 100, "disruption with replacements": 100, "disruption that replaced": 150, "disruption drifted": 400,
 		"plan with devices": 40, "deletion cost written": 40, "ran in a reservation": 40, "plan for a reservation": 40,
+		"cloud long-lag": 20, "cloud slow-boot": 20, "queue duplicated-late": 20, "queue stale-receipt-deleted": 150, "queue stale-receipt-hidden": 150, "queue stale-receipt-ignored": 150,
+		"queue event-delayed": 20, "blob slow-down-burst": 20, "clock ahead by more than 15 s": 20, "clock behind by more than 15 s": 20, "clocks of two replicas differ": 20,
 		"disruption unhealthy": 100, "disruption that terminates first": 300, "expressions evaluated": 60, "pod with default constraints": 60,
 	} {
 		if seeds >= least && total[kind] == 0 {

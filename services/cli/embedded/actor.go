@@ -37,6 +37,8 @@ type Actor struct {
 	nextRun  time.Time
 	cache    *memcluster.Cache
 	build    func(a *Actor, w tapper)
+	// skew is how far the clock of the process is ahead.
+	skew time.Duration
 	// telemetry records the spans of the replica; nil records none.
 	telemetry ActorTelemetry
 	// Err is the error of the last step.
@@ -70,12 +72,18 @@ func (a *Actor) Restart() {
 	if a.env.Telemetry != nil {
 		a.telemetry = a.env.Telemetry(a.Name, a.Service)
 	}
+	if a.env.Skew != nil {
+		a.skew = a.env.Skew(a.Name)
+	}
 	w := tapper{actor: a.Name, tap: a.env.Tap}
 	if a.env.WrapPorts != nil {
 		w.ports = a.env.WrapPorts(a.Name)
 	}
 	a.build(a, w)
 }
+
+// Now returns the time of the clock of the replica's machine.
+func (a *Actor) Now() time.Time { return a.env.now.Add(a.skew) }
 
 // openCache opens the replica's cache, whose objects are trimmed as in production.
 func (a *Actor) openCache(w tapper, trim cluster.Trims) cluster.Feed {
@@ -92,7 +100,7 @@ func (a *Actor) consumeQueue(w tapper, handle host.Handler) {
 	a.queue = a.env.queueName(a.Service)
 	a.worker = host.Worker{
 		Service: a.Service, Queue: w.newQueue(a.env, a.Service), Dead: w.newSender(a.env, a.Service+"-dead"),
-		Handle: a.observeHandler(handle), Log: a.env.Log, Now: a.env.Now,
+		Handle: a.observeHandler(handle), Log: a.env.Log, Now: a.Now,
 	}
 }
 
@@ -102,7 +110,7 @@ func (a *Actor) eventHandler(types []event.Type, handle func(ctx context.Context
 	if a.telemetry != nil {
 		handle = a.telemetry.TraceHandler(handle)
 	}
-	return host.NewEventHandler(host.EnvelopeFilter{Cluster: a.env.Identity(), Types: types, Now: a.env.Now}, handle)
+	return host.NewEventHandler(host.EnvelopeFilter{Cluster: a.env.Identity(), Types: types, Now: a.Now}, handle)
 }
 
 // spanFunc returns the function that records spans, or nil.
@@ -176,7 +184,7 @@ func buildWatcher(a *Actor, w tapper) {
 	s := watcher.New(watcher.Config{
 		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims(env.PodDeletionCosts)), Blobs: w.newStore(env),
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
-		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: env.Now,
+		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: a.Now,
 		Settings: env.planSettings(), Repair: env.Repair, DefaultConstraints: env.DefaultConstraints, Span: a.spanFunc(),
 	})
 	a.step, a.interval, a.nextStep = s.Step, watcher.StepInterval, s.NextStep
@@ -187,7 +195,7 @@ func buildLifecycle(a *Actor, w tapper) {
 	s := lifecycle.New(lifecycle.Config{
 		Client: w.newClient(env), Cache: a.openCache(w, lifecycle.Trims()), Blobs: w.newStore(env),
 		Launcher: w.newSender(env, "launcher"), Cluster: env.Identity(), Namespace: Namespace,
-		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: env.Now,
+		KarpenterNamespace: "kube-system", Holder: a.Name, Region: env.Region, Now: a.Now,
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
@@ -199,7 +207,7 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
@@ -207,7 +215,7 @@ func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
 		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
-		Cluster: env.Identity(), Now: env.Now,
+		Cluster: env.Identity(), Now: a.Now,
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
 }
@@ -216,7 +224,7 @@ func buildLauncher(a *Actor, w tapper) {
 	env := a.env
 	aws := tappedEC2{w, env.Cloud}
 	s := launcher.Service{
-		EC2: aws, DryRun: aws, Profiles: aws, Blobs: w.newStore(env), Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
+		EC2: aws, DryRun: aws, Profiles: aws, Blobs: w.newStore(env), Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now,
 		TemplateAge: env.TemplateAge,
 	}
 	a.consumeQueue(w, a.eventHandler(launcher.Types, s.Handle))
@@ -227,7 +235,7 @@ func buildCatalog(a *Actor, w tapper) {
 	aws := tappedEC2{w, env.Cloud}
 	s := catalog.Service{
 		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: w.newStore(env), Bus: w.newBusSender(env),
-		Region: env.Region, Cluster: env.Identity(), Now: env.Now,
+		Region: env.Region, Cluster: env.Identity(), Now: a.Now,
 		StaticCatalogue: func(context.Context, string) (offers.Catalogue, error) { return env.Catalogue, nil },
 	}
 	a.consumeQueue(w, a.eventHandler(catalog.Types, s.Handle))
@@ -237,7 +245,7 @@ func buildInterruption(a *Actor, w tapper) {
 	env := a.env
 	aws := tappedEC2{w, env.Cloud}
 	s := &interruption.Service{
-		EC2: aws, Statuses: aws, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: env.Now,
+		EC2: aws, Statuses: aws, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now,
 		Account: env.Cloud.Account(), Region: env.Region, Span: a.spanFunc(),
 	}
 	a.consumeQueue(w, s.Handle)

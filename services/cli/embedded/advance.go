@@ -109,7 +109,7 @@ func (a *Actor) runStep(ctx context.Context) {
 	if a.nextStep == nil {
 		return
 	}
-	if due := a.nextStep(); due.After(a.env.now) && due.Before(a.nextRun) {
+	if due := a.nextStep().Add(-a.skew); due.After(a.env.now) && due.Before(a.nextRun) {
 		a.nextRun = due
 	}
 }

@@ -48,6 +48,9 @@ type Options struct {
 	Tap      Tap
 	// WrapPorts returns the wrapper for the ports of an actor that starts; nil wraps none.
 	WrapPorts func(actor string) PortWrapper
+	// Skew returns how far the clock of an actor that starts is ahead of the simulated time, which is that of
+	// Kubernetes, AWS and the scheduler; nil means not at all.
+	Skew func(actor string) time.Duration
 	// Log is called with the log line of every handled message.
 	Log func(host.LogLine)
 	// Observe is called after every message that a handler has handled.
