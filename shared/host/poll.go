@@ -117,7 +117,8 @@ func (p *poller) receiveMessages(ctx, work context.Context) error {
 			sleepContext(ctx, standbyPause)
 			continue
 		}
-		if err == nil {
+		isReceive := err == nil
+		if isReceive {
 			err = p.receiveBatch(ctx, work, wait)
 		}
 		switch {
@@ -128,7 +129,7 @@ func (p *poller) receiveMessages(ctx, work context.Context) error {
 			p.Heartbeat()
 			pause.Reset()
 			wait = p.Wait
-		case !p.hasReceived.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
+		case isReceive && !p.hasReceived.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
 			return fmt.Errorf("polling the queue of %s: %w", p.Service, err)
 		default:
 			p.Options.ErrorLog.Report(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))

@@ -304,6 +304,29 @@ func TestPollReceivesOnlyIfAllowed(t *testing.T) {
 	})
 }
 
+// An error of MayReceive never ends Poll, not even before the first receive: an API server that starts denies everything
+// until it has read its roles.
+func TestPollOutlivesDeniedLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.put(1)
+		began := time.Now()
+		stop := polling(t, b.worker(returns(nil)), host.Options{MayReceive: func(context.Context) (bool, error) {
+			if time.Since(began) < 10*time.Second {
+				return false, fault.E("reading a lease", fault.Denied, errAway)
+			}
+			return true, nil
+		}})
+		time.Sleep(time.Minute)
+		if in, _ := b.left(t); in != 0 {
+			t.Error("the message was not deleted")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The options' Backoff and ErrorLog are the worker's, unless it has its own.
 func TestPollPassesOptions(t *testing.T) {
 	for _, c := range []struct {
