@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Trims has, for each trimmed kind, the function that clears the fields which the process
@@ -40,12 +41,13 @@ func NewStore(kind Kind, trim func(Object)) *Store {
 	return s
 }
 
-// Trim clears managed fields and the fields that the process never reads. Put and Replace
-// call it too; callers may call it before them. A trimmed object has no resourceVersion,
-// because two versions may be equal after the trim, and because an incomplete object must
-// not be written back.
+// Trim clears managed fields, the apiVersion and kind, which only some watch events have,
+// and the fields that the process never reads. Put and Replace call it too; callers may
+// call it before them. A trimmed object has no resourceVersion, because two versions may be
+// equal after the trim, and because an incomplete object must not be written back.
 func (s *Store) Trim(object Object) {
 	object.SetManagedFields(nil)
+	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	if s.trim != nil {
 		s.trim(object)
 		object.SetResourceVersion("")

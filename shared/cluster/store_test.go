@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
@@ -183,5 +184,27 @@ func TestStoreTrims(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An object of a watch event has an apiVersion and a kind if the API server sent JSON, and an item of a list has none. The
+// store holds the same object in both cases.
+func TestStoreHoldsNoTypes(t *testing.T) {
+	class := func(types metav1.TypeMeta) *karpenter.EC2NodeClass {
+		return &karpenter.EC2NodeClass{TypeMeta: types, ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", ResourceVersion: "1"}}
+	}
+	watched := class(metav1.TypeMeta{APIVersion: "karpenter.k8s.aws/v1", Kind: "EC2NodeClass"})
+	for name, trim := range map[string]func(cluster.Object){"whole": nil, "trimmed": func(cluster.Object) {}} {
+		store := cluster.NewStore(cluster.NodeClasses, trim)
+		if !store.Put(watched.DeepCopy()) {
+			t.Errorf("%s: the first object is no change", name)
+		}
+		stored, _ := store.Get(cluster.Key{Name: "default"})
+		if diff := cmp.Diff(metav1.TypeMeta{}, stored.(*karpenter.EC2NodeClass).TypeMeta); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if store.Put(class(metav1.TypeMeta{})) {
+			t.Errorf("%s: the item of a list is a change of the object of a watch", name)
+		}
 	}
 }
