@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,10 +92,22 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 	if instance.State.Gone() || len(missing) == 0 {
 		return nil
 	}
-	if err := s.EC2.Tag(ctx, []string{b.InstanceID}, missing); err != nil {
+	err = s.EC2.Tag(ctx, []string{b.InstanceID}, missing)
+	if fault.Is(err, fault.Denied) && s.mayTagOtherwise(ctx, b.InstanceID, missing) {
+		return fault.E("tagging instance "+b.InstanceID, fault.Retry, fmt.Errorf("EC2 does not show its NodeClaim's tag yet: %w", err))
+	}
+	if err != nil {
 		return fmt.Errorf("tagging instance %s: %w", b.InstanceID, err)
 	}
 	return nil
+}
+
+// mayTagOtherwise reports whether a denied call is allowed without the NodeClaim's tag, by making it. The role's policy
+// allows that tag only on instances without it, so the instance has it already, and EC2 does not show it yet.
+func (s Service) mayTagOtherwise(ctx context.Context, id string, denied map[string]string) bool {
+	others := maps.Clone(denied)
+	delete(others, karpenter.NodeClaimTagKey)
+	return len(others) > 0 && len(others) < len(denied) && s.EC2.Tag(ctx, []string{id}, others) == nil
 }
 
 // missingTags returns the wanted tags whose keys the instance does not have. Existing tags are

@@ -165,6 +165,32 @@ func TestTagInstance(t *testing.T) {
 	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: s.launchInstance("two"), ClaimUID: "u", Tags: map[string]string{"Name": "two"}}), fault.Unknown)
 }
 
+// A request that arrives again before EC2 shows the tags is denied by the role's policy, which allows a NodeClaim's tag only
+// once. It is repeated until EC2 shows them. Without any permission to tag the denial remains.
+func TestTagsThatEC2DoesNotShowYet(t *testing.T) {
+	const lag = 20 * time.Second
+	s := newFixture(t)
+	id := s.launchInstance("one")
+	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": claimName("one", 0), "eks:eks-cluster-name": "prod"}
+	e := s.newMessage(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: wanted})
+	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
+	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
+	s.handleMessage(e, fault.Denied)
+	s.SetFaults(memcloud.Faults{Lag: lag})
+	s.handleMessage(e, "")
+	s.SetFaults(memcloud.Faults{})
+	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
+	s.handleMessage(e, fault.Retry)
+	s.advanceClock(lag)
+	s.handleMessage(e, "")
+	if record, _ := s.Record(id); record.Tags["karpenter.sh/nodeclaim"] != claimName("one", 0) {
+		t.Errorf("tags %v", record.Tags)
+	}
+	if n := s.Counts()[memcloud.CreateTags].Calls; n != 5 {
+		t.Errorf("%d calls, want 5: two without permission, one that tags, and one denied with its check", n)
+	}
+}
+
 // Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag
 // is set nevertheless.
 func TestExistingTagsAreKept(t *testing.T) {
