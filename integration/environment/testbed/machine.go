@@ -21,10 +21,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
-// startMachines registers nodes for booted instances and makes nodes of terminated instances unreachable. kwok
-// does the rest. What fails is tried again at the next call, as a kubelet does.
+// startMachines registers nodes for booted instances, makes nodes of terminated instances unreachable, and deletes
+// those that never had a NodeClaim. kwok does the rest. What fails is tried again at the next call, as a kubelet does.
 func (w *TestBed) startMachines() func() error {
-	silent := map[string]bool{}
+	silent, forgotten := map[string]bool{}, map[string]bool{}
 	var booted []memcloud.Boot
 	return func() error {
 		w.Cloud.Advance()
@@ -46,8 +46,31 @@ func (w *TestBed) startMachines() func() error {
 			}
 			silent[r.ID] = true
 		}
+		for _, r := range w.Cloud.Records() {
+			if r.Gone.IsZero() || forgotten[r.ID] {
+				continue
+			}
+			if err := w.deleteUnregisteredNode(r); err != nil {
+				return fmt.Errorf("deleting the node of %s, which is terminated: %w", r.ID, err)
+			}
+			forgotten[r.ID] = true
+		}
 		return nil
 	}
+}
+
+// deleteUnregisteredNode deletes the node of a terminated instance as AWS's cloud controller manager does. A node with a
+// finalizer is Joist's to delete.
+func (w *TestBed) deleteUnregisteredNode(r memcloud.Record) error {
+	nodes := w.Kube.CoreV1().Nodes()
+	node, err := nodes.Get(w.Ctx, r.PrivateDNS, metav1.GetOptions{})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if InstanceID(node.Spec.ProviderID) != r.ID || len(node.Finalizers) > 0 {
+		return nil
+	}
+	return ignoreMissing(nodes.Delete(w.Ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}}))
 }
 
 // joinNode registers the node as its kubelet would, by its user data.

@@ -74,6 +74,8 @@ type Options struct {
 	LambdaEmulator string
 	// Replicas is the number of processes of each service in the cluster; one if it is zero.
 	Replicas int
+	// AllowsDenial reports whether a request may be denied by the template's policies; nil allows none.
+	AllowsDenial func(text string) bool
 	// Look is called before each check of WaitUntil.
 	Look func()
 	// Notice is called with every event of EC2 and AWS Health before it is sent to the bus. EC2 waits for it.

@@ -18,15 +18,16 @@ import (
 
 const (
 	// settleLimit is how long after the last fault all pods run, or everything is removed. A watch that failed often is
-	// restarted after up to 30 s (client-go), and a launch is requested again every 30 s.
-	settleLimit = 2 * time.Minute
+	// restarted after up to 30 s (client-go), and a launch is requested again every 30 s. If a notice is hours late, EC2
+	// ends the instance two minutes after it was sent.
+	settleLimit = 4 * time.Minute
 	// snapshotLimit is how long after that the watcher's snapshot equals one of the API server's objects: the watcher
 	// sends one at least every ten seconds.
 	snapshotLimit = 30 * time.Second
 )
 
 // TestAPIServerFaults runs launches, interruptions and removals while requests of watcher and lifecycle to the API
-// server fail.
+// server fail, and while AWS lags and fails.
 func TestAPIServerFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane and all services")
@@ -89,6 +90,7 @@ func (r *run) launch() {
 	r.setBudget("0")
 	r.scale(perEpisode)
 	r.WaitUntil(settleLimit, "the first pods to run", r.isSettled)
+	r.requireZones(perEpisode)
 	accidents := []func(){r.RestartAPIServer, r.disconnect, r.restartLeader}
 	r.random.Shuffle(len(accidents), func(i, j int) { accidents[i], accidents[j] = accidents[j], accidents[i] })
 	for i := range episodes {
@@ -141,10 +143,15 @@ func (r *run) end() {
 			r.Logf("%s: %d × %s", service, counts[f], f)
 		}
 	}
+	r.LogAWSFaults()
+	if counts := r.CountAWSFaults(); counts["EC2: lag"] == 0 || counts["SQS: reordered"] == 0 {
+		r.Errorf("EC2 did not lag, or SQS reordered nothing: %v", counts)
+	}
 }
 
-// drawShares replaces the faults: each can happen, and one of them is frequent.
+// drawShares replaces the faults of AWS and of the API server: each can happen, and one of the latter is frequent.
 func (r *run) drawShares() {
+	r.DrawAWSFaults(r.random)
 	for _, service := range []string{"watcher", "lifecycle"} {
 		shares := apiproxy.Shares{
 			apiproxy.SmallPages: 1, apiproxy.RefuseStream: 0.5, apiproxy.ExpirePage: 0.2, apiproxy.ExpireWatch: 0.3,
@@ -163,6 +170,7 @@ func (r *run) drawShares() {
 }
 
 func (r *run) endFaults() {
+	r.EndAWSFaults()
 	for _, proxy := range r.Proxies {
 		proxy.SetShares(nil)
 	}

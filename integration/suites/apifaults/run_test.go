@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -47,16 +48,27 @@ func newRun(t *testing.T, seed uint64) *run {
 	r := &run{
 		random: rand.New(rand.NewPCG(seed, 1)), interrupted: map[string]bool{}, claims: map[string]map[types.UID]bool{},
 	}
-	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }})
+	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }, AllowsDenial: isRepeatedTag})
 	t.Cleanup(r.logState)
 	r.RunWithAPIServer(500*time.Millisecond, func() error { return r.leases.record(r.Ctx, r.Kube) })
 	return r
 }
 
-// prepare creates the NodePool, the EC2NodeClass and a Deployment whose pods need one node each.
+// repeatedTag matches the denial of a NodeClaim's tag with its value and the tag that the instance has.
+var repeatedTag = regexp.MustCompile(`ec2:CreateTags on .*aws:RequestTag/karpenter\.sh/nodeclaim:\[(\S+)\] .*aws:ResourceTag/karpenter\.sh/nodeclaim:\[(\S+)\]`)
+
+// isRepeatedTag reports whether the denied request repeats a tag that EC2 does not show yet.
+func isRepeatedTag(denial string) bool {
+	values := repeatedTag.FindStringSubmatch(denial)
+	return values != nil && values[1] == values[2]
+}
+
+// prepare creates the NodePool, the EC2NodeClass and a Deployment whose pods need one node each and spread over zones. If
+// Joist and kube-scheduler disagreed about the zones, pods would stay pending, or more nodes would be launched.
 func (r *run) prepare() {
 	r.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": r.AWS.Role})
 	r.setBudget("0")
+	r.useAllZones()
 	labels := map[string]string{"app": app}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
@@ -66,6 +78,9 @@ func (r *run) prepare() {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: new(int64),
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+						MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+					}},
 					Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 						TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}}}},
@@ -90,9 +105,23 @@ func (r *run) prepare() {
 // setBudget sets how many nodes of the NodePool may be disrupted.
 func (r *run) setBudget(nodes string) {
 	r.Helper()
+	r.patchPool(fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":"0s","budgets":[{"nodes":%q}]}}}`, nodes))
+}
+
+// useAllZones removes the zone from the NodePool's requirements.
+func (r *run) useAllZones() {
+	r.Helper()
+	r.patchPool(`{"spec":{"template":{"spec":{"requirements":[
+		{"key":"karpenter.k8s.aws/instance-family","operator":"In","values":["t4g"]},
+		{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["2"]},
+		{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot","on-demand"]}]}}}}`)
+}
+
+// patchPool changes the NodePool.
+func (r *run) patchPool(patch string) {
+	r.Helper()
 	client, err := dynamic.NewForConfig(r.Plane.Config)
 	r.RequireNoError(err)
-	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":"0s","budgets":[{"nodes":%q}]}}}`, nodes)
 	pools := client.Resource(schema.GroupVersionResource{Group: karpenter.Group, Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(r.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	r.RequireNoError(err)
@@ -125,8 +154,14 @@ func (r *run) observe() {
 	}
 }
 
-// isSettled reports whether each pod runs on its own node, and each node has one pod, one NodeClaim and one instance.
+// isSettled reports whether each pod runs on its own node, each node has one pod, one NodeClaim and one instance, and all
+// interrupted instances have ended, because a notice may be late.
 func (r *run) isSettled() bool {
+	for id := range r.interrupted {
+		if record, _ := r.Cloud.Record(id); record.Ended.IsZero() {
+			return false
+		}
+	}
 	alive := r.RunningInstances()
 	if len(alive) != r.replicas || len(r.Claims()) != r.replicas || len(r.ManagedNodes()) != r.replicas {
 		return false
@@ -138,6 +173,22 @@ func (r *run) isSettled() bool {
 		}
 	}
 	return r.CountRunningPods(app) == r.replicas && len(r.Pods(app)) == r.replicas
+}
+
+// requireZones requires that the pods run in this many zones.
+func (r *run) requireZones(want int) {
+	r.Helper()
+	zones := map[string]int{}
+	for _, p := range r.Pods(app) {
+		for _, n := range r.Nodes() {
+			if n.Name == p.Spec.NodeName {
+				zones[n.Labels[corev1.LabelTopologyZone]]++
+			}
+		}
+	}
+	if r.Logf("pods by zone: %v", zones); len(zones) != want {
+		r.Errorf("the pods run in the zones %v, want %d zones", zones, want)
+	}
 }
 
 // requireFleet requires that no NodeClaim existed or was launched twice, and that no pod got two nodes.

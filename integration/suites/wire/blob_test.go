@@ -56,6 +56,16 @@ func TestBlobErrors(t *testing.T) {
 	if _, err := store.Get(t.Context(), "a"); !fault.Is(err, fault.Retry) {
 		t.Errorf("a failed read returned %v of kind %q", err, fault.KindOf(err))
 	}
+	w.blobs.SetFaults(memblob.Faults{SlowDown: 1})
+	slow := map[fault.Kind]bool{}
+	for range 40 {
+		_, err := store.Get(t.Context(), "a")
+		slow[fault.KindOf(err)] = true
+	}
+	if !slow[fault.Throttled] || slow[fault.Retry] {
+		t.Errorf("a burst of 503 Slow Down returned the kinds %v", slow)
+	}
+	w.blobs.SetFaults(memblob.Faults{})
 	if at, err := store.LastWritten(t.Context(), "a"); err != nil || w.clock.Now().Sub(at) > 5*time.Second {
 		t.Errorf("last written at %s, %v", at, err)
 	}

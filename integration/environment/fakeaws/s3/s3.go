@@ -149,6 +149,8 @@ func answer(w http.ResponseWriter, err error) {
 		refuse(w, http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	case fault.Invalid:
 		refuse(w, http.StatusBadRequest, "EntityTooLarge", err.Error())
+	case fault.Throttled:
+		refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
 	default:
 		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", err.Error())
 	}
