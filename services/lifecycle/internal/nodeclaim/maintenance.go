@@ -64,7 +64,8 @@ func (v View) lastPodEvent() time.Time {
 
 // setConsolidatable sets the condition Consolidatable once the node had no pod events for the
 // pool's consolidateAfter, and removes it after a new event or a longer consolidateAfter. Without
-// a pool it does nothing.
+// a pool it does nothing. Nodes of a static pool are never consolidated, so their claims do not have
+// the condition (Karpenter: pkg/controllers/nodeclaim/disruption/controller.go).
 func (v View) setConsolidatable(c *karpenter.NodeClaim) {
 	if v.Pool == nil {
 		return
@@ -75,7 +76,7 @@ func (v View) setConsolidatable(c *karpenter.NodeClaim) {
 		since = initialized.LastTransitionTime.Time
 	}
 	kind := karpenter.ConditionTypeConsolidatable
-	quiet := c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.HasElapsed(since, v.Now)
+	quiet := v.Pool.Spec.Replicas == nil && c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.HasElapsed(since, v.Now)
 	switch {
 	case !quiet:
 		c.Status.Conditions = c.Status.Conditions.Without(kind)

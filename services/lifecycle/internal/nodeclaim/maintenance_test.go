@@ -75,6 +75,9 @@ func TestLastPodEventTime(t *testing.T) {
 	}
 }
 
+// static makes the claim's pool static, after the pool is set.
+func static(v *nodeclaim.View) { v.Pool.Spec.Replicas = new(int64(1)) }
+
 // Consolidatable is set after consolidateAfter without pod events, and removed when that is no
 // longer the case.
 func TestConsolidatable(t *testing.T) {
@@ -90,6 +93,8 @@ func TestConsolidatable(t *testing.T) {
 		{"the pool's consolidateAfter was increased", []change{after(karpenter.DurationOf(time.Hour))}, true, false, false},
 		{"the pool no longer consolidates", []change{after(karpenter.NillableDuration{})}, true, false, false},
 		{"the pool never consolidates", []change{after(karpenter.NillableDuration{})}, false, false, true},
+		{"the pool is static", []change{after(karpenter.DurationOf(0)), static}, false, false, true},
+		{"the pool is static, with the condition of an older version", []change{after(karpenter.DurationOf(0)), static}, true, false, false},
 		{"the pool was deleted", nil, true, true, true},
 		{"a pod event", []change{after(karpenter.DurationOf(time.Second)), moved(0)}, true, false, false},
 		{"a pod event, consolidateAfter is 0", []change{after(karpenter.DurationOf(0)), moved(0)}, true, true, false},
