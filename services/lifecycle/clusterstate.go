@@ -151,8 +151,20 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 		v.Pods = w.pods(v.Node.Name)
 	}
 	v.Registration = s.registrationView(v, w)
+	if c.DeletionTimestamp != nil {
+		v.Pods = podsOfNodes(v, w.pods)
+	}
 	v.Termination = s.terminationView(v, w)
 	return v
+}
+
+// podsOfNodes returns the pods of all nodes of the claim's instance.
+func podsOfNodes(v nodeclaim.View, pods func(node string) []*corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, node := range v.AllNodes() {
+		out = append(out, pods(node.Name)...)
+	}
+	return out
 }
 
 // countMovingPods counts the pods that need another node without this one.

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -211,6 +213,51 @@ func TestTwoNodesOfOneInstance(t *testing.T) {
 	s.advance(4 * time.Second)
 	if got := s.conditionStates("one-0")[3]; got != "Ready True Ready" {
 		t.Errorf("with one node got %s", got)
+	}
+}
+
+// An instance registers again under another name after its NodeClaim has registered, and its pods run on the second Node.
+// When the claim ends, both Nodes are tainted and drained before the instance is terminated, and both are gone at the end.
+func TestBothNodesOfAnInstanceAreDrained(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		s := newTestCluster(t)
+		s.runNode()
+		s.addPod("node-2", "web")
+		s.joinNode("node-2", "i-1")
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
+			if held {
+				o.SetFinalizers([]string{karpenter.TerminationFinalizer})
+			}
+		})
+		s.advance(3 * time.Second)
+		s.takeSent()
+		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.advance(20 * time.Second)
+		for _, name := range []string{"node-1", "node-2"} {
+			if node := s.getNode(name); !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
+				t.Fatalf("finalizer %t: %s is not drained", held, name)
+			}
+		}
+		web := cluster.Key{Namespace: "default", Name: "web"}
+		if pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, web); err != nil || pod.DeletionTimestamp == nil {
+			t.Fatalf("finalizer %t: the pod on the second Node was not evicted: %v", held, err)
+		}
+		for _, e := range s.takeSent() {
+			if e.Type == event.TerminateRequestedType {
+				t.Fatalf("finalizer %t: the instance was terminated while a pod ran on its second Node", held)
+			}
+		}
+		if err := s.DeletePod(t.Context(), web, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		s.advance(20 * time.Second)
+		s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+		s.advance(20 * time.Second)
+		if nodes, err := cluster.List[*corev1.Node](t.Context(), s.Server, cluster.Nodes); err != nil || len(nodes) > 0 || s.getClaim("one-0") != nil {
+			t.Errorf("finalizer %t: %d Nodes remain, or the NodeClaim: %v", held, len(nodes), err)
+		}
 	}
 }
 

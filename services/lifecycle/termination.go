@@ -21,11 +21,24 @@ func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Te
 		MayEvict: s.evictions.MayEvict, MayDelete: s.mayDeletePod, EvictionResult: s.evictionResult,
 		Budgets: w.budgets, VolumeClaim: w.volumeClaim, Replacement: w.findClaim,
 	}
-	if v.Node != nil {
-		out.Attachments = w.attachments(v.Node.Name)
-		out.PodsNow = func() ([]*corev1.Pod, bool) { return s.readPods(v.Node.Name, w) }
+	for _, node := range v.AllNodes() {
+		out.Attachments = append(out.Attachments, w.attachments(node.Name)...)
 	}
+	out.PodsNow = func() ([]*corev1.Pod, bool) { return s.readAllPods(v.AllNodes(), w) }
 	return out
+}
+
+// readAllPods reads the pods of nodes that seem empty; false if the pods of one cannot be read.
+func (s *Service) readAllPods(nodes []*corev1.Node, w clusterState) ([]*corev1.Pod, bool) {
+	var all []*corev1.Pod
+	for _, node := range nodes {
+		pods, read := s.readPods(node.Name, w)
+		if !read {
+			return nil, false
+		}
+		all = append(all, pods...)
+	}
+	return all, true
 }
 
 // readPods reads the pods of a node that seems empty. An error is reported by the reconcile.

@@ -28,7 +28,8 @@ type View struct {
 	Claim *karpenter.NodeClaim
 	// Node is the node with the claim's providerID, or nil.
 	Node *corev1.Node
-	// Pods are the pods on the node.
+	// Pods are the pods on the node. Of a claim that is being deleted, they are the pods on all of
+	// its nodes.
 	Pods []*corev1.Pod
 	Pool *karpenter.NodePool
 	// Outbox is read live; nil if no claim waits for admission.

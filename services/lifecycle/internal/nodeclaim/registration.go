@@ -33,6 +33,15 @@ type Registration struct {
 	MayCheckConsistency func() bool
 }
 
+// AllNodes returns all nodes of the instance. It has several if it registered again under another
+// name; pods may run on each.
+func (v View) AllNodes() []*corev1.Node {
+	if v.Node != nil && len(v.Nodes) == 0 {
+		return []*corev1.Node{v.Node}
+	}
+	return v.Nodes
+}
+
 // registerNode registers the node, or marks the claim as failed if no node appears in time. If an
 // instance has two nodes, neither is registered until one of them is deleted.
 func (v View) registerNode() []effect.Effect {

@@ -92,8 +92,14 @@ func (v View) confirmDrained(plan termination.Plan, deadline time.Time) terminat
 // start time of the drain. The taint comes first, so that no further pods are bound.
 func (v View) startDrain() []effect.Effect {
 	var effects []effect.Effect
-	if node, changed := v.taintedNode(); changed {
-		effects = append(effects, effect.Update{Object: node})
+	for _, n := range v.AllNodes() {
+		node, changed := TaintNode(n, false)
+		if n == v.Node {
+			node, changed = WithTerminationTaint(v.Claim, n)
+		}
+		if changed {
+			effects = append(effects, effect.Update{Object: node})
+		}
 	}
 	switch _, began := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained); {
 	case v.deadline().IsZero() && v.Claim.Spec.TerminationGracePeriod != nil:
@@ -105,15 +111,10 @@ func (v View) startDrain() []effect.Effect {
 	return effects
 }
 
-// WithTerminationTaint returns the claim's node as taintedNode does, for callers that taint the
-// node before the next reconcile.
+// WithTerminationTaint calls TaintNode for the claim's node, for callers that taint the node before
+// the next reconcile. The node of a registered claim also needs the finalizer.
 func WithTerminationTaint(c *karpenter.NodeClaim, node *corev1.Node) (*corev1.Node, bool) {
-	return View{Claim: c, Node: node}.taintedNode()
-}
-
-// taintedNode calls TaintNode for the claim's node. A registered node also needs the finalizer.
-func (v View) taintedNode() (*corev1.Node, bool) {
-	return TaintNode(v.Node, v.isTrue(karpenter.ConditionTypeRegistered))
+	return TaintNode(node, c.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered))
 }
 
 // TaintNode returns the node with the disrupted taint, the label that removes it from load
@@ -138,12 +139,16 @@ func TaintNode(node *corev1.Node, hold bool) (*corev1.Node, bool) {
 	return node, true
 }
 
-// announceTermination deletes the Node of a registered claim, so that it is shown as terminating,
-// and reports the deadline of its pods.
+// announceTermination deletes the Nodes of a registered claim, so that they are shown as terminating,
+// and reports the deadline of their pods. A further Node without the finalizer would be gone before it
+// is drained, so it is deleted once the instance is.
 func (v View) announceTermination(deadline time.Time) []effect.Effect {
 	var effects []effect.Effect
-	if v.isTrue(karpenter.ConditionTypeRegistered) && v.Node.DeletionTimestamp == nil {
-		effects = append(effects, effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(v.Node), UID: v.Node.UID, Why: "its NodeClaim is being deleted"})
+	for _, node := range v.AllNodes() {
+		held := node == v.Node || slices.Contains(node.Finalizers, karpenter.TerminationFinalizer)
+		if held && v.isTrue(karpenter.ConditionTypeRegistered) && node.DeletionTimestamp == nil {
+			effects = append(effects, effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(node), UID: node.UID, Why: "its NodeClaim is being deleted"})
+		}
 	}
 	if deadline.IsZero() || !v.MayRepeat("expiring") {
 		return effects
