@@ -24,6 +24,7 @@ type clusterState struct {
 	// isFull reports that all objects are reconciled, not only changed ones.
 	isFull bool
 
+	// claims are those that Joist manages.
 	claims []*karpenter.NodeClaim
 	// nodesByProviderID may contain two nodes of one instance, if it registered again under
 	// another name.
@@ -48,7 +49,7 @@ type clusterState struct {
 
 func (s *Service) readClusterState(ctx context.Context) clusterState {
 	w := clusterState{
-		claims:            cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
+		claims:            onlyManaged(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)),
 		nodesByProviderID: map[string][]*corev1.Node{}, nodesByName: map[string]*corev1.Node{},
 		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
 		pods: func(node string) []*corev1.Pod {
@@ -80,6 +81,11 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 	}
 	w.zoneID = zoneIDLookup(s.Cache)
 	return w
+}
+
+// onlyManaged returns the claims without those of other providers.
+func onlyManaged(claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
+	return slices.DeleteFunc(slices.Clone(claims), func(c *karpenter.NodeClaim) bool { return !nodeclaim.IsManaged(c) })
 }
 
 // indexBy returns a lookup of cached objects by a key. It builds the index on first use and omits

@@ -95,7 +95,7 @@ func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 func (s *Service) findClaimOfInstance(ctx context.Context, instanceID string) (*karpenter.NodeClaim, error) {
 	has := func(c *karpenter.NodeClaim) bool {
 		id, err := c.Instance()
-		return err == nil && id.InstanceID == instanceID
+		return err == nil && id.InstanceID == instanceID && nodeclaim.IsManaged(c)
 	}
 	cached := cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
 	if i := slices.IndexFunc(cached, has); i >= 0 {
@@ -128,7 +128,7 @@ func (s *Service) searchAllClaims(ctx context.Context, searches []*claimSearch) 
 	}
 	holders := map[string]*karpenter.NodeClaim{}
 	for _, c := range all {
-		if id, err := c.Instance(); err == nil {
+		if id, err := c.Instance(); err == nil && nodeclaim.IsManaged(c) {
 			holders[id.InstanceID] = c
 		}
 	}

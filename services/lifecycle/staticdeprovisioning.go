@@ -61,7 +61,7 @@ func (s *Service) removeSurplus(ctx context.Context, np *karpenter.NodePool, w c
 		return err
 	}
 	var failures []error
-	for _, m := range staticdeprovisioning.SelectSurplus(s.staticView(now, claims, w)) {
+	for _, m := range staticdeprovisioning.SelectSurplus(s.staticView(now, onlyManaged(claims), w)) {
 		why := fmt.Sprintf("NodePool %s has replicas=%d", np.Name, *now.Spec.Replicas)
 		s.publishOnBoth(ctx, events.DisruptionTerminating, m.Claim, m.Node, "Disrupting Node: "+why, "Disrupting NodeClaim: "+why)
 		failures = append(failures, s.executor.Execute(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(m.Claim), UID: m.Claim.UID, Why: why}))

@@ -7,6 +7,7 @@
 //     reports it as terminated, or when two complete inventories, each begun well after the launch and
 //     at least InventoryGap apart, lack it, its node is not ready and its zone is not shifted away.
 //   - A claim whose launch may still be in flight is never treated as unlaunched.
+//   - A claim of another provider, and its instance, are not changed.
 //   - An instance with Joist's tags and without a claim is an orphan. Orphans are not adopted, and
 //     instances of other owners are not changed.
 //   - An orphan node is changed only while it is being deleted, has Joist's finalizer and names a
@@ -110,10 +111,15 @@ func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, 
 	}
 	seen := map[string]bool{}
 	for _, i := range inventory.Instances {
+		if claim := byInstance[i.InstanceID]; claim != nil && !nodeclaim.IsManaged(claim) {
+			continue
+		}
 		f.addInstance(i, byInstance[i.InstanceID], waiting, seen)
 	}
 	for _, c := range claims {
-		f.addClaim(c, seen, present[c.Name], now)
+		if nodeclaim.IsManaged(c) {
+			f.addClaim(c, seen, present[c.Name], now)
+		}
 	}
 	f.size = max(f.size, len(claims))
 	return f

@@ -51,7 +51,7 @@ type View struct {
 
 // Next returns the effects for the claim's next step.
 func Next(v View) []effect.Effect {
-	if !isManaged(v.Claim) {
+	if !IsManaged(v.Claim) {
 		return nil
 	}
 	if v.Claim.DeletionTimestamp != nil {
@@ -125,9 +125,9 @@ func (v View) checkDeletion() []effect.Effect {
 	}
 }
 
-// isManaged reports whether the claim's class is an EC2NodeClass. The cluster may contain claims
-// of another provider.
-func isManaged(c *karpenter.NodeClaim) bool {
+// IsManaged reports whether the claim's class is an EC2NodeClass. The cluster may contain claims
+// of another provider, which only that provider changes.
+func IsManaged(c *karpenter.NodeClaim) bool {
 	ref := c.Spec.NodeClassRef
 	return ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == cluster.NodeClasses.Kind
 }
