@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// sample draws one in share specs of a suite, in addition to the specs that its list names. A share of 0 or 1 is all.
+// sample draws one in share specs of a large suite, in addition to the specs that its list names, and one in smallShare of
+// the small suites. A share of 0 or 1 is all.
 type sample struct {
 	share, seed uint64
 }
@@ -33,6 +34,13 @@ func readSample() (sample, error) {
 }
 
 func (s sample) isWhole() bool { return s.share < 2 }
+
+// smallShare is how many small suites there are for one that is drawn. To build and start one takes longer than most of
+// their specs, so a drawn one runs whole.
+const smallShare = 3
+
+// hasSuite reports whether the small suite with this index is drawn.
+func (s sample) hasSuite(i int) bool { return s.isWhole() || (uint64(i)+s.seed)%smallShare == 0 }
 
 // focus returns a regular expression that matches the names of the drawn and of the listed specs, as Ginkgo writes them.
 func (s sample) focus(all []outcome, listed suiteList) string {
@@ -84,5 +92,19 @@ func TestSampleHasListedSpecs(t *testing.T) {
 	}
 	if len(different) < 5 {
 		t.Errorf("20 seeds draw only %d numbers of specs", len(different))
+	}
+}
+
+func TestEachSmallSuiteIsDrawn(t *testing.T) {
+	for i := range 5 {
+		drawn := 0
+		for seed := range uint64(smallShare) {
+			if (sample{share: 2, seed: seed}).hasSuite(i) {
+				drawn++
+			}
+		}
+		if drawn != 1 || !(sample{seed: 1}).hasSuite(i) {
+			t.Errorf("%d of %d seeds draw suite %d", drawn, smallShare, i)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package lifecyclepass
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,12 +30,18 @@ type specClient struct {
 	mu sync.Mutex
 	// written are the objects as last written in this pass; nil for deleted ones.
 	written map[written]cluster.Object
+	// changed are the kinds of which an object was written since the last refresh.
+	changed map[cluster.Kind]bool
 	writes  int
 	// controller is the one of Karpenter whose pass runs.
 	controller string
 	// evicted are the pods whose eviction or deletion was requested in this pass.
 	evicted map[types.UID]bool
 }
+
+// failedAnnotation marks a NodeClaim whose launch or registration took too long, which the launching controller of Karpenter
+// deletes.
+const failedAnnotation = "joist.sh/failed"
 
 type written struct {
 	kind cluster.Kind
@@ -66,7 +73,7 @@ func (c *specClient) Update(ctx context.Context, o cluster.Object) (cluster.Obje
 	switch {
 	case inMemory(kindOf(o)):
 		return c.memory.Update(ctx, o)
-	case c.isOthers(o):
+	case c.isOthers(o), c.controller != Launching && o.GetAnnotations()[failedAnnotation] != "":
 		return o, nil
 	}
 	return c.record(o, func() (cluster.Object, error) { return c.Client.Update(ctx, o) })
@@ -84,7 +91,7 @@ func (c *specClient) isOthers(o cluster.Object) bool {
 			return true // Karpenter removes the Node before it finalizes the NodeClaim.
 		}
 	}
-	return strings.HasPrefix(c.controller, "nodepool/") && c.controller != "nodepool/hash"
+	return strings.HasPrefix(c.controller, "nodepool/") && c.controller != "nodepool/hash" || c.controller == Deprovisioning
 }
 
 func (c *specClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
@@ -126,6 +133,7 @@ func (c *specClient) record(o cluster.Object, write func() (cluster.Object, erro
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.written[written{kindOf(o), cluster.KeyOf(o)}] = stored
+		c.changed[kindOf(o)] = true
 		c.writes++
 	}
 	return stored, err
@@ -136,6 +144,7 @@ func (c *specClient) recordDeletion(kind cluster.Kind, key cluster.Key, err erro
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.written[written{kind, key}] = nil
+		c.changed[kind] = true
 		c.writes++
 	}
 	return err
@@ -145,6 +154,15 @@ func (c *specClient) recordRemoval(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.evicted[uid] = true
+}
+
+// takeChanged returns the kinds that were written since the last call.
+func (c *specClient) takeChanged() []cluster.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.DeleteFunc(slices.Clone(kinds), func(k cluster.Kind) bool { return !c.changed[k] })
+	clear(c.changed)
+	return out
 }
 
 // takeWrites returns the number of writes since the last call.

@@ -168,6 +168,12 @@ func (s *system) answerCommand(ctx context.Context, e event.Envelope) error {
 			return err
 		}
 		return s.terminate(ctx, body)
+	case event.RebootRequestedType:
+		body, err := event.DecodeBody[event.RebootRequested](e)
+		if err != nil || e.HasExpired(now()) { // The launcher drops a request that has expired.
+			return err
+		}
+		return s.reboot(ctx, body)
 	}
 	return nil
 }
@@ -222,12 +228,16 @@ func offeringOf(c *karpv1.NodeClaim) event.Offering {
 // terminate calls Delete for the instance. Its end is reported in the next pass.
 func (s *system) terminate(ctx context.Context, body event.TerminateRequested) error {
 	claim := &karpv1.NodeClaim{}
-	if err := current.client.Get(ctx, client.ObjectKey{Name: body.Claim}, claim); err != nil {
-		return client.IgnoreNotFound(err)
+	err := current.client.Get(ctx, client.ObjectKey{Name: body.Claim}, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err != nil { // The NodeClaim was released together with a last request.
+		claim.Name, claim.Status.ProviderID = body.Claim, s.terminated[body.InstanceID]
 	}
 	if err := current.cloud.Delete(ctx, claim); cloudprovider.IgnoreNodeClaimNotFoundError(err) != nil {
 		return err
 	}
-	s.terminated[body.InstanceID] = true
+	s.terminated[body.InstanceID] = claim.Status.ProviderID
 	return nil
 }

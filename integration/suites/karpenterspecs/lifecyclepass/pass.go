@@ -8,10 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -25,12 +27,20 @@ const maxReconciles = 25
 // Karpenter's intervals, which some specs compare. Joist reconciles each second.
 const (
 	drainInterval       = time.Second
+	staticInterval      = time.Minute
 	terminationInterval = 5 * time.Second
 )
 
 // Launching is the controller that launches NodeClaims. During passes of all others, NodeClaims without an instance are
 // not launched.
 const Launching = "nodeclaim/lifecycle"
+
+// Controllers whose pass needs more than the objects of the specs: instances and instance types, and policies of repair.
+const (
+	Drifting        = "nodeclaim/disruption"
+	LegacyRepairing = "node/legacyrepair"
+	Deprovisioning  = "static/deprovisioning"
+)
 
 // running is held during a pass: a spec may reconcile several objects at once, and the service reconciles all of them.
 var running sync.Mutex
@@ -55,14 +65,17 @@ func IsRemovalRequested(object metav1.Object) bool {
 	return current.system != nil && current.system.client.evicted[object.GetUID()]
 }
 
+// currentSystem returns the running service. A spec sets its clock back for the next spec, as no clock of a process does;
+// then the service starts anew.
 func currentSystem() (*system, error) {
-	if current.system == nil {
+	if s := current.system; s == nil || current.clock.Now().Before(s.lastPass) {
 		s, err := newSystem(current.config)
 		if err != nil {
 			return nil, err
 		}
 		current.system = s
 	}
+	current.system.lastPass = current.clock.Now()
 	return current.system, nil
 }
 
@@ -70,23 +83,45 @@ func currentSystem() (*system, error) {
 func (s *system) pass(ctx context.Context, controller string) error {
 	clear(s.client.evicted)
 	s.client.controller = controller
-	failures := []error{s.refresh(ctx)}
-	if controller == Launching {
+	failures := []error{s.reconcileNothing(ctx), s.refresh(ctx)}
+	switch controller {
+	case Launching:
+		s.service.Settings.PlanDRARequests = !options.FromContext(ctx).IgnoreDRARequests
 		failures = append(failures, s.forgetInventedInstances(ctx))
+	case Drifting:
+		failures = append(failures, s.sendDriftInventory(ctx))
+	case Deprovisioning:
+		s.service.StaticCapacity = true
+	case LegacyRepairing:
+		s.service.LegacyRepair = legacyPolicies()
 	}
 	failures = append(failures, s.reportGone(ctx))
 	s.commands, s.failed = s.failed, nil
-	for range maxReconciles {
+	for i := range maxReconciles {
 		if controller == Launching {
 			failures = append(failures, s.planLaunches(ctx))
 		}
-		failures = append(failures, s.refresh(ctx), s.service.Step(ctx), s.answerCommands(ctx))
+		failures = append(failures, s.refreshChanged(ctx), s.service.Step(ctx), s.answerCommands(ctx))
 		if s.client.takeWrites() > 0 {
 			continue
+		}
+		if controller == Launching && i > 0 {
+			current.clock.Sleep(time.Second) // As Karpenter's controller does after a write.
 		}
 		return errors.Join(append(failures, s.client.awaitSpecCache(ctx, current.client))...)
 	}
 	return fmt.Errorf("lifecycle still writes after %d reconciles: %w", maxReconciles, errors.Join(failures...))
+}
+
+// reconcileNothing makes the first reconcile of the service, which counts no changes, one without objects.
+func (s *system) reconcileNothing(ctx context.Context) error {
+	if s.service.Reconciled() {
+		return nil
+	}
+	for _, kind := range kinds {
+		s.cache[kind].Replace(nil)
+	}
+	return s.service.Step(ctx)
 }
 
 // forgetInventedInstances removes the instance from each NodeClaim that is not launched and whose instance the cloud
@@ -106,7 +141,7 @@ func (s *system) forgetInventedInstances(ctx context.Context) error {
 			return fmt.Errorf("removing the instance from NodeClaim %s: %w", c.Name, err)
 		}
 	}
-	return s.refresh(ctx)
+	return s.refreshChanged(ctx)
 }
 
 func isManaged(c *karpenter.NodeClaim) bool {
@@ -115,11 +150,14 @@ func isManaged(c *karpenter.NodeClaim) bool {
 
 // listInstances returns the cloud provider's instances by their id.
 func (s *system) listInstances(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	if current.cloud == nil { // Some suites make a cloud provider without instances of their own.
+		return out, nil
+	}
 	instances, err := current.cloud.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances: %w", err)
 	}
-	out := map[string]bool{}
 	for _, i := range instances {
 		out[i.Status.ProviderID] = true
 	}
@@ -138,7 +176,7 @@ func (s *system) reportGone(ctx context.Context) error {
 		id, err := c.Instance()
 		switch {
 		case c.DeletionTimestamp == nil || err != nil || instances[c.Status.ProviderID] || !isManaged(c):
-		case s.terminated[id.InstanceID]:
+		case s.terminated[id.InstanceID] != "":
 			err = s.handle(ctx, event.InstanceGone{InstanceID: id.InstanceID, Shown: now()})
 			if !fault.Is(err, fault.Retry, fault.Stale) {
 				failures = append(failures, err)
@@ -156,25 +194,40 @@ func (s *system) reportGone(ctx context.Context) error {
 // nextReconcile returns when Karpenter would reconcile the object again.
 func nextReconcile(ctx context.Context, object client.Object) (reconcile.Result, error) {
 	now := object.DeepCopyObject().(client.Object)
-	err := current.client.Get(ctx, client.ObjectKeyFromObject(object), now)
-	if client.IgnoreNotFound(err) != nil {
+	switch err := current.client.Get(ctx, client.ObjectKeyFromObject(object), now); {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading the reconciled object: %w", err)
 	}
-	if err != nil || now.GetDeletionTimestamp() == nil || isOthersNode(now) {
-		if _, isPod := now.(*corev1.Pod); isPod && err == nil && IsRemovalRequested(now) { // Its eviction was refused.
-			return reconcile.Result{RequeueAfter: drainInterval}, nil
-		}
-		return reconcile.Result{}, nil
-	}
-	if claim, ok := now.(*karpv1.NodeClaim); ok && claim.StatusConditions().IsTrue(karpv1.ConditionTypeInstanceTerminating) {
-		return reconcile.Result{RequeueAfter: terminationInterval}, nil
-	}
-	return reconcile.Result{RequeueAfter: drainInterval}, nil
+	return reconcile.Result{RequeueAfter: intervalOf(now)}, nil
 }
 
-// isOthersNode reports whether the object is a Node of another provider's node class, which neither Karpenter nor Joist
-// removes.
-func isOthersNode(object client.Object) bool {
-	node, ok := object.(*corev1.Node)
-	return ok && node.Labels[karpenter.LabelEC2NodeClass] == ""
+// intervalOf returns after which time Karpenter reconciles the object again; 0 if only a change of it matters. A Node of
+// another provider's node class is removed by neither Karpenter nor Joist.
+func intervalOf(object client.Object) time.Duration {
+	isDeleting := object.GetDeletionTimestamp() != nil
+	interval := time.Duration(0)
+	switch o := object.(type) {
+	case *corev1.Pod:
+		if isDeleting || IsRemovalRequested(o) { // Its eviction was refused.
+			interval = drainInterval
+		}
+	case *corev1.Node:
+		if isDeleting && o.Labels[karpenter.LabelEC2NodeClass] != "" {
+			interval = drainInterval
+		}
+	case *karpv1.NodeClaim:
+		switch {
+		case isDeleting && o.StatusConditions().IsTrue(karpv1.ConditionTypeInstanceTerminating):
+			interval = terminationInterval
+		case isDeleting, o.StatusConditions().IsTrue(karpv1.ConditionTypeRebooting):
+			interval = drainInterval
+		}
+	case *karpv1.NodePool:
+		if !isDeleting && o.Spec.Replicas != nil && o.Spec.Template.Spec.NodeClassRef.Kind == cluster.NodeClasses.Kind {
+			interval = staticInterval
+		}
+	}
+	return interval
 }

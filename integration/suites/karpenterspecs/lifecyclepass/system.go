@@ -41,10 +41,12 @@ type system struct {
 	maker    event.Maker
 	// commands are to be executed, and failed the commands that the cloud provider refused in this pass.
 	commands, failed []event.Envelope
-	// terminated are the instances whose termination was requested.
-	terminated map[string]bool
+	// terminated are the instances whose termination was requested, with the ids that NodeClaims have.
+	terminated map[string]string
 	// ahead is how far lifecycle's clock is ahead of that of the specs.
 	ahead time.Duration
+	// lastPass is the time of the specs' clock in the last pass.
+	lastPass time.Time
 }
 
 func now() time.Time {
@@ -62,11 +64,11 @@ func newSystem(config *rest.Config) (*system, error) {
 	}
 	memory := memcluster.New(memcluster.Options{Now: now})
 	out := &system{
-		client:     &specClient{Client: client, memory: memory.ClientFor("lifecycle"), written: map[written]cluster.Object{}, evicted: map[types.UID]bool{}},
+		client:     &specClient{Client: client, memory: memory.ClientFor("lifecycle"), written: map[written]cluster.Object{}, changed: map[cluster.Kind]bool{}, evicted: map[types.UID]bool{}},
 		cache:      cluster.NewStores(kinds, lifecycle.Trims()),
 		blobs:      memblob.New(memblob.Options{Now: now}),
 		launcher:   memqueue.New(memqueue.Options{Now: now}).Queue("launcher", memqueue.QueueOptions{}),
-		terminated: map[string]bool{},
+		terminated: map[string]string{},
 		maker:      event.Maker{Service: "specs", Cluster: clusterIdentity},
 	}
 	out.service = lifecycle.New(lifecycle.Config{
@@ -80,9 +82,19 @@ func newSystem(config *rest.Config) (*system, error) {
 // servedWithin is how long the API server may take to serve a kind that was just installed.
 const servedWithin = 10 * time.Second
 
-// refresh reads what watches would have delivered.
+// refresh reads all objects, as watches would have delivered them.
 func (s *system) refresh(ctx context.Context) error {
-	for _, kind := range kinds {
+	s.client.takeChanged()
+	return s.read(ctx, kinds)
+}
+
+// refreshChanged reads the objects of the kinds that the service has written. Nothing else writes during a pass.
+func (s *system) refreshChanged(ctx context.Context) error {
+	return s.read(ctx, s.client.takeChanged())
+}
+
+func (s *system) read(ctx context.Context, some []cluster.Kind) error {
+	for _, kind := range some {
 		var objects []cluster.Object
 		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(ctx context.Context) (_ bool, err error) {
 			objects, err = s.client.List(ctx, kind, "")
@@ -96,7 +108,7 @@ func (s *system) refresh(ctx context.Context) error {
 		}
 		s.cache[kind].Replace(objects)
 	}
-	if s.client.controller == Launching {
+	if s.client.controller == Launching || s.client.controller == Drifting {
 		s.addNodeClasses()
 	}
 	return nil
@@ -109,7 +121,7 @@ func (s *system) addNodeClasses() {
 		if ref := c.Spec.NodeClassRef; ref != nil {
 			if _, exists := s.cache.Get(cluster.NodeClasses, cluster.Key{Name: ref.Name}); !exists {
 				class := &karpenter.EC2NodeClass{}
-				class.Name = ref.Name
+				class.Name, class.Status.Subnets = ref.Name, []karpenter.Subnet{{ID: classSubnet}}
 				s.cache[cluster.NodeClasses].Put(class)
 			}
 		}
@@ -122,7 +134,11 @@ func (s *system) handle(ctx context.Context, body event.Body) error {
 	if err != nil {
 		return fmt.Errorf("creating a message: %w", err)
 	}
-	if err := s.refresh(ctx); err != nil {
+	return s.handleMessage(ctx, e)
+}
+
+func (s *system) handleMessage(ctx context.Context, e event.Envelope) error {
+	if err := s.refreshChanged(ctx); err != nil {
 		return err
 	}
 	return s.service.Handle(ctx, e)
