@@ -15,7 +15,7 @@ import (
 
 // inventoryInterval is at least the time that lifecycle requires between two inventories that lack an instance, and
 // between a launch and the first of them.
-const inventoryInterval = time.Minute
+const inventoryInterval = 6 * time.Minute
 
 // CollectGarbage runs a pass in place of Karpenter's garbage collection. Joist believes only the second of two inventories
 // that an instance is missing, so it gets two of the same content, the first an interval after the present of the specs.
