@@ -111,9 +111,7 @@ func (s *sim) playHostile(ctx context.Context, manifests []cluster.Object) error
 	if err := s.advanceUntil(ctx, attackDuration, func() bool { return false }); err != nil {
 		return err
 	}
-	a.restore(manifests)
-	a.deletePods()
-	s.checker.hostile.ended = s.world.Now()
+	a.endAttack(manifests)
 	recovered := func() bool { return s.hasRecovered() }
 	if err := s.advanceUntil(ctx, maxHostileRecovery, recovered); err != nil {
 		return err

@@ -222,6 +222,15 @@ func (a *attacker) startForeignInstances() error {
 // isForeign reports whether an instance belongs to the other cluster.
 func isForeign(r memcloud.Record) bool { return r.Tags["eks:eks-cluster-name"] == "other" }
 
+// endAttack removes the attacker: it acts no more, what only an operator can repair is repaired, and the pods of a tenant
+// are deleted. The attack also ends for actions at the present time, which would come after this.
+func (a *attacker) endAttack(manifests []cluster.Object) {
+	a.ends = a.world.Now()
+	a.restore(manifests)
+	a.deletePods()
+	a.checker.hostile.ended = a.world.Now()
+}
+
 // restore repairs what only an operator can after the attacker is removed: it applies the manifests again, and deletes
 // Joist's ConfigMaps if the attacker could write them.
 func (a *attacker) restore(objects []cluster.Object) {

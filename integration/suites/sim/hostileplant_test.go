@@ -109,3 +109,15 @@ func TestHostileCheckersReport(t *testing.T) {
 		})
 	}
 }
+
+// An attacker creates no pod after the end of its attack, whose pods are deleted, at whatever time the run continues.
+func TestAttackEnds(t *testing.T) {
+	t.Parallel()
+	report, err := RunHostile(759)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Violations {
+		t.Errorf("seed 759: %s", v)
+	}
+}
