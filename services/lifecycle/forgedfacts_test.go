@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // forgedSettled returns the message of a compromised service about instances of other claims.
@@ -202,6 +203,32 @@ func TestForgedInventoriesAreLimited(t *testing.T) {
 	if n := len(s.listClaims()); n != 0 {
 		t.Errorf("%d claims remain after their nodes are not ready", n)
 	}
+}
+
+// A node that has joined and is not ready yet confirms no message about its instance. A node of which the kubelet stopped
+// reporting does.
+func TestBootingNodesConfirmNothing(t *testing.T) {
+	s := newInitializedCluster(t, 8)
+	for i := range 8 {
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: fmt.Sprintf("old-%d", i)}, func(o cluster.Object) {
+			o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionFalse
+		})
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: fmt.Sprintf("old-%d", i)}, func(o cluster.Object) {
+			c := o.(*karpenter.NodeClaim)
+			c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeInitialized)
+		})
+	}
+	for i := range 8 {
+		want := fault.Kind("")
+		if i >= 3 {
+			want = fault.Retry
+		}
+		s.handleMessage(s.instanceGone(fmt.Sprintf("i-%d", i)), want)
+	}
+	s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-7"}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
+	})
+	s.handleMessage(s.instanceGone("i-7"), "")
 }
 
 // Instances that lifecycle terminated are removed at once, in any number.

@@ -77,7 +77,8 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 }
 
 // expectsTermination reports whether the end of the claim's instance is expected: its termination
-// was requested, its drain deadline has passed after at least minimumDrain, or its node is not ready.
+// was requested, its drain deadline has passed after at least minimumDrain, or its node is not ready. While
+// a node boots it is not ready either, so only a kubelet that stopped reporting confirms the end of its instance.
 func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 	if c.DeletionTimestamp != nil {
 		by := nodeclaim.Deadline(c)
@@ -87,7 +88,10 @@ func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 		}
 	}
 	node := s.cachedNodeByProviderID(c)
-	return node != nil && !conditions.NodeReady(node)
+	if node == nil {
+		return false
+	}
+	return conditions.KubeletStopped(node) || c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && !conditions.NodeReady(node)
 }
 
 // findClaimOfInstance reads the claim of the instance, or nil. If the cache does

@@ -12,6 +12,7 @@ package conditions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -194,4 +195,12 @@ func NodeReady(node *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// KubeletStopped reports whether the node's kubelet reported once and no longer does: Kubernetes then sets the condition
+// Ready to Unknown.
+func KubeletStopped(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }
