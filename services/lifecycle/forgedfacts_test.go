@@ -231,6 +231,36 @@ func TestBootingNodesConfirmNothing(t *testing.T) {
 	s.handleMessage(s.instanceGone("i-7"), "")
 }
 
+// Strict limits count a node until an inventory shows its instance as terminated. A message about it frees no place, also
+// while the instance is being terminated.
+func TestMessagesFreeNoPlaceOfStrictLimits(t *testing.T) {
+	s := newInitializedCluster(t, 4)
+	s.setStrictLimits()
+	s.handleMessage(s.instanceGone("i-0"), "")
+	for _, c := range s.listClaims()[1:3] {
+		if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(c), c.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.advance(10 * time.Second)
+	var listed []event.Listed
+	for i := range 4 {
+		id := fmt.Sprintf("i-%d", i)
+		s.handleMessage(s.instanceGone(id), "")
+		listed = append(listed, listedInstance(id, "old", fmt.Sprintf("old-%d", i)))
+	}
+	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 4 {
+		t.Fatalf("%d of 4 claims remain after forged messages", n)
+	}
+	listed[1].State, listed[2].State = "terminated", "terminated"
+	s.handleMessage(s.inventoryMessage(s.now, listed...), "")
+	s.advance(5 * time.Second)
+	if n := len(s.listClaims()); n != 2 {
+		t.Errorf("%d claims remain, want 2 after an inventory shows the others' instances as terminated", n)
+	}
+}
+
 // Instances that lifecycle terminated are removed at once, in any number.
 func TestExpectedTerminationsAreNotLimited(t *testing.T) {
 	s := newInitializedCluster(t, 8)

@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -52,13 +53,19 @@ const minimumDrain = 30 * time.Second
 
 // handleInstanceGone handles a message that an instance is terminated. If the cluster's state does
 // not confirm the message, it counts against the breaker. Above the breaker's limit it is retried
-// until the node fails or an inventory, EC2's own answer, confirms or contradicts it.
+// until the node fails or an inventory, EC2's own answer, confirms or contradicts it. In a NodePool with strict limits
+// only an inventory ends a NodeClaim, within half a minute.
 func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
 	found, err := s.findClaimOfInstance(ctx, b.InstanceID)
 	if err != nil {
 		return fmt.Errorf("finding the NodeClaim of a terminated instance: %w", err)
 	}
 	if found == nil {
+		return nil
+	}
+	if pool, _ := s.Cache.Get(cluster.NodePools, cluster.Key{Name: found.Labels[karpenter.NodePoolLabelKey]}); pool != nil && planning.CountsNodesBeingRemoved(pool.(*karpenter.NodePool)) {
+		// Strict limits count the instance until it is terminated. A message does not prove that; an inventory does.
+		host.AddLogFields(ctx, "waits", "for an inventory, because the NodePool's limits are strict")
 		return nil
 	}
 	if !s.expectsTermination(found) {
