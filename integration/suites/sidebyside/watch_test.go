@@ -98,10 +98,24 @@ func (r *recorder) recordEnd(pod *corev1.Pod) {
 		}
 		if c.Reason == evictedReason {
 			r.evicted[pod.UID] = true
-		} else {
+		} else if !r.lost[pod.UID] {
 			r.lost[pod.UID] = true
+			r.logLost(pod, c)
 		}
 	}
+}
+
+// logLost logs a pod that was deleted with its node, with what tells who deleted it and whether it was bound after the
+// drain of the node began.
+func (r *recorder) logLost(pod *corev1.Pod, why corev1.PodCondition) {
+	bound := ""
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			bound = c.LastTransitionTime.Format(time.TimeOnly)
+		}
+	}
+	r.Logf("pod %s of node %s (created %s, bound %s, being deleted since %s, evicted before: %v) was deleted by %s at %s: %s", pod.Name, pod.Spec.NodeName,
+		pod.CreationTimestamp.Format(time.TimeOnly), bound, pod.DeletionTimestamp.Format(time.TimeOnly), r.evicted[pod.UID], why.Reason, why.LastTransitionTime.Format(time.TimeOnly), why.Message)
 }
 
 // takeSample records the state of the cluster.

@@ -110,14 +110,16 @@ func TestHostileCheckersReport(t *testing.T) {
 	}
 }
 
-// An attacker creates no pod after the end of its attack, whose pods are deleted, at whatever time the run continues.
-func TestAttackEnds(t *testing.T) {
-	t.Parallel()
-	report, err := RunHostile(759)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range report.Violations {
-		t.Errorf("seed 759: %s", v)
+// Seeds that failed although Joist was right: in 759 the tenant created a pod after the end of its attack, and in 802 forged
+// messages ended NodeClaims of drained nodes while EC2 was terminating their instances, which counted against the limits.
+func TestHostileSeedsAreJudgedRightly(t *testing.T) {
+	for _, seed := range []int64{759, 802} {
+		report, err := RunHostile(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range report.Violations {
+			t.Errorf("seed %d, attacker %s: %s", seed, report.Attacker, v)
+		}
 	}
 }
