@@ -1,6 +1,7 @@
 package sidebyside
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type recorder struct {
 	created map[types.UID]time.Time
 	// evicted and lost are the deleted pods.
 	evicted, lost map[types.UID]bool
+	// losses describe the pods of lost.
+	losses []string
 	// known are the billed instances.
 	known map[string]float64
 	loads []float64
@@ -100,21 +103,21 @@ func (r *recorder) recordEnd(pod *corev1.Pod) {
 			r.evicted[pod.UID] = true
 		} else if !r.lost[pod.UID] {
 			r.lost[pod.UID] = true
-			r.logLost(pod, c)
+			r.losses = append(r.losses, r.describeLoss(pod, c))
 		}
 	}
 }
 
-// logLost logs a pod that was deleted with its node, with what tells who deleted it and whether it was bound after the
-// drain of the node began.
-func (r *recorder) logLost(pod *corev1.Pod, why corev1.PodCondition) {
+// describeLoss describes a pod that was deleted with its node: who deleted it, and whether it was bound after the drain of the
+// node began.
+func (r *recorder) describeLoss(pod *corev1.Pod, why corev1.PodCondition) string {
 	bound := ""
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
 			bound = c.LastTransitionTime.Format(time.TimeOnly)
 		}
 	}
-	r.Logf("pod %s of node %s (created %s, bound %s, being deleted since %s, evicted before: %v) was deleted by %s at %s: %s", pod.Name, pod.Spec.NodeName,
+	return fmt.Sprintf("pod %s of node %s (created %s, bound %s, being deleted since %s, evicted before: %v) has the reason %s of %s: %s", pod.Name, pod.Spec.NodeName,
 		pod.CreationTimestamp.Format(time.TimeOnly), bound, pod.DeletionTimestamp.Format(time.TimeOnly), r.evicted[pod.UID], why.Reason, why.LastTransitionTime.Format(time.TimeOnly), why.Message)
 }
 
@@ -197,6 +200,9 @@ func (r *recorder) end() DayMeasurements {
 		s.LoadAverage += average / float64(len(r.loads))
 	}
 	s.Evicted, s.Lost = len(r.evicted), len(r.lost)
+	for _, loss := range r.losses {
+		r.Logf("%s", loss)
+	}
 	slices.Sort(s.Starts)
 	return s
 }
