@@ -45,7 +45,7 @@ type Termination struct {
 // instance. Each step is persisted before the next begins.
 func (v View) drainAndTerminate() []effect.Effect {
 	if v.isTrue(karpenter.ConditionTypeInstanceTerminating) {
-		return v.terminateInstance()
+		return append(v.terminateInstance(), v.evictLatePods()...)
 	}
 	if v.Node == nil {
 		return v.terminateWithoutNode()
@@ -67,6 +67,16 @@ func (v View) drainAndTerminate() []effect.Effect {
 		return append(effects, v.reportDrain(plan)...)
 	}
 	return append(effects, v.awaitVolumes(deadline)...)
+}
+
+// evictLatePods evicts pods that kube-scheduler bound after the drain: if its cache showed the taint later than
+// termination.MinDrainTime. They are replaced at once. Otherwise Kubernetes deletes them with the Node, 40 s after it is removed.
+func (v View) evictLatePods() []effect.Effect {
+	if v.Node == nil {
+		return nil
+	}
+	deadline := v.deadline()
+	return v.podRemovals(v.planDrain(v.Pods, deadline), deadline)
 }
 
 // planDrain returns the plan for the node's pods.

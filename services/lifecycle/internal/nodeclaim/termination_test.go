@@ -94,7 +94,8 @@ func TestDrainOrder(t *testing.T) {
 		{"no termination during a zonal shift after the deadline", view(drains, terminating, withZonalShift, due(-time.Minute)), nil},
 		{"the drain continues during a zonal shift", view(drains, pods("web"), due(20*time.Second), requestedRecently, withZonalShift), []string{"delete pod web in 20 s"}},
 		{"instance terminated during a zonal shift", view(drains, terminating, withZonalShift, markedGone), []string{"update n"}},
-		{"termination although pods remain", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
+		{"termination although pods remain", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1", "evict web"}},
+		{"a pod was bound after the termination was requested", view(drains, drained, terminating, pods("web"), requestedRecently), []string{"evict web"}},
 	})
 	send := nodeclaim.Next(view(drains, terminating))[0].(effect.Send)
 	want := event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "claim-uid", Reason: "its NodeClaim is being deleted"}
