@@ -101,7 +101,8 @@ func (r *recorder) recordEnd(pod *corev1.Pod) {
 		}
 		if c.Reason == evictedReason {
 			r.evicted[pod.UID] = true
-		} else if !r.lost[pod.UID] {
+		} else if !r.lost[pod.UID] && !r.evicted[pod.UID] {
+			// The garbage collector of Kubernetes replaces the reason of an evicted pod that still exists after its Node.
 			r.lost[pod.UID] = true
 			r.losses = append(r.losses, r.describeLoss(pod, c))
 		}
@@ -117,8 +118,8 @@ func (r *recorder) describeLoss(pod *corev1.Pod, why corev1.PodCondition) string
 			bound = c.LastTransitionTime.Format(time.TimeOnly)
 		}
 	}
-	return fmt.Sprintf("pod %s of node %s (created %s, bound %s, being deleted since %s, evicted before: %v) has the reason %s of %s: %s", pod.Name, pod.Spec.NodeName,
-		pod.CreationTimestamp.Format(time.TimeOnly), bound, pod.DeletionTimestamp.Format(time.TimeOnly), r.evicted[pod.UID], why.Reason, why.LastTransitionTime.Format(time.TimeOnly), why.Message)
+	return fmt.Sprintf("pod %s of node %s (created %s, bound %s, being deleted since %s) has the reason %s of %s: %s", pod.Name, pod.Spec.NodeName,
+		pod.CreationTimestamp.Format(time.TimeOnly), bound, pod.DeletionTimestamp.Format(time.TimeOnly), why.Reason, why.LastTransitionTime.Format(time.TimeOnly), why.Message)
 }
 
 // takeSample records the state of the cluster.
