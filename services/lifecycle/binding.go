@@ -116,14 +116,8 @@ type binding struct {
 // being deleted only if there is no other. It returns the remaining instances as orphans. A claim that
 // is not admitted was never launched: a replica that had paused has created it again.
 func matchClaims(claims []*karpenter.NodeClaim, instances []event.Launched) (matches []binding, orphans []event.Launched) {
-	has, taken := map[string]bool{}, map[int]bool{}
-	for _, c := range claims {
-		has[c.Status.ProviderID] = true
-	}
+	taken := map[int]bool{}
 	for _, instance := range sortByID(instances) {
-		if has[providerIDOf(instance)] {
-			continue
-		}
 		free := -1
 		for i, c := range claims {
 			if taken[i] || !admission.IsAdmitted(c) {

@@ -77,3 +77,26 @@ func TestBuffers(t *testing.T) {
 		t.Errorf("status after the workload grew: %+v", got)
 	}
 }
+
+// A status that has not changed is not written.
+func TestUnchangedBufferIsNotWritten(t *testing.T) {
+	s := newTestCluster(t)
+	s.configureService(func(c *lifecycle.Config) { c.CapacityBuffers = true })
+	s.SeedObjects(&karpenter.CapacityBuffer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "spare"},
+		Spec:       karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "missing"}, Replicas: new(int32(1))},
+	})
+	s.reconcile()
+	writes := func() (n int) {
+		for _, e := range s.Effects() {
+			if e.Kind == cluster.CapacityBuffers && e.Verb == memcluster.VerbUpdateStatus {
+				n++
+			}
+		}
+		return n
+	}
+	s.advance(25 * time.Second)
+	if got := writes(); got != 1 {
+		t.Errorf("the status was written %d times, want once", got)
+	}
+}

@@ -9,7 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
@@ -145,4 +148,31 @@ func TestNoHourExceedsBudget(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The record is written in at most four attempts.
+func TestSpentRateIsWrittenAgain(t *testing.T) {
+	for conflicts, want := range map[int]fault.Kind{3: "", 4: fault.Conflict} {
+		s := newInitializedCluster(t, 1)
+		s.setRate("1")
+		s.advance(time.Second)
+		m := s.proposeSingle("old-0")
+		s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodePools, As: fault.Conflict, Times: conflicts})
+		m.deliver(event.Confirmed, want)
+		if going := s.disruptionState("old-0") == "going"; going != (want == "") {
+			t.Errorf("%d conflicts: the node is removed: %t", conflicts, going)
+		}
+	}
+}
+
+// A percentage is of the nodes that the pool has.
+func TestHourlyBudgetInPercent(t *testing.T) {
+	s := newInitializedCluster(t, 4)
+	s.setRate("50%")
+	s.advance(time.Second)
+	for i, want := range []string{"going", "going", stateUntouched} {
+		name := fmt.Sprintf("old-%d", i)
+		s.proposeSingle(name).deliver(event.Confirmed, "")
+		s.expectStates(want, name)
+	}
 }

@@ -127,3 +127,39 @@ func TestUnchangedDriftIsNotWritten(t *testing.T) {
 		t.Errorf("the claim was written again: version %s after %s", after.ResourceVersion, before.ResourceVersion)
 	}
 }
+
+// An instance that is shutting down says nothing about drift: EC2 detaches its network interfaces, and with them its
+// security groups.
+func TestTerminatingInstanceHasNoDrift(t *testing.T) {
+	for _, state := range []string{"shutting-down", "terminated"} {
+		s := withClassHash(t)
+		s.handleMessage(s.inventoryMessage(s.now, event.Listed{
+			InstanceID: "i-1", State: state, Intent: "one", NodePool: "default", Claim: "one-0", Launched: s.now, ImageID: "ami-1", Offering: offering,
+		}), "")
+		s.reconcile()
+		if reason, _ := s.driftReason(); reason != "" {
+			t.Errorf("an instance that is %s has drifted: %s", state, reason)
+		}
+	}
+}
+
+// A claim without a change does not keep the next one from being evaluated.
+func TestDriftOfSeveralClaims(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 3)
+	s.handleMessage(s.newMessage(launchSettled("one", 3, "i-1", "i-2", "i-3")), "")
+	s.reconcile()
+	current := s.getPool().Annotations[karpenter.NodePoolHashAnnotationKey]
+	for name, hash := range map[string]string{"one-0": current, "one-1": "old", "one-2": current} {
+		s.setClaim(name, func(c *karpenter.NodeClaim) {
+			annotateAs(c, karpenter.NodePoolHashAnnotationKey, hash)
+			annotateAs(c, karpenter.NodePoolHashVersionAnnotationKey, karpenter.NodePoolHashVersion)
+		})
+	}
+	s.advance(2 * time.Second)
+	for _, c := range s.listClaims() {
+		if drifted := c.Status.Conditions.IsTrue(karpenter.ConditionTypeDrifted); drifted != (c.Name == "one-1") {
+			t.Errorf("%s has drifted: %t", c.Name, drifted)
+		}
+	}
+}

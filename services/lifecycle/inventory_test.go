@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -223,4 +224,23 @@ func orphanInstances(n int) []event.Listed {
 		out = append(out, listedInstance(fmt.Sprintf("i-orphan%d", i), "lost", ""))
 	}
 	return out
+}
+
+// A deleted claim that was never launched is released by two inventories although the node of another instance joins, which has
+// no providerID yet.
+func TestUnlaunchedClaimBesideJoiningNode(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "joining"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}})
+	s.deleteClaim("one-0")
+	s.now = s.now.Add(garbagecollection.LaunchHorizon + garbagecollection.SettleTime)
+	for range 2 {
+		s.handleMessage(s.inventoryMessage(s.now), "")
+		s.now = s.now.Add(garbagecollection.InventoryGap)
+	}
+	if c := s.getClaim("one-0"); c != nil && c.Annotations[garbagecollection.GoneAnnotation] == "" {
+		t.Errorf("the claim without an instance is kept: %v", c.Annotations)
+	}
 }

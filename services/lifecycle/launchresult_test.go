@@ -379,3 +379,26 @@ func TestFailedLaunchesAreReportedOnPods(t *testing.T) {
 		}
 	}
 }
+
+// The claims of an intent are listed unless the cache contains all of them: an instance whose claim the cache lacks
+// is bound, not terminated as an orphan.
+func TestLaunchResultWithStaleCache(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	late := s.getClaim("one-1").DeepCopy()
+	s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(late), func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(late), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.cache.DeliverAll()
+	s.SeedObjects(late) // The cache gets it later.
+	if err := s.svc.Handle(t.Context(), s.newMessage(launchSettled("one", 2, "i-1", "i-2"))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("sent %v", typesAndSubjects(got))
+	}
+}

@@ -12,7 +12,9 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // withDryRuns returns a cluster whose lifecycle waits for dry runs.
@@ -222,14 +224,15 @@ func TestNodeClassHash(t *testing.T) {
 		t.Errorf("a hash of version v5 was written: %v", got)
 	}
 	s.reconcile()
+	answer.Subnets = []event.Subnet{{ID: "subnet-1", Zone: "eu-west-1a"}}
 	answer.Hash, answer.HashVersion, answer.Asked = "123", karpenter.EC2NodeClassHashVersion, s.now
 	s.handleMessage(s.newMessage(answer), "")
 	got := s.getNodeClass()
 	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v6" {
 		t.Errorf("got annotations %v", got.Annotations)
 	}
-	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
-		t.Error("the status was not written")
+	if len(got.Status.Subnets) != 1 {
+		t.Errorf("the status was not written together with the hash: %+v", got.Status)
 	}
 	s.reconcile()
 	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {
@@ -270,5 +273,42 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	}
 	if s.getNodeClass() == nil {
 		t.Error("the class was deleted before its claims")
+	}
+}
+
+// Resources that cannot be parsed are parked, and change nothing.
+func TestInvalidResolvedImages(t *testing.T) {
+	s := newTestCluster(t)
+	class := s.addNodeClass("")
+	version := s.Version()
+	s.handleMessage(s.newMessage(event.NodeClassResolved{
+		Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Images: []event.Image{{ID: "ami-1", Requirements: []byte(`{}`)}},
+	}), fault.Poison)
+	if s.Version() != version {
+		t.Error("the class was written")
+	}
+}
+
+// A message that says that the profile is deleted does not release a class that nobody deletes.
+func TestProfileDeletedForExistingClass(t *testing.T) {
+	s := newTestCluster(t)
+	class := s.addNodeClass("node")
+	s.handleMessage(s.newMessage(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: "managed", Deleted: true, Asked: s.now}), "")
+	if !slices.Contains(s.getNodeClass().Finalizers, karpenter.EC2NodeClassTerminationFinalizer) {
+		t.Error("the finalizer was removed")
+	}
+}
+
+// A profile of the user has precedence over a role: Joist manages none for such a class.
+func TestProfileHasPrecedenceOverRole(t *testing.T) {
+	s := newTestCluster(t)
+	s.addNodeClass("")
+	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "node" })
+	s.reconcile()
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("sent %v", typesAndSubjects(got))
+	}
+	if got := s.getNodeClass().Annotations[launchspec.ProfileAnnotation]; got != "" {
+		t.Errorf("the class records the managed profile %s", got)
 	}
 }

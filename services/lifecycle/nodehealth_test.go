@@ -142,3 +142,20 @@ func TestRepairBreakerReports(t *testing.T) {
 		t.Error("the breaker did not allow the repair of the one unhealthy node")
 	}
 }
+
+// One policy is enough for repairs.
+func TestNodeRepairWithOnePolicy(t *testing.T) {
+	s := newTestCluster(t)
+	s.configureService(func(c *lifecycle.Config) {
+		c.LegacyRepair = repair.PolicySet{Unhealthy: intstr.FromString("20%"), Policies: []repair.Policy{
+			{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: time.Minute},
+		}}
+	})
+	s.runNode()
+	s.makeNotReady("node-1")
+	s.now = s.now.Add(2 * time.Minute)
+	s.reconcile()
+	if s.getClaim("one-0").DeletionTimestamp == nil {
+		t.Error("the node was not repaired")
+	}
+}

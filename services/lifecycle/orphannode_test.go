@@ -1,13 +1,16 @@
 package lifecycle_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -47,5 +50,29 @@ func TestOrphanNodeIsReleased(t *testing.T) {
 	s.advance(20 * time.Second)
 	if s.getNodeOf() != nil {
 		t.Error("the node was not released")
+	}
+}
+
+// Many orphan nodes at once are not released: the claims probably could not be read.
+func TestManyOrphanNodesAreKept(t *testing.T) {
+	for n, want := range map[int]fault.Kind{3: "", 4: fault.Denied} {
+		s := newTestCluster(t)
+		for i := range n {
+			name := fmt.Sprintf("node-%d", i)
+			s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
+				Name: name, Finalizers: []string{karpenter.TerminationFinalizer},
+				Labels: map[string]string{karpenter.NodePoolLabelKey: "default", karpenter.LabelEC2NodeClass: "default"},
+			}})
+			if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: name}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.cache.DeliverAll()
+		if err := s.svc.Step(t.Context()); fault.KindOf(err) != want {
+			t.Errorf("%d orphan nodes: got error %v, want kind %q", n, err, want)
+		}
+		if tainted := len(s.getNode("node-0").Spec.Taints) > 0; tainted != (want == "") {
+			t.Errorf("%d orphan nodes: they are drained: %t", n, tainted)
+		}
 	}
 }

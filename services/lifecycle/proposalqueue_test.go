@@ -244,3 +244,14 @@ func TestConcurrentReplacementsAtLimit(t *testing.T) {
 	}
 	s.checkInvariants(nodes, nodes)
 }
+
+// A message that cannot be parsed is parked at once. It does not take a turn.
+func TestInvalidProposalIsParked(t *testing.T) {
+	s := newTestCluster(t)
+	m := s.newProposal("p", "old-0").envelope(event.Proposed)
+	m.Data = []byte(`{"claims": 7}`)
+	kinds, early := s.deliverTogether(m)
+	if diff := cmp.Diff([]fault.Kind{fault.Poison}, kinds); diff != "" || early != 1 {
+		t.Errorf("%d messages were handled before the turn; %s", early, diff)
+	}
+}

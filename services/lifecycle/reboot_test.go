@@ -373,3 +373,30 @@ func TestRebootMetrics(t *testing.T) {
 		}
 	}
 }
+
+// A reboot whose drain has no limit does not inherit the limit of an earlier one.
+func TestRebootWithoutLimit(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	policies := repair.Provider(true)
+	for i := range policies {
+		policies[i].GracePeriod = nil
+	}
+	m, err := repair.NewMatcher(repair.PolicySet{Policies: policies, Unhealthy: intstr.FromString("20%")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.configureService(func(c *lifecycle.Config) { c.Repair = m })
+	s.setClaim("old-0", func(c *karpenter.NodeClaim) {
+		annotateAs(c, karpenter.RebootTerminationGracePeriodAnnotationKey, "5m")
+	})
+	s.updateNodeOf("old-0", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-0" })
+	s.breakGPU()
+	s.advanceOnce(11 * time.Minute)
+	p := &rebootScenario{testProposal: s.newProposal("p", "old-0")}
+	p.Reason, p.Method, p.Reboot = string(karpenter.DisruptionReasonUnhealthy), "Repair", true
+	p.propose()
+	p.deliver(event.Confirmed, "")
+	if c := s.getClaim("old-0"); !c.IsRebooting() || c.Annotations[karpenter.RebootTerminationGracePeriodAnnotationKey] != "" {
+		t.Errorf("got rebooting %t, annotations %v", c.IsRebooting(), c.Annotations)
+	}
+}

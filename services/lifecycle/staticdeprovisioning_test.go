@@ -6,6 +6,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -79,4 +81,17 @@ func TestSurplusAfterCrash(t *testing.T) {
 			t.Errorf("after a crash at write %d, %d claims remain", n, left)
 		}
 	}
+}
+
+// Without the live claims nothing is removed, and the error is reported.
+func TestSurplusWithUnreadableClaims(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	s.configureService(withStaticCapacity)
+	s.setReplicas(1)
+	s.cache.DeliverAll()
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbList, Kind: cluster.NodeClaims, As: fault.Unknown})
+	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Unknown) {
+		t.Errorf("got error %v", err)
+	}
+	s.expectStates(stateUntouched, "old-0", "old-1")
 }

@@ -69,3 +69,25 @@ func TestUnchangedObjectsAreSkipped(t *testing.T) {
 		t.Error("an expired claim was not deleted by the full reconcile")
 	}
 }
+
+// An error of reading pods is returned once.
+func TestPodReadErrorIsReturnedOnce(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.cache.DeliverAll()
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbList, Kind: cluster.Pods, As: fault.Unknown, Times: 1})
+	failed := 0
+	for range 20 {
+		s.now = s.now.Add(time.Second)
+		s.cache.DeliverAll()
+		if s.svc.Step(t.Context()) != nil {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d reconciles returned an error, want 1", failed)
+	}
+}

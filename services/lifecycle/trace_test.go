@@ -26,6 +26,9 @@ func TestReconcileContinuesTrace(t *testing.T) {
 			live := func() {
 				s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
 					c.Span = func(told host.Span) {
+						if told.Envelope.Cluster != clusterIdentity.Name {
+							t.Errorf("the span %s is in the cluster %q", told.Name, told.Envelope.Cluster)
+						}
 						if told.Start.After(told.End) || len(told.Envelope.Data) != 0 || told.IsRoot {
 							t.Errorf("%+v", told)
 						}
@@ -192,4 +195,35 @@ func (s *testCluster) launchAndTakeSent(id string) []event.Envelope {
 	plan.Traceparent = plan.RootTraceparent()
 	s.handleMessage(plan, "")
 	return s.takeSent()
+}
+
+// A notice without a trace leaves the trace that the claim has.
+func TestNoticeWithoutTrace(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchAndTakeSent("one")
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	before := s.getClaim("one-0").Annotations[planning.TraceAnnotation]
+	notice := s.noticeMessage(event.SpotInterruption, "i-1", "terminate")
+	notice.Traceparent = ""
+	s.handleMessage(notice, "")
+	if got := s.getClaim("one-0").Annotations[planning.TraceAnnotation]; got != before || before == "" {
+		t.Errorf("got trace %q, want %q", got, before)
+	}
+}
+
+// A notice without a deadline writes nothing on the claim, and still causes the termination of its instance.
+func TestNoticeWithoutDeadlineIsCause(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchAndTakeSent("one")
+	launched := s.newMessage(launchSettled("one", 1, "i-1"))
+	launched.Traceparent = launched.RootTraceparent()
+	s.handleMessage(launched, "")
+	s.joinNode("node-1", "i-1")
+	s.advance(5 * time.Second)
+	s.takeSent()
+	notice := s.newMessage(event.NodeNoticed{Kind: event.StateChange, InstanceID: "i-1", Noticed: s.now, Detail: "stopping"})
+	notice.Traceparent = notice.RootTraceparent()
+	s.handleMessage(notice, "")
+	s.advance(10 * time.Second)
+	s.expectSent(event.TerminateRequestedType, notice)
 }

@@ -202,3 +202,17 @@ func TestZonalShiftEvents(t *testing.T) {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 }
+
+// A claim without the label of its zone's ID is in the zone of its instance.
+func TestZonalShiftOfClaimWithoutZoneID(t *testing.T) {
+	s := newTestCluster(t)
+	s.setZone()
+	s.runNode()
+	s.setClaim("one-0", func(c *karpenter.NodeClaim) { delete(c.Labels, karpenter.LabelTopologyZoneID) })
+	s.handleMessage(s.inventoryWithShifts([]event.ShiftedZone{{ZoneID: zone}}, listedInstance("i-1", "one", "one-0")), "")
+	s.deleteClaim("one-0")
+	s.advance(time.Minute)
+	if got := typesAndSubjects(s.takeSent()); len(got) != 0 {
+		t.Errorf("sent %v during the shift", got)
+	}
+}

@@ -113,6 +113,7 @@ func TestRankNodes(t *testing.T) {
 		{"owner that is no controller", []deletioncost.RankedNode{newNode("a", pool, with(owned))}, "//a"},
 		{"type that is not offered", []deletioncost.RankedNode{newNode("a", pool, func(n *deletioncost.RankedNode) { n.Offered = false })}, "//a"},
 		{"NodePool that does not exist", []deletioncost.RankedNode{newNode("a", pool, func(n *deletioncost.RankedNode) { n.Pool = nil })}, "//a"},
+		{"NodePool that does not exist, before one that does", []deletioncost.RankedNode{newNode("a", pool, isDrifted, func(n *deletioncost.RankedNode) { n.Pool = nil }), newNode("b", pool, isDrifted)}, "/b/a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := rankNames(deletioncost.RankingView{Nodes: tt.nodes}); got != tt.want {
@@ -182,5 +183,26 @@ func TestListCosts(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"default": 3, "other": 1}, nodes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A run changes at most MaxNodes nodes in addition to those that are being removed, and ranks all.
+func TestListCostsIsLimited(t *testing.T) {
+	pool := newPool("default")
+	var nodes []deletioncost.RankedNode
+	for i := range deletioncost.MaxNodes + 1 {
+		nodes = append(nodes, newNode(fmt.Sprintf("n%02d", i), pool))
+	}
+	marked := newNode("marked", pool, func(n *deletioncost.RankedNode) {
+		n.Pods[0].Annotations = map[string]string{corev1.PodDeletionCost: "-1"}
+	})
+	for name, r := range map[string]deletioncost.Ranking{
+		"ranked":                   {Leaving: nodes[:2], Ranked: nodes},
+		"unranked after ranked":    {Leaving: nodes[:2], Ranked: nodes[:deletioncost.MaxNodes], Unranked: []deletioncost.RankedNode{marked}},
+		"the last one is unranked": {Leaving: nodes[:2], Ranked: nodes[:deletioncost.MaxNodes-1], Unranked: []deletioncost.RankedNode{marked, marked}},
+	} {
+		if costs, _ := r.ListCosts(); len(costs) != 2+deletioncost.MaxNodes {
+			t.Errorf("%s: %d nodes are changed, want 2 that are being removed and %d others", name, len(costs), deletioncost.MaxNodes)
+		}
 	}
 }

@@ -176,6 +176,7 @@ func TestCompareInventory(t *testing.T) {
 		{"of another owner, without labels", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, findingNames{}},
 		{"tagged in EC2, but not on the claim", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, findingNames{Tagged: one}},
 		{"partition missing on the claim", claim("a", parted("")), []event.Listed{in("a", 3)}, false, findingNames{Parted: one}},
+		{"the first partition missing on the claim", claim("a", parted("")), []event.Listed{in("a", 1)}, false, findingNames{Parted: one}},
 		{"partition unknown in EC2", claim("a", parted("")), []event.Listed{in("a", 0)}, false, findingNames{}},
 		{"partition already on the claim", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, findingNames{}},
 		{"not in a placement group", claim("a"), []event.Listed{in("a", 3)}, false, findingNames{}},

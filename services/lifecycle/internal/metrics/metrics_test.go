@@ -114,6 +114,18 @@ func TestCountRepairs(t *testing.T) {
 	}
 }
 
+// rebooting returns a claim whose reboot was requested after a minute and issued a minute later.
+func rebooting(reason string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
+	return claim(append([]func(*karpenter.NodeClaim){is(karpenter.ConditionTypeRegistered, 0), func(c *karpenter.NodeClaim) {
+		for _, condition := range []metav1.Condition{
+			{Type: karpenter.ConditionTypeRebooting, Status: metav1.ConditionTrue, Reason: reason},
+			{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "Rebooting"},
+		} {
+			c.Status.Conditions = c.Status.Conditions.With(condition, c.CreationTimestamp.Add(time.Minute))
+		}
+	}}, edits...)...)
+}
+
 func TestCountChanges(t *testing.T) {
 	const registered, initialized, drained = karpenter.ConditionTypeRegistered, karpenter.ConditionTypeInitialized, karpenter.ConditionTypeDrained
 	young := metrics.ClaimAndNode{Claim: claim()}
@@ -145,6 +157,9 @@ func TestCountChanges(t *testing.T) {
 		{"unhealthy claim", &ready, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), func(c *karpenter.NodeClaim) { c.Status.ImageID = "ami-1" }), Node: node()},
 			metrics.Unhealthy + "its condition AcceleratedHardwareReady has been False for longer than 10m0s", []string{"karpenter_nodeclaims_disrupted_total [unhealthy default spot  graceful] 1",
 				"karpenter_nodeclaims_unhealthy_disrupted_total [accelerated_hardware_ready default spot ami-1 graceful] 1", "karpenter_pods_disruption_initiated_total [unhealthy default spot  graceful] 3"}},
+		{"reboot after which the node did not recover", &metrics.ClaimAndNode{Claim: rebooting(karpenter.RebootIssuedReason), Node: node()},
+			&metrics.ClaimAndNode{Claim: rebooting(karpenter.RebootIssuedReason, going(time.Hour)), Node: node()}, "reboot failed: node did not recover within the observation window", []string{
+				"karpenter_nodes_reboot_duration_seconds [recovery_timeout] 3540", "karpenter_nodes_reboots_total [recovery_timeout] 1"}},
 		{"claim whose launch failed", &young, &metrics.ClaimAndNode{Claim: claim(going(0))}, "launch refused", []string{"karpenter_nodeclaims_disrupted_total [insufficient_capacity default spot  graceful] 1"}},
 		{"claim deleted by another client", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
 		{"node removed", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",

@@ -139,6 +139,12 @@ func TestForeignClaim(t *testing.T) {
 	foreign := func(v *nodeclaim.View) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
 	}
+	otherGroup := func(v *nodeclaim.View) {
+		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "example.com", Kind: "EC2NodeClass", Name: "default"}
+	}
+	otherKind := func(v *nodeclaim.View) {
+		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "FargateNodeClass", Name: "default"}
+	}
 	ours := func(v *nodeclaim.View) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 		v.Claim.Labels[karpenter.LabelEC2NodeClass] = "default"
@@ -146,6 +152,8 @@ func TestForeignClaim(t *testing.T) {
 	run(t, []row{
 		{"own claim, after the launch timeout", view(ours, withAge(time.Hour)), []string{"update c"}},
 		{"foreign claim, after the launch timeout", view(foreign, withAge(time.Hour)), nil},
+		{"another group's EC2NodeClass", view(otherGroup, withAge(time.Hour)), nil},
+		{"another kind of AWS", view(otherKind, withAge(time.Hour)), nil},
 		{"foreign claim, being deleted", view(foreign, unadmitted, beingDeleted(time.Hour)), nil},
 	})
 }

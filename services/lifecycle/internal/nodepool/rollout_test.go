@@ -101,3 +101,14 @@ func TestDriftRolledOutCondition(t *testing.T) {
 		})
 	}
 }
+
+// The message states how long a node has to be ready only if a bake time is set.
+func TestRolloutWithoutBake(t *testing.T) {
+	p := nodePool()
+	p.Annotations = map[string]string{policy.DriftCanary: "1"}
+	view := nodepool.View{Pool: p, Members: []nodepool.Member{joined("old", 99*time.Hour, driftedFor(time.Hour))}, Now: noon}
+	got, _ := nodepool.ComputeStatus(view).Conditions.Get(nodepool.DriftRolledOut)
+	if want := "drifted nodes are replaced in waves"; got.Message != want {
+		t.Errorf("got message %q, want %q", got.Message, want)
+	}
+}

@@ -137,6 +137,10 @@ func TestConditions(t *testing.T) {
 			"Launched True Launched", "Registered Unknown RegistrationHookPending: A, B", "Initialized Unknown " + awaits,
 			"Ready Unknown ReconcilingDependents: Registered=Unknown, Initialized=Unknown",
 		}},
+		{"no registration hook is pending", seen(joined), []string{
+			"Launched True Launched", "Registered Unknown " + awaits, "Initialized Unknown " + awaits,
+			"Ready Unknown ReconcilingDependents: Registered=Unknown, Initialized=Unknown",
+		}},
 		{"registered", seen(registered), []string{
 			"Launched True Launched", "Registered True Registered", "Initialized Unknown NodeNotReady: Node status is NotReady",
 			"Ready Unknown ReconcilingDependents: Initialized=Unknown",

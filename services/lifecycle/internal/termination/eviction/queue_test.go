@@ -176,6 +176,42 @@ func TestEvictionBackoff(t *testing.T) {
 	})
 }
 
+// The next retry is that of the pod whose backoff ends first, and a pod without a rejection has none.
+func TestFirstRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{answer: func(name string) error {
+			if name == "gone" {
+				return nil
+			}
+			return fault.F("evicting "+name, fault.Throttled, "a budget")
+		}}
+		q := eviction.New(0, time.Now)
+		// The backoff of a pod doubles with each rejection: p001 waits for 100 ms, p000 for 200 ms.
+		for _, list := range [][]eviction.Removal{{a.removal("p000")}, {a.removal("gone"), a.removal("p000"), a.removal("p001")}} {
+			if err := q.Remove(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 { // The pods are in a map.
+			if due := time.Until(q.NextRetry(time.Now())); due != 100*time.Millisecond {
+				t.Fatalf("the next retry is in %s, want 100ms", due)
+			}
+		}
+	})
+}
+
+// The sixth error is the first that is only counted.
+func TestReportedErrorsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for n, want := range map[int]string{5: "evicting p004: no answer", 6: "and 1 more failed pod removals"} {
+			a := &api{answer: func(name string) error { return fault.F("evicting "+name, fault.Unknown, "no answer") }}
+			if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(n)); !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%d failures: %v, want %q at the end", n, err, want)
+			}
+		}
+	})
+}
+
 func TestReportedErrorsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds := map[string]fault.Kind{"p000": fault.Conflict, "p001": fault.Missing, "p002": fault.Throttled}
