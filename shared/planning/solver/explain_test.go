@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -137,5 +138,62 @@ func TestExplainNodes(t *testing.T) {
 				t.Errorf("%+v, want %s with %q", got, tt.rule, tt.key)
 			}
 		})
+	}
+}
+
+// TestExplainUnbuyableTypes explains types that a pool's requirements on types allow, and that it cannot buy.
+func TestExplainUnbuyableTypes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		offerings []instancetypes.InstanceOffering
+		rule, key string
+	}{
+		"a zone that the pool excludes":    {[]instancetypes.InstanceOffering{offeringIn("ap-northeast-2d", nil)}, solver.TypePoolRequirements, corev1.LabelTopologyZone},
+		"no price":                         {[]instancetypes.InstanceOffering{offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Unpriced, o.PricePerHour = true, 0 })}, solver.TypeNoPrice, ""},
+		"unavailable":                      {[]instancetypes.InstanceOffering{offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Available = false })}, solver.TypeUnavailable, ""},
+		"no price here, unavailable there": {[]instancetypes.InstanceOffering{offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Available = false }), offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Unpriced, o.PricePerHour = true, 0 })}, solver.TypeUnavailable, ""},
+		"no offerings":                     {nil, solver.TypePoolRequirements, corev1.LabelTopologyZone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			types := market()
+			types.ByNodeClass[planningtest.NewNodeClass().Name][0].Offerings = tt.offerings
+			batch := spending(1, "", steadily)
+			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{zone}},
+			}
+			got := solver.ExplainPools(batch, types, batch.Pending[0])
+			if len(got) != 1 || len(got[0].Types) != 1 || got[0].Types[0].Rule != tt.rule || got[0].Types[0].Key != tt.key {
+				t.Fatalf("got %+v, want rule %q with key %q", got, tt.rule, tt.key)
+			}
+		})
+	}
+}
+
+// offeringIn returns an on-demand offering of the market's type in a zone.
+func offeringIn(zone string, edit func(*instancetypes.InstanceOffering)) instancetypes.InstanceOffering {
+	o := instancetypes.InstanceOffering{PricedOffering: planning.PricedOffering{PricePerHour: 0.1}, Available: true}
+	o.Offering = event.Offering{InstanceType: "m.two", Zone: zone, CapacityType: karpenter.CapacityTypeOnDemand}
+	if edit != nil {
+		edit(&o)
+	}
+	return o
+}
+
+// TestExplainPool explains one of two NodePools for a class, whose first pod stands for all; a class without pods stands
+// for one.
+func TestExplainPool(t *testing.T) {
+	for _, pods := range []int{0, 1, 3} {
+		class := planningtest.NewPods("web", pods, "1500m", "64Mi")
+		batch := planningtest.NewBatch()
+		other := planningtest.NewNodePool()
+		other.Name = "other"
+		batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, other)
+		stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
+		got, found := solver.ExplainPool(batch, stock, class, "other")
+		if !found || got.NodePool != "other" || got.Rejection.Rule != "" || len(got.Node.Pods) != 1 || got.Types != nil {
+			t.Errorf("%d pods: got %+v (%t)", pods, got, found)
+		}
+		if _, found := solver.ExplainPool(batch, stock, class, "missing"); found {
+			t.Error("a NodePool that does not exist is explained")
+		}
 	}
 }

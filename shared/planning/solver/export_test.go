@@ -65,3 +65,12 @@ func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
 	}
 	return batch
 }
+
+// ConvertQuantity converts a quantity to an amount and back.
+func ConvertQuantity(name corev1.ResourceName, q resource.Quantity) (int64, resource.Quantity) {
+	amount := toInteger(name, q)
+	return amount, toQuantity(name, amount)
+}
+
+// FitCount is amounts.fitCount.
+func FitCount(requests, room []int64, limit int) int { return amounts(requests).fitCount(room, limit) }

@@ -192,3 +192,34 @@ func TestStaticNodesUseReservations(t *testing.T) {
 		})
 	}
 }
+
+// TestFindFullReservations asks for the reservations of a static pool. It is full only if the pool may use nothing else;
+// whether the pool itself is ready does not matter.
+func TestFindFullReservations(t *testing.T) {
+	reserved, onDemand := karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand
+	notReady := func(s *planning.Snapshot) { s.NodePools[0].Status.Conditions = nil }
+	for _, tt := range []struct {
+		name          string
+		free          int64
+		capacityTypes []string
+		edit          func(*planning.Snapshot)
+		offered, full bool
+	}{
+		{"reserved only, full", 0, []string{reserved}, nil, true, true},
+		{"reserved only, full, and the pool is not ready", 0, []string{reserved}, notReady, true, true},
+		{"reserved only, with free capacity", 1, []string{reserved}, nil, false, false},
+		{"reserved or on-demand, full", 0, []string{reserved, onDemand}, nil, true, false},
+		{"on-demand only", 0, []string{onDemand}, nil, false, false},
+		{"reserved only, full and unavailable", 0, []string{reserved}, reclaim, false, true},
+		{"without its class", 0, []string{reserved}, func(s *planning.Snapshot) { s.NodeClasses = nil }, false, false},
+	} {
+		s, cat := reservedCluster(tt.free, tt.capacityTypes...)
+		if tt.edit != nil {
+			tt.edit(&s)
+		}
+		offered, full := solver.NewSimulation(s, instancetypes.New(s, cat)).FindFullReservations(s.NodePools[0].Name)
+		if offered["cr-1"] != tt.offered || full != tt.full {
+			t.Errorf("%s: got %v, full %t; want cr-1 %t, full %t", tt.name, offered, full, tt.offered, tt.full)
+		}
+	}
+}
