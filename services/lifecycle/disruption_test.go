@@ -560,4 +560,5 @@ func TestReplacementsWithoutCatalogue(t *testing.T) {
 	if s.readOutbox().Seq != seq || s.getClaim("new-0") != nil {
 		t.Error("the replacement was admitted without a catalogue")
 	}
+	s.expectStates("proposed ", "old-0")
 }

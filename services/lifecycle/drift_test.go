@@ -134,7 +134,7 @@ func TestTerminatingInstanceHasNoDrift(t *testing.T) {
 	for _, state := range []string{"shutting-down", "terminated"} {
 		s := withClassHash(t)
 		s.handleMessage(s.inventoryMessage(s.now, event.Listed{
-			InstanceID: "i-1", State: state, Intent: "one", NodePool: "default", Claim: "one-0", Launched: s.now, ImageID: "ami-1", Offering: offering,
+			InstanceID: "i-1", State: state, Intent: "one", NodePool: "default", Claim: "one-0", Launched: s.now, ImageID: "ami-1", SubnetID: "subnet-9", Offering: offering,
 		}), "")
 		s.reconcile()
 		if reason, _ := s.driftReason(); reason != "" {
