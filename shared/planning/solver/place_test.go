@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -264,5 +265,118 @@ func TestCustomLabelsGetAValue(t *testing.T) {
 	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "team", Operator: karpenter.NodeSelectorOpIn, Values: []string{"web", "shop"}})
 	if got := solve(t, batch).Nodes[0].Requirements.Labels()["team"]; got != "shop" {
 		t.Errorf("label team = %q, want a value that the planner chose", got)
+	}
+}
+
+// TestEachRunningRuleIsRespected keeps a pod off a node whose running pod excludes it with its second rule.
+func TestEachRunningRuleIsRespected(t *testing.T) {
+	for name, first := range map[string]corev1.PodAffinityTerm{
+		"a rule that selects no pending pod":      {TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "nobody")},
+		"a rule that selects another pod by zone": {TopologyKey: corev1.LabelTopologyZone, LabelSelector: selector("app", "other")},
+	} {
+		guard := planningtest.NewPods("guard", 1, "100m", "0", requireLabels("app", "guard"), averse(first, corev1.PodAffinityTerm{
+			TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "web"),
+		}))
+		batch := inZones(planningtest.NewPods("web", 1, "100m", "0", requireLabels("app", "web")), planningtest.NewPods("other", 1, "100m", "0", requireLabels("app", "other")))
+		if name == "a rule that selects no pending pod" {
+			batch.Pending = batch.Pending[:1]
+		}
+		batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.Pods = []planning.PodClass{guard} })}
+		if r := solve(t, batch); len(r.Nominations) != 0 || len(r.Unplaced) != 0 {
+			t.Errorf("%s: nominations %v, unplaced %v", name, r.Nominations, r.Unplaced)
+		}
+	}
+}
+
+// TestUnlaunchedNodeMustSuit places no pod on a NodeClaim that may still get a value that the pod excludes.
+func TestUnlaunchedNodeMustSuit(t *testing.T) {
+	notARM := func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"r1"}}},
+		}}}}}
+	}
+	for _, tt := range []struct {
+		values []string
+		want   int
+	}{{[]string{"r1", "r2"}, 0}, {[]string{"r2", "r3"}, 1}} {
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", notARM))
+		batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) {
+			n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+			n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: "rack", Operator: karpenter.NodeSelectorOpIn, Values: tt.values},
+				{Key: corev1.LabelArchStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"arm64"}},
+			}
+		})}
+		if onto, _ := placed(solve(t, batch)); onto["a"] != tt.want {
+			t.Errorf("rack in %v: %d pods on the NodeClaim, want %d", tt.values, onto["a"], tt.want)
+		}
+	}
+}
+
+// TestExpectedPodsMustSuit does not place a pod on the NodeClaim that was planned for it if it now excludes the pod.
+func TestExpectedPodsMustSuit(t *testing.T) {
+	for value, want := range map[string]int{"arm64": 1, "amd64": 0} {
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", selecting(corev1.LabelArchStable, value)))
+		batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.ExpectedPods = []string{batch.Pending[0].Pods[0].UID} })}
+		if onto, _ := placed(solver.Solve(batch, planningtest.NewCatalogue())); onto["aa"] != want {
+			t.Errorf("a pod for %s: %d pods on the node, want %d", value, onto["aa"], want)
+		}
+	}
+}
+
+// TestLabelsOfNoType rejects pods that require a well-known label which neither the pool nor its types have.
+func TestLabelsOfNoType(t *testing.T) {
+	for key, value := range map[string]string{karpenter.LabelInstanceGPUName: "t4", "topology.k8s.aws/network-node-layer-1": "nn-1", "team": "shop"} {
+		r := solve(t, planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", selecting(key, value))))
+		if len(r.Nodes) != 0 || count(r.Unplaced) != 1 {
+			t.Errorf("%s=%s: %d new nodes", key, value, len(r.Nodes))
+		}
+	}
+}
+
+// TestPortsOfDaemons places a pod with another host port than a daemon's, and rejects the one with the same.
+func TestPortsOfDaemons(t *testing.T) {
+	with := func(port int32) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: port}} }
+	}
+	for _, order := range [][]int32{{80, 81}, {81, 80}} {
+		batch := planningtest.NewBatch()
+		for i, port := range order {
+			batch.Pending = append(batch.Pending, planningtest.NewPods(fmt.Sprint("port-", port), 1, []string{"200m", "100m"}[i], "0", with(port)))
+		}
+		batch.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("10m", "0"), HostPorts: []planning.HostPort{{Port: 80}}}}
+		r := solve(t, batch)
+		if len(r.Nodes) != 1 || r.Nodes[0].Pods[0].Pod.Name != "port-81-0" || count(r.Unplaced) != 1 {
+			t.Errorf("%v: planned %+v, unplaced %+v", order, r.Nodes, r.Unplaced)
+		}
+	}
+}
+
+// TestDaemonsWithAlternatives reserves capacity for a daemon that runs on nodes of either architecture.
+func TestDaemonsWithAlternatives(t *testing.T) {
+	arches := [][]string{{"arm64", "amd64"}, {"amd64", "arm64"}}
+	for _, order := range arches {
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "1500m", "0"))
+		daemon := planning.PodSpec{Namespace: "kube-system", Requests: planningtest.NewRequests("1", "0"), Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				topologyTerm(corev1.LabelArchStable, order[0]), topologyTerm(corev1.LabelArchStable, order[1]),
+			}},
+		}}}
+		batch.Snapshot.DaemonSets = []planning.PodSpec{daemon}
+		r := solve(t, batch)
+		if len(r.Nodes) != 1 || r.Nodes[0].Offerings[0].InstanceType != "t4g.xlarge" {
+			t.Errorf("%v: got %+v, want a type with room for the daemon", order, r.Nodes)
+		}
+	}
+}
+
+// TestHardTaintAfterSoftOne keeps a pod off a pool whose first taint is only a preference.
+func TestHardTaintAfterSoftOne(t *testing.T) {
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0"))
+	batch.Snapshot.NodePools[0].Spec.Template.Spec.Taints = []corev1.Taint{
+		{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule},
+	}
+	if r := solve(t, batch); len(r.Nodes) != 0 || count(r.Unplaced) != 1 || r.Unplaced[0].Rejections[0].Rule != planning.RuleTaints {
+		t.Errorf("got %+v", r)
 	}
 }

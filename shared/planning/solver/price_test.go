@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -278,5 +279,38 @@ func TestCapacityTypesArePricedApart(t *testing.T) {
 	apart, together := price(web...)+price(workers...), price(slices.Concat(web, workers)...)
 	if together > 1.005*apart {
 		t.Errorf("one plan costs $%.4f/h, and two cost $%.4f/h", together, apart)
+	}
+}
+
+// TestOverlayPricesAreMarked marks the offerings whose price a NodeOverlay sets, and no others.
+func TestOverlayPricesAreMarked(t *testing.T) {
+	types := market()
+	list := types.ByNodeClass[planningtest.NewNodeClass().Name]
+	for i := range list[0].Offerings {
+		o := &list[0].Offerings[i]
+		o.PricedByOverlay = o.CapacityType == karpenter.CapacityTypeSpot
+	}
+	r := solver.SolveWithTypes(spending(1, ""), types)
+	if len(r.Nodes) != 1 || len(r.Nodes[0].Offerings) != 2 {
+		t.Fatalf("got %+v", r.Nodes)
+	}
+	for _, o := range r.Nodes[0].Offerings {
+		if o.PricedByOverlay != (o.CapacityType == karpenter.CapacityTypeSpot) {
+			t.Errorf("%s: the price is an overlay's: %t", o.CapacityType, o.PricedByOverlay)
+		}
+	}
+}
+
+// TestManyZones plans with an instance type in more zones than the planner distinguishes.
+func TestManyZones(t *testing.T) {
+	types := market()
+	one := &types.ByNodeClass[planningtest.NewNodeClass().Name][0]
+	for i := range 80 {
+		o := one.Offerings[0]
+		o.Zone = fmt.Sprintf("zone-%02d", i)
+		one.Offerings = append(one.Offerings, o)
+	}
+	if r := solver.SolveWithTypes(spending(1, ""), types); len(r.Nodes) != 1 || len(r.Nodes[0].Offerings) != 2 {
+		t.Errorf("got %+v", r)
 	}
 }

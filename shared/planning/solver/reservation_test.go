@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +184,13 @@ func TestStaticNodesUseReservations(t *testing.T) {
 			if got := describePlan(r); got != tt.want {
 				t.Errorf("the plan is %q, want %q", got, tt.want)
 			}
+			sum := 0.0
+			for _, n := range r.Nodes {
+				sum += n.PricePerHour
+			}
+			if math.Abs(sum-r.PricePerHour) > 1e-9 {
+				t.Errorf("the plan costs $%v an hour, and its nodes $%v", r.PricePerHour, sum)
+			}
 			for _, n := range r.Nodes {
 				id, pinned := n.Requirements[karpenter.LabelCapacityReservationID].SingleValue()
 				if want := n.Offerings[0].CapacityType == reserved; pinned != want || want && (id != "cr-1" || len(n.Offerings) != 1) {
@@ -220,6 +228,34 @@ func TestFindFullReservations(t *testing.T) {
 		offered, full := solver.NewSimulation(s, instancetypes.New(s, cat)).FindFullReservations(s.NodePools[0].Name)
 		if offered["cr-1"] != tt.offered || full != tt.full {
 			t.Errorf("%s: got %v, full %t; want cr-1 %t, full %t", tt.name, offered, full, tt.offered, tt.full)
+		}
+	}
+}
+
+// TestReservationsHaveLabels plans pods that select labels in a pool that may only use a reservation of t4g.medium.
+func TestReservationsHaveLabels(t *testing.T) {
+	for _, tt := range []struct {
+		name, key, value string
+		placed           bool
+	}{
+		{"its family", karpenter.LabelInstanceFamily, "t4g", true},
+		{"another family", karpenter.LabelInstanceFamily, "m5", false},
+		{"the reservation", karpenter.LabelCapacityReservationID, "cr-1", true},
+		{"another reservation", karpenter.LabelCapacityReservationID, "cr-9", false},
+		{"a label of the pool", "team", "shop", true},
+		{"another value of a label of the pool", "team", "web", false},
+		{"a label of other types", karpenter.LabelInstanceGPUName, "t4", false},
+	} {
+		s, cat := reservedCluster(1, karpenter.CapacityTypeReserved)
+		s.NodePools[0].Spec.Template.Labels = map[string]string{"team": "shop"}
+		r := solver.Solve(planning.Batch{Snapshot: s, Pending: []planning.PodClass{planningtest.NewPods("web", 1, "500m", "1Gi", selecting(tt.key, tt.value))}}, cat)
+		if (len(r.Nodes) == 1) != tt.placed {
+			t.Fatalf("%s: %d nodes, unplaced %+v", tt.name, len(r.Nodes), r.Unplaced)
+		}
+		for _, n := range r.Nodes {
+			if kind, pinned := n.Requirements[karpenter.CapacityTypeLabelKey].SingleValue(); !pinned || kind != karpenter.CapacityTypeReserved {
+				t.Errorf("%s: the node may have the capacity types %v", tt.name, n.Requirements[karpenter.CapacityTypeLabelKey])
+			}
 		}
 	}
 }

@@ -215,6 +215,7 @@ func TestCommitsUseReservations(t *testing.T) {
 // TestJoinedNodeIsComplete checks the node that a planned node becomes.
 func TestJoinedNodeIsComplete(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	snapshot.NodePools[0].Spec.Template.Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
 	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")}}
 	volume := func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}} }
 	moved := planningtest.NewPods("web", 2, "700m", "1Gi", volume)
@@ -236,7 +237,7 @@ func TestJoinedNodeIsComplete(t *testing.T) {
 		t.Errorf("daemons of the new node use %s, want 100m", daemons.String())
 	}
 	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Offerings[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
-		!fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
+		!fresh.ExpiresAt.Equal(snapshot.TakenAt.Add(time.Hour)) || !fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
 		t.Errorf("new node = %+v", fresh)
 	}
 }

@@ -1,0 +1,95 @@
+package solver_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// staticPool returns a static pool of instance families with one node.
+func staticPool(name string, families ...string) karpenter.NodePool {
+	pool := planningtest.NewNodePool()
+	pool.Name, pool.Spec.Replicas, pool.Spec.Limits = name, new(int64(1)), nil
+	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.LabelInstanceFamily, Operator: karpenter.NodeSelectorOpIn, Values: families},
+	}
+	return pool
+}
+
+func solveStatic(pools ...karpenter.NodePool) planning.Result {
+	s := planningtest.NewBatch().Snapshot
+	s.NodePools, s.Settings.Gates.StaticCapacity = pools, true
+	return solver.Solve(planning.Batch{Snapshot: s}, planningtest.NewCatalogue())
+}
+
+// TestStaticNodesAvoidExoticTypes launches nodes with GPUs only in a static pool that allows nothing else.
+func TestStaticNodesAvoidExoticTypes(t *testing.T) {
+	for _, tt := range []struct {
+		families []string
+		exotic   bool
+	}{{[]string{"t4g", "g4dn"}, false}, {[]string{"g4dn"}, true}} {
+		r := solveStatic(staticPool("static", tt.families...))
+		if len(r.Nodes) != 1 {
+			t.Fatalf("%v: %d nodes", tt.families, len(r.Nodes))
+		}
+		exotic := slices.ContainsFunc(r.Nodes[0].Offerings, func(o planning.PricedOffering) bool { return o.InstanceType[:4] == "g4dn" })
+		if exotic != tt.exotic {
+			t.Errorf("%v: offers exotic types: %t", tt.families, exotic)
+		}
+	}
+}
+
+// TestStaticPoolsAreIndependent launches the nodes of a static pool although one before it is not ready, or allows no type.
+func TestStaticPoolsAreIndependent(t *testing.T) {
+	broken := staticPool("broken", "t4g")
+	broken.Status.Conditions = nil
+	for _, first := range []karpenter.NodePool{broken, staticPool("empty", "none")} {
+		if r := solveStatic(first, staticPool("good", "t4g")); len(r.Nodes) != 1 || r.Nodes[0].NodePool != "good" {
+			t.Errorf("after %s: got %+v", first.Name, r.Nodes)
+		}
+	}
+}
+
+// TestWidePoolsOfferCheapestTypes plans a node of a pool that allows more types than a NodeClaim and a launch can list:
+// both list the cheapest.
+func TestWidePoolsOfferCheapestTypes(t *testing.T) {
+	types, class := market(), planningtest.NewNodeClass().Name
+	template := types.ByNodeClass[class][0]
+	types.ByNodeClass[class] = nil
+	for i := range 700 {
+		one := template
+		one.Name, one.Labels, one.Offerings = fmt.Sprintf("m.%03d", i), maps.Clone(template.Labels), slices.Clone(template.Offerings)
+		one.Labels[corev1.LabelInstanceTypeStable] = one.Name
+		for j := range one.Offerings {
+			one.Offerings[j].InstanceType = one.Name
+			one.Offerings[j].PricePerHour += float64(700-i) / 1e5 // The last type is the cheapest.
+		}
+		types.ByNodeClass[class] = append(types.ByNodeClass[class], one)
+	}
+	r := solver.SolveWithTypes(spending(1, ""), types)
+	if len(r.Nodes) != 1 {
+		t.Fatalf("got %+v", r)
+	}
+	launched := map[string]int{}
+	for _, o := range r.Nodes[0].Offerings {
+		launched[o.InstanceType]++
+	}
+	named, _ := r.Nodes[0].Requirements[corev1.LabelInstanceTypeStable].ListValues()
+	if len(launched) != 60 || len(r.Nodes[0].Offerings) != 120 || len(named) != 600 {
+		t.Errorf("the launch lists %d types with %d offerings, and the NodeClaim %d types; want 60, 120 and 600", len(launched), len(r.Nodes[0].Offerings), len(named))
+	}
+	for i := range 700 {
+		name := fmt.Sprintf("m.%03d", i)
+		if launches, allows := launched[name] > 0, slices.Contains(named, name); launches != (i >= 640) || allows != (i >= 100) {
+			t.Errorf("%s: the launch lists it: %t, and the NodeClaim allows it: %t", name, launches, allows)
+		}
+	}
+}
