@@ -182,7 +182,7 @@ func offeringIn(zone string, edit func(*instancetypes.InstanceOffering)) instanc
 // for one.
 func TestExplainPool(t *testing.T) {
 	for _, pods := range []int{0, 1, 3} {
-		class := planningtest.NewPods("web", pods, "1500m", "64Mi")
+		class := planningtest.NewPods("web", pods, "100m", "64Mi")
 		batch := planningtest.NewBatch()
 		other := planningtest.NewNodePool()
 		other.Name = "other"

@@ -258,10 +258,7 @@ func (r labelRules) allowLabels(labels map[string]string, base planning.Requirem
 		if one.values.AllowsAbsent() {
 			continue
 		}
-		if given, ok := base[one.key]; ok && !given.Intersect(one.values).IsEmpty() {
-			continue
-		}
-		if one.decided || base != nil {
+		if given, ok := base[one.key]; !ok || given.Intersect(one.values).IsEmpty() {
 			return false
 		}
 	}

@@ -124,9 +124,9 @@ func summarizePlan(r planning.Result) string {
 	for _, u := range r.Unplaced {
 		why := map[string]bool{}
 		for _, rejection := range u.Rejections {
-			why[rejection.Rule] = true
+			why[rejection.Rule+": "+rejection.Detail] = true
 		}
-		lines = append(lines, fmt.Sprintf("unplaced %s %d: %s", u.Pods[0].Name, len(u.Pods), joinKeys(why)))
+		lines = append(lines, fmt.Sprintf("unplaced %s %d: %s", u.Pods[0].Name, len(u.Pods), strings.Join(slices.Sorted(maps.Keys(why)), "; ")))
 	}
 	return fmt.Sprintf("$%.4f\n%s", r.PricePerHour, joinEqual(lines))
 }

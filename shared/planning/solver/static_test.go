@@ -70,7 +70,7 @@ func TestWidePoolsOfferCheapestTypes(t *testing.T) {
 		one.Labels[corev1.LabelInstanceTypeStable] = one.Name
 		for j := range one.Offerings {
 			one.Offerings[j].InstanceType = one.Name
-			one.Offerings[j].PricePerHour += float64(700-i) / 1e5 // The last type is the cheapest.
+			one.Offerings[j].PricePerHour += float64(700-i) / 1e3 // The last type is the cheapest, and the prices of spot and on-demand overlap.
 		}
 		types.ByNodeClass[class] = append(types.ByNodeClass[class], one)
 	}
