@@ -29,7 +29,7 @@ var randomFlags = []string{"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinkt
 
 // build compiles the tests of the directories, at most workers at once.
 func (s MutatedCode) build(ctx context.Context, into string, dirs []string, workers int) ([]binary, error) {
-	overlay, err := s.writeOverlay(into)
+	overlay, err := s.WriteOverlay(into)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (s MutatedCode) build(ctx context.Context, into string, dirs []string, work
 	return slices.DeleteFunc(binaries, func(b binary) bool { return b.file == "" }), nil
 }
 
-// writeOverlay writes the changed files and returns the overlay file for the go command.
-func (s MutatedCode) writeOverlay(into string) (string, error) {
+// WriteOverlay writes the changed files below a directory and returns the overlay file for the go command.
+func (s MutatedCode) WriteOverlay(into string) (string, error) {
 	replace := map[string]string{}
 	for name, text := range s.files {
 		relative, err := filepath.Rel(s.root, name)

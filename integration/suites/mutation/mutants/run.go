@@ -161,7 +161,7 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 			}
 			b := reaching[0].binary
 			reaching = reaching[len(names):]
-			variable := selectedVariable + "=" + strconv.Itoa(m.Number)
+			variable := SelectedVariable + "=" + strconv.Itoa(m.Number)
 			if _, err := s.start(ctx, b, names, cpuSlack+slackFactor*took, variable); err != nil {
 				result.Killed, result.By = true, dir
 				return result

@@ -9,8 +9,8 @@ var helpers = map[token.Token]string{
 
 // The variables with which a test binary is started.
 const (
-	// selectedVariable has the number of the selected mutant.
-	selectedVariable = "JOIST_MUTANT"
+	// SelectedVariable has the number of the selected mutant.
+	SelectedVariable = "JOIST_MUTANT"
 	// reachedVariable has the name of a file to which the numbers of mutants that are reached are appended, one a line.
 	reachedVariable = "JOIST_MUTANTS_REACHED"
 )
