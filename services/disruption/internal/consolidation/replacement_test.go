@@ -82,6 +82,15 @@ func TestCheckReplacement(t *testing.T) {
 		{"reserved and spot", nodes{large}, news{newNode(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
 		{"more expensive types than a removed type are excluded", nodes{large, large, small}, news{newNode(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
 		{"no type is cheaper than a removed type", nodes{large, large, small}, news{newNode(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
+		{"more expensive types than either removed type are excluded", nodes{small, large}, news{newNode(offer("nano", od, 0.5), offer("small", od, 0.9), offer("large", od, 0.95), offer("m", od, 2))}, "",
+			[]string{"nano/on-demand small/on-demand large/on-demand "}, 4.5},
+		{"the cheapest removed type counts, wherever it is", nodes{large, removedNode("mid", od, 5), small}, news{newNode(offer("nano", od, 0.5), offer("small", od, 0.9), offer("mid", od, 0.95), offer("large", od, 0.96), offer("m", od, 2))}, "",
+			[]string{"nano/on-demand small/on-demand mid/on-demand large/on-demand "}, 9.5},
+		{"prices below a dollar", nodes{removedNode("a", od, 0.5), removedNode("b", od, 0.9)}, news{newNode(offer("a", od, 0.3), offer("b", od, 0.4), offer("m", od, 0.6))}, "", []string{"a/on-demand b/on-demand "}, 1.1},
+		{"two nodes replaced by the type of one", nodes{large, small}, news{newNode(offer("small", od, 1))}, "same-type", nil, 4},
+		{"the price limit of two cheap replacements is shared", nodes{removedNode("x", od, 0.4), removedNode("y", od, 0.4)}, news{newNode(offer("a", od, 0.1), offer("b", od, 0.3)), newNode(offer("c", od, 0.2), offer("d", od, 0.5), offer("e", od, 0.6))}, "",
+			[]string{"a/on-demand ", "c/on-demand d/on-demand "}, 0.5},
+		{"a node without a price saves nothing", nodes{removedNode("free", od, 0)}, nil, "no-saving", nil, 0},
 		{"a single node may be replaced by its own type", nodes{large}, news{newNode(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
 		{"spot replaced by spot", nodes{removedNode("large", spot, 4)}, news{newNode(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
 		{"spot replaced by on-demand", nodes{removedNode("large", spot, 4)}, news{newNode(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
@@ -142,6 +151,9 @@ func TestSpotToSpotReplacement(t *testing.T) {
 		{"more expensive types do not count", one, newNode(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
 		{"two nodes need fewer types", append(one, removedNode("large", spot, 4)), newNode(many(2)...), "", 2},
 		{"minValues increases the limit", one, demanding(newNode(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
+		{"fifteen offerings of eight types", one, newNode(inTwoZones(many(8))...), "spot-to-spot", 0},
+		{"minValues cannot be satisfied by all types", one, demanding(newNode(many(16)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
+		{"a label that no type has", one, demanding(newNode(many(15)...), "team", 1), "min-values", 0},
 		{"minValues cannot be satisfied", one, demanding(newNode(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -150,6 +162,43 @@ func TestSpotToSpotReplacement(t *testing.T) {
 				t.Fatalf("got objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Offerings))
 			}
 		})
+	}
+}
+
+// inTwoZones returns the options in each of two zones.
+func inTwoZones(options []planning.PricedOffering) (out []planning.PricedOffering) {
+	for _, o := range options {
+		other := o
+		other.Zone += "-2"
+		out = append(out, o, other)
+	}
+	return out
+}
+
+// TestObjectionDetails states why a replacement is rejected, and then changes nothing in the result.
+func TestObjectionDetails(t *testing.T) {
+	large, small := removedNode("large", od, 4), removedNode("small", od, 1)
+	for _, tt := range []struct {
+		name   string
+		nodes  []*candidate.Candidate
+		result planning.Result
+		rule   string
+		detail string
+	}{
+		{"equal price", []*candidate.Candidate{large}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", od, 4))}}, "no-saving", "its replacement costs $4.0000 an hour, and it costs $4.0000"},
+		{"no price", []*candidate.Candidate{removedNode("free", od, 0)}, planning.Result{}, "no-saving", "no cheaper node can hold its pods"},
+		{"spot for spot", []*candidate.Candidate{removedNode("large", spot, 4)}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", spot, 1))}}, "spot-to-spot", "spot would replace spot, and the feature gate SpotToSpotConsolidation is off"},
+		{"more nodes", []*candidate.Candidate{large}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", od, 1), offer("l", od, 9)), newNode(offer("m", od, 1))}}, "more-nodes", "2 nodes would have to be launched for 1 removed"},
+		{"unplaced pods", []*candidate.Candidate{large}, planning.Result{Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web"}}}}}, "pods-unplaceable", "pod default/web cannot be scheduled elsewhere"},
+		{"the second objection does not count", []*candidate.Candidate{large, small}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", od, 0)), newNode(offer("small", od, 1))}}, "no-saving", "no node that can hold its pods is certain to be cheaper"},
+	} {
+		v := consolidation.ReplacementRules{}.CheckReplacement(tt.nodes, tt.result)
+		if v.Objection.Rule != tt.rule || v.Objection.Detail != tt.detail || v.Saved != 0 || v.RetryWithout != nil {
+			t.Errorf("%s: got %+v, saving %v, retry without %v", tt.name, v.Objection, v.Saved, v.RetryWithout)
+		}
+		if tt.rule == "more-nodes" && fmt.Sprint(v.Result) != fmt.Sprint(tt.result) {
+			t.Errorf("%s: the result was changed: %+v", tt.name, v.Result)
+		}
 	}
 }
 
@@ -193,6 +242,11 @@ func TestRetryWithoutNodes(t *testing.T) {
 	c := removedNode("small", od, 1)
 	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("small", od, 1))}})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{c}) {
+		t.Errorf("got %+v", v)
+	}
+	d := removedNode("other", od, 1) // It costs as much, but the replacement cannot have its type.
+	v = consolidation.ReplacementRules{}.CheckReplacement([]*candidate.Candidate{a, b, d}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("small", od, 1))}})
+	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.RetryWithout, []*candidate.Candidate{a}) {
 		t.Errorf("got %+v", v)
 	}
 	two := []planning.PlannedNode{newNode(offer("small", od, 1)), newNode(offer("small", od, 1))}
