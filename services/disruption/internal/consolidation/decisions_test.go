@@ -51,6 +51,8 @@ func TestUnplacedRequests(t *testing.T) {
 		{"more capacity than needed", []planning.PodClass{podsOf(1, "500m", "1Gi")}, []planning.Node{free("8", "32Gi"), free("8", "32Gi")}, 0, 0},
 		{"only memory is short", []planning.PodClass{podsOf(2, "1", "2Gi")}, []planning.Node{free("8", "3Gi")}, 1, 2 * gib},
 		{"used capacity", []planning.PodClass{podsOf(2, "1", "1Gi")}, []planning.Node{ready(list("3", "3Gi"), list("2", "2Gi"))}, 1, gib},
+		{"used cores", []planning.PodClass{podsOf(2, "1", "1Gi")}, []planning.Node{ready(list("3", "32Gi"), list("2", "1Gi"))}, 1, gib},
+		{"used memory", []planning.PodClass{podsOf(2, "1", "1Gi")}, []planning.Node{ready(list("32", "3Gi"), list("1", "2Gi"))}, 1, gib},
 		{"the largest first", []planning.PodClass{podsOf(1, "500m", "1Gi"), podsOf(1, "1", "1Gi")}, []planning.Node{free("1", "8Gi")}, 0.5, gib},
 		{"of equal cores the most memory first", []planning.PodClass{podsOf(1, "1", "1Gi"), podsOf(1, "1", "2Gi")}, []planning.Node{free("1", "8Gi")}, 1, gib},
 		{"two sizes without capacity", []planning.PodClass{podsOf(2, "1", "1Gi"), podsOf(1, "500m", "2Gi")}, nil, 2.5, 4 * gib},
@@ -197,6 +199,7 @@ func TestScoresOfMoves(t *testing.T) {
 	const balanced, other = karpenter.ConsolidationPolicyBalanced, karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized
 	all := []candidate.Candidate{
 		node("cheap", balanced, 0.1, 1), node("cheap", balanced, 0.3, 3), node("other", other, 0.4, 1), node("free", balanced, 0, 1),
+		node("mixed", balanced, 0, 1), node("mixed", balanced, 0.5, 1),
 	}
 	for _, tt := range []struct {
 		name  string
@@ -208,6 +211,7 @@ func TestScoresOfMoves(t *testing.T) {
 		{"half of the price is saved", []*candidate.Candidate{&all[0]}, 0.05, []Score{{"cheap", 0.5}}},
 		{"another pool first", []*candidate.Candidate{&all[2], &all[0]}, 0.5, []Score{{"cheap", 1}}},
 		{"nodes without a price", []*candidate.Candidate{&all[3]}, 0, nil},
+		{"a node without a price in a pool with prices", []*candidate.Candidate{&all[4]}, 0, nil},
 		{"a node without a price and another", []*candidate.Candidate{&all[3], &all[2]}, 0.4, nil},
 	} {
 		got := NewScores(all).ScoreMove(tt.nodes, tt.saved)

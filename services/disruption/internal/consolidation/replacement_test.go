@@ -190,6 +190,10 @@ func TestObjectionDetails(t *testing.T) {
 		{"spot for spot", []*candidate.Candidate{removedNode("large", spot, 4)}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", spot, 1))}}, "spot-to-spot", "spot would replace spot, and the feature gate SpotToSpotConsolidation is off"},
 		{"more nodes", []*candidate.Candidate{large}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", od, 1), offer("l", od, 9)), newNode(offer("m", od, 1))}}, "more-nodes", "2 nodes would have to be launched for 1 removed"},
 		{"unplaced pods", []*candidate.Candidate{large}, planning.Result{Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web"}}}}}, "pods-unplaceable", "pod default/web cannot be scheduled elsewhere"},
+		{"unplaced pods and more nodes", []*candidate.Candidate{large}, planning.Result{
+			Nodes:    []planning.PlannedNode{newNode(offer("m", od, 1)), newNode(offer("m", od, 1))},
+			Unplaced: []planning.UnplacedPods{{Namespace: "default", Pods: []planning.PodRef{{Name: "web"}}}},
+		}, "pods-unplaceable", "pod default/web cannot be scheduled elsewhere"},
 		{"the second objection does not count", []*candidate.Candidate{large, small}, planning.Result{Nodes: []planning.PlannedNode{newNode(offer("m", od, 0)), newNode(offer("small", od, 1))}}, "no-saving", "no node that can hold its pods is certain to be cheaper"},
 	} {
 		v := consolidation.ReplacementRules{}.CheckReplacement(tt.nodes, tt.result)
