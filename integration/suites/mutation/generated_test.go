@@ -22,6 +22,7 @@ var modules = []mutants.MutatedModule{
 	{Dir: "services/launcher", Patterns: []string{"./..."}, Without: []string{"services/launcher/launchertest"}, HasServiceTests: true},
 	{Dir: "services/interruption", Patterns: []string{"./..."}, HasServiceTests: true},
 	{Dir: "services/lifecycle", Patterns: []string{"./..."}, HasServiceTests: true},
+	{Dir: "services/disruption", Patterns: []string{"./internal/consolidation"}, HasServiceTests: true},
 }
 
 // samples are the packages of which a fixed sample is checked.
@@ -31,7 +32,7 @@ var samples = []mutants.FixedSample{
 }
 
 // unlisted are the packages whose survivors are not listed yet. Their mutants are run only if JOIST_MUTANTS matches them.
-var unlisted = []string{"services/lifecycle", "shared/planning/solver"}
+var unlisted = []string{"shared/planning/solver"}
 
 // selectDrawn returns the mutants without those of sampled packages that are not drawn, and a text for each sample whose survivors
 // are listed.

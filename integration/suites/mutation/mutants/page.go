@@ -66,6 +66,7 @@ have no mutants.
 | ` + "`make mutants`" + ` | a sample of 100, drawn again for each run. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
 | ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression; of packages of which a sample is checked, those of the sample |
 | ` + "`make mutants-all`" + ` | all of the table. ` + "`make prove-long`" + ` includes it |
+| ` + "`JOIST_SIMULATED='^services/lifecycle/drift' go test ./suites/mutation -run TestSurvivorsInSimulator -v`" + `, in ` + "`integration`" + ` | 20 seeds of the simulator with each mutant that matches, for survivors that the tests cannot reasonably kill |
 
 `
 
