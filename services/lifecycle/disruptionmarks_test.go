@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// A node is marked as disrupted, and no proposal says so: the marks are removed, unless the claim has been deleted
+// A node is marked as disrupted, and no proposal is recorded: the marks are removed, unless the claim has been deleted
 // meanwhile. If the claim cannot be read, nothing changes.
 func TestMarksWithoutProposal(t *testing.T) {
 	for name, tt := range map[string]struct {

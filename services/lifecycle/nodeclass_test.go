@@ -289,7 +289,7 @@ func TestInvalidResolvedImages(t *testing.T) {
 	}
 }
 
-// A message that says that the profile is deleted does not release a class that nobody deletes.
+// A message that says that the profile is deleted does not release a class that is not being deleted.
 func TestProfileDeletedForExistingClass(t *testing.T) {
 	s := newTestCluster(t)
 	class := s.addNodeClass("node")

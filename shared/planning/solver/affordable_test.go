@@ -18,7 +18,7 @@ func TestPremiumOfEqualPods(t *testing.T) {
 	}
 }
 
-// TestAffordableNodes counts nodes within what is left of a price limit, in microdollars an hour, and drops the offerings
+// TestAffordableNodes counts nodes within the rest of a price limit, in microdollars an hour, and drops the offerings
 // that one of them may not cost.
 func TestAffordableNodes(t *testing.T) {
 	for _, tt := range []struct {

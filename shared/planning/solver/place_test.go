@@ -271,7 +271,7 @@ func TestCustomLabelsGetAValue(t *testing.T) {
 // TestEachRunningRuleIsRespected keeps a pod off a node whose running pod excludes it with its second rule.
 func TestEachRunningRuleIsRespected(t *testing.T) {
 	for name, first := range map[string]corev1.PodAffinityTerm{
-		"a rule that selects no pending pod":      {TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "nobody")},
+		"a rule that selects no pending pod":      {TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "missing")},
 		"a rule that selects another pod by zone": {TopologyKey: corev1.LabelTopologyZone, LabelSelector: selector("app", "other")},
 	} {
 		guard := planningtest.NewPods("guard", 1, "100m", "0", requireLabels("app", "guard"), averse(first, corev1.PodAffinityTerm{

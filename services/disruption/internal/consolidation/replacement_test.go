@@ -84,7 +84,7 @@ func TestCheckReplacement(t *testing.T) {
 		{"no type is cheaper than a removed type", nodes{large, large, small}, news{newNode(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
 		{"more expensive types than either removed type are excluded", nodes{small, large}, news{newNode(offer("nano", od, 0.5), offer("small", od, 0.9), offer("large", od, 0.95), offer("m", od, 2))}, "",
 			[]string{"nano/on-demand small/on-demand large/on-demand "}, 4.5},
-		{"the cheapest removed type counts, wherever it is", nodes{large, removedNode("mid", od, 5), small}, news{newNode(offer("nano", od, 0.5), offer("small", od, 0.9), offer("mid", od, 0.95), offer("large", od, 0.96), offer("m", od, 2))}, "",
+		{"the cheapest removed type counts, in any place", nodes{large, removedNode("mid", od, 5), small}, news{newNode(offer("nano", od, 0.5), offer("small", od, 0.9), offer("mid", od, 0.95), offer("large", od, 0.96), offer("m", od, 2))}, "",
 			[]string{"nano/on-demand small/on-demand mid/on-demand large/on-demand "}, 9.5},
 		{"prices below a dollar", nodes{removedNode("a", od, 0.5), removedNode("b", od, 0.9)}, news{newNode(offer("a", od, 0.3), offer("b", od, 0.4), offer("m", od, 0.6))}, "", []string{"a/on-demand b/on-demand "}, 1.1},
 		{"two nodes replaced by the type of one", nodes{large, small}, news{newNode(offer("small", od, 1))}, "same-type", nil, 4},

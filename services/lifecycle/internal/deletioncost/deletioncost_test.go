@@ -186,7 +186,7 @@ func TestListCosts(t *testing.T) {
 	}
 }
 
-// A run changes at most MaxNodes nodes in addition to those that are being removed, and ranks all.
+// A run changes at most MaxNodes nodes in addition to the nodes that are being removed.
 func TestListCostsIsLimited(t *testing.T) {
 	pool := newPool("default")
 	var nodes []deletioncost.RankedNode
