@@ -92,7 +92,7 @@ func (s *Service) limitIfUnexpected(c *karpenter.NodeClaim, size int) error {
 }
 
 func (s *Service) compareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim) garbagecollection.Findings {
-	findings := garbagecollection.CompareInventory(inventory, claims, s.presentClaims(claims), s.Now())
+	findings := garbagecollection.CompareInventory(inventory, claims, s.presentClaims(claims))
 	findings.Orphans = s.filterReachable(findings.Orphans)
 	return findings
 }

@@ -43,6 +43,23 @@ func TestInventoryBindsInstances(t *testing.T) {
 	}
 }
 
+// The clock of a catalog may be ahead of lifecycle's by up to a minute. Its inventories prove an absence too, because no
+// other catalog may come.
+func TestAbsenceByFasterClock(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 1)
+	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
+	s.now = s.now.Add(garbagecollection.SettleTime)
+	for range 2 {
+		s.now = s.now.Add(time.Minute)
+		s.handleMessage(s.inventoryMessage(s.now.Add(garbagecollection.MaxClockSkew)), "")
+	}
+	s.advance(5 * time.Second)
+	if c := s.getClaim("one-0"); c != nil {
+		t.Errorf("the claim of the absent instance stays: %v", c.Annotations)
+	}
+}
+
 // A missing instance is treated as terminated only after two inventories, and if its node is not
 // ready.
 func TestAbsentInstanceIsRemoved(t *testing.T) {

@@ -98,7 +98,7 @@ type Findings struct {
 
 // CompareInventory compares an inventory with the claims. present reports for each claim name whether
 // its instance counts as present even if the inventory lacks it, for example because its node is Ready.
-func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, present map[string]bool, now time.Time) Findings {
+func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, present map[string]bool) Findings {
 	f := Findings{Started: inventory.Started}
 	byInstance := map[string]*karpenter.NodeClaim{}
 	waiting := map[string]int{}
@@ -118,7 +118,7 @@ func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, 
 	}
 	for _, c := range claims {
 		if nodeclaim.IsManaged(c) {
-			f.addClaim(c, seen, present[c.Name], now)
+			f.addClaim(c, seen, present[c.Name])
 		}
 	}
 	f.size = max(f.size, len(claims))
@@ -185,9 +185,10 @@ func isDemoted(c *karpenter.NodeClaim, i event.Listed) bool {
 // node groups, and instances that users started, have neither tag.
 func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
 
-// addClaim classifies a claim whose instance is not in the inventory.
-func (f *Findings) addClaim(c *karpenter.NodeClaim, seen map[string]bool, present bool, now time.Time) {
-	if seen[c.Name] || present || c.Annotations[GoneAnnotation] != "" || now.Before(f.Started) {
+// addClaim classifies a claim whose instance is not in the inventory. The inventory's clock may be ahead of ours by up to
+// MaxClockSkew (CheckStart), which SettleTime and LaunchHorizon allow for.
+func (f *Findings) addClaim(c *karpenter.NodeClaim, seen map[string]bool, present bool) {
+	if seen[c.Name] || present || c.Annotations[GoneAnnotation] != "" {
 		return
 	}
 	if c.Status.ProviderID == "" && seen[c.Annotations[launchspec.IntentTag]] {

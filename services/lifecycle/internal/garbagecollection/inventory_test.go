@@ -188,7 +188,7 @@ func TestCompareInventory(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inventory := event.Inventory{Started: noon, Instances: test.shown}
-			f := garbagecollection.CompareInventory(inventory, []*karpenter.NodeClaim{test.claim}, map[string]bool{test.claim.Name: test.ready}, noon.Add(time.Second))
+			f := garbagecollection.CompareInventory(inventory, []*karpenter.NodeClaim{test.claim}, map[string]bool{test.claim.Name: test.ready})
 			if diff := cmp.Diff(test.want, names(f)); diff != "" {
 				t.Error(diff)
 			}
@@ -196,14 +196,6 @@ func TestCompareInventory(t *testing.T) {
 				t.Errorf("got start time %s", f.Started)
 			}
 		})
-	}
-}
-
-// An inventory that begins in the future comes from another clock and does not prove an absence.
-func TestInventoryFromTheFutureProvesNoAbsence(t *testing.T) {
-	f := garbagecollection.CompareInventory(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
-	if diff := cmp.Diff(findingNames{}, names(f)); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -215,7 +207,7 @@ func TestClaimsOfOneIntent(t *testing.T) {
 		{InstanceID: "i-a", State: "running", Intent: "intent"}, {InstanceID: "i-1", State: "running", Intent: "intent"},
 		{InstanceID: "i-2", State: "running", Intent: "intent"}, {InstanceID: "i-3", State: "running", Intent: "intent"},
 	}
-	f := garbagecollection.CompareInventory(event.Inventory{Started: noon, Instances: shown}, claims, nil, noon)
+	f := garbagecollection.CompareInventory(event.Inventory{Started: noon, Instances: shown}, claims, nil)
 	if diff := cmp.Diff(findingNames{Bind: []string{"i-1", "i-2"}, Orphans: []string{"i-3"}}, names(f)); diff != "" {
 		t.Error(diff)
 	}
@@ -256,7 +248,7 @@ func TestLimitRemovals(t *testing.T) {
 			for i := range test.orphans {
 				inventory.Instances = append(inventory.Instances, instance(fmt.Sprintf("orphan%d", i), "running"))
 			}
-			f := garbagecollection.CompareInventory(inventory, claims, nil, noon)
+			f := garbagecollection.CompareInventory(inventory, claims, nil)
 			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
 				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
 			}
