@@ -63,3 +63,21 @@ func TestExpiryIsBoundedByTheType(t *testing.T) {
 		t.Errorf("it expires at %s, want %s: %v", got.Expires, want, err)
 	}
 }
+
+// A plan cannot launch with a subnet, security group or image that has no id.
+func TestResolvedPartsHaveIDs(t *testing.T) {
+	for name, body := range map[string]event.NodeClassResolved{
+		"a subnet without an id":      {Subnets: []event.Subnet{{Zone: "eu-west-1a"}}},
+		"a subnet without a zone":     {Subnets: []event.Subnet{{ID: "subnet-1"}}},
+		"a security group without id": {SecurityGroups: []event.SecurityGroup{{Name: "nodes"}}},
+		"an image without an id":      {Images: []event.Image{{Name: "al2023"}}},
+		"a second subnet without id":  {Subnets: []event.Subnet{{ID: "subnet-1", Zone: "eu-west-1a"}, {Zone: "eu-west-1b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body.Name, body.UID = "default", "uid"
+			if err := body.Validate(); err == nil {
+				t.Error("it is valid")
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -120,8 +121,20 @@ func (b NodeClassResolved) Key() []string {
 }
 func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate requires an object.
-func (b NodeClassResolved) Validate() error { return checkObject(b.Name, b.UID, true) }
+// Validate requires an object, the id and zone of each subnet, and the id of each security group and image: a plan
+// cannot launch without them.
+func (b NodeClassResolved) Validate() error {
+	if slices.ContainsFunc(b.Subnets, func(s Subnet) bool { return s.ID == "" || s.Zone == "" }) {
+		return errors.New("a subnet has no id or no zone")
+	}
+	if slices.ContainsFunc(b.SecurityGroups, func(g SecurityGroup) bool { return g.ID == "" }) {
+		return errors.New("a security group has no id")
+	}
+	if slices.ContainsFunc(b.Images, func(i Image) bool { return i.ID == "" }) {
+		return errors.New("an image has no id")
+	}
+	return checkObject(b.Name, b.UID, true)
+}
 
 // NodeClassEnsure requests the instance profile of a node class with a role, and dry runs of the calls of its
 // launches.
