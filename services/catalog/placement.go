@@ -86,12 +86,12 @@ func (s Service) addCounts(ctx context.Context, doc catalog.Catalogue) (catalog.
 	return account.AddTo(doc, before), denied, nil
 }
 
-// currentCatalogue returns the published catalogue, or an empty one if none exists or the
-// stored one is invalid.
+// currentCatalogue returns the published catalogue, or an empty one if none exists, the
+// stored one is invalid, or the pointer names a document that does not exist.
 func (s Service) currentCatalogue(ctx context.Context) (catalog.Catalogue, error) {
 	ref, err := blob.GetLatest(ctx, s.Blobs, catalog.Kind)
 	var doc catalog.Catalogue
-	if err == nil {
+	if err == nil && !s.isMissing(ctx, ref) {
 		doc, err = blob.Get[catalog.Catalogue](ctx, s.Blobs, ref)
 	}
 	if err != nil && !fault.Is(err, fault.Missing, fault.Invalid, fault.Poison) {

@@ -107,6 +107,25 @@ func TestRefreshMovesThePointerLast(t *testing.T) {
 	}
 }
 
+// A pointer to a document that does not exist, as a compromised service may write it, is replaced at the next tick.
+func TestRefreshReplacesPointerToMissingDocument(t *testing.T) {
+	h := newHarness(t)
+	missing := event.Ref{Kind: catalog.Kind, Digest: event.DigestOf(nil), Size: 1}
+	if err := blob.SetLatest(t.Context(), h.blobs, missing); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
+		t.Fatal(err)
+	}
+	current, err := blob.GetLatest(t.Context(), h.blobs, catalog.Kind)
+	if err != nil || current == missing {
+		t.Fatalf("the pointer names %v, %v", current, err)
+	}
+	if _, err := blob.Get[catalog.Catalogue](t.Context(), h.blobs, current); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRefreshErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
