@@ -2,15 +2,14 @@ package sim_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -85,12 +84,27 @@ func runSeeds[R any](seeds []int64, run func(seed int64) (R, error), handle func
 	_ = group.Wait() // The functions return no errors.
 }
 
+// finds is how many seeds must break the promise of JOIST_UNTIL before TestSeeds stops: JOIST_FINDS, or 1.
+func finds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("JOIST_FINDS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("JOIST_FINDS=%q is not a number: %v", text, err)
+	}
+	return n
+}
+
 // TestSeeds runs every seed and requires that no promise is broken. With JOIST_UNTIL it stops
-// after the first seed that breaks this promise.
+// after the first seed that breaks this promise, or after JOIST_FINDS of them.
 func TestSeeds(t *testing.T) {
 	total := map[string]int{}
-	calls, failed, ended := 0, 0, 0
-	until := os.Getenv("JOIST_UNTIL")
+	calls, failed, ended, began := 0, 0, 0, time.Now()
+	until, most := os.Getenv("JOIST_UNTIL"), finds(t)
+	var found []int64
 	all := seedNumbers(t)
 	runSeeds(all, sim.Run, func(seed int64, report sim.Report, err error) bool {
 		if err != nil {
@@ -114,50 +128,19 @@ func TestSeeds(t *testing.T) {
 		i := slices.IndexFunc(report.Violations, func(v sim.Violation) bool { return v.Promise == until })
 		if i >= 0 {
 			t.Errorf("seed %d: %s", seed, report.Violations[i])
+			found = append(found, seed)
 		}
-		return i < 0
+		return len(found) < most
 	})
+	if until != "" {
+		slices.Sort(found)
+		fmt.Printf("sim: seeds %d to %d, of which %v broke the promise %q\n", all[0], all[0]+int64(ended)-1, found, until)
+	}
 	if failed == 0 {
-		requireOccurrences(t, total, len(all))
+		requireOccurrences(t, groupFaults(total), len(all))
 	}
-	fmt.Printf("sim: %d seeds, %d calls, %d failed; injected faults:\n", len(all), calls, failed)
-	for _, kind := range slices.Sorted(maps.Keys(groupFaults(total))) {
-		fmt.Printf("  %-28s %d\n", kind, groupFaults(total)[kind])
-	}
-}
-
-// requireOccurrences requires that the checked situations occurred: a promise about a situation that never occurs
-// is worth nothing.
-func requireOccurrences(t *testing.T, total map[string]int, seeds int) {
-	t.Helper()
-	// The number of seeds is at least ten times the average that reaches the situation.
-	for kind, least := range map[string]int{
-		"disruption empty": 20, "action spoil": 40, "action forge": 40, "admitted in place of leaving nodes": 30, "disruption under a budget": 20, "price limit nearly reached": 40,
-		"moved under an eviction rate": 120, "eviction rate reached": 400, "disruption underutilized": 100, "disruption with replacements": 100, "disruption that replaced": 150, "disruption drifted": 400,
-		"plan with devices": 40, "deletion cost written": 40, "ran in a reservation": 40, "plan for a reservation": 40,
-		"cloud long-lag": 20, "cloud slow-boot": 20, "queue duplicated-late": 20, "queue stale-receipt-deleted": 150, "queue stale-receipt-hidden": 150, "queue stale-receipt-ignored": 150,
-		"queue event-delayed": 20, "blob slow-down-burst": 20, "clock ahead by more than 15 s": 20, "clock behind by more than 15 s": 20, "clocks of two replicas differ": 20,
-		"disruption unhealthy": 100, "disruption that terminates first": 300, "expressions evaluated": 60, "pod with default constraints": 60,
-	} {
-		if seeds >= least && total[kind] == 0 {
-			t.Errorf("no seed of %d reached: %s", seeds, kind)
-		}
-	}
-}
-
-// groupFaults sums the crashes of all actors and calls, and the answers of the API server to all calls.
-func groupFaults(total map[string]int) map[string]int {
-	out := map[string]int{}
-	for kind, n := range total {
-		if strings.HasPrefix(kind, "crash ") {
-			kind = "crash"
-		}
-		if _, answer, ok := strings.Cut(kind, ": "); ok && strings.HasPrefix(kind, "api ") {
-			kind = "api " + answer
-		}
-		out[kind] += n
-	}
-	return out
+	fmt.Printf("sim: %d seeds, %d events, %d failed, in %s on %s; injected faults:\n", ended, calls, failed, time.Since(began).Round(time.Second), describeMachine())
+	printHistogram(groupFaults(total))
 }
 
 // TestSameSeedSameRun runs a few seeds twice.

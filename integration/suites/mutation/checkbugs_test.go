@@ -1,0 +1,64 @@
+package mutation_test
+
+import "slices"
+
+// allBugs are all planted bugs.
+var allBugs = slices.Concat(bugs, checkBugs)
+
+// checkBugs are mistakes that break the promises which none of bugs breaks.
+var checkBugs = []bug{{
+	name: "bind-after-a-part", promise: "an instance has one NodeClaim",
+	file: "services/lifecycle/binding.go",
+	from: `	instances, _ = findUnbound(instances, claims)
+	matches, orphans`,
+	to: `	claims = slices.DeleteFunc(claims, func(c *karpenter.NodeClaim) bool { return c.Status.ProviderID != "" })
+	matches, orphans`,
+}, {
+	name: "ready-is-initialized", promise: "conditions become true in order",
+	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",
+	from: `	if !c.IsTrue(karpenter.ConditionTypeRegistered) || s.Claim.IsRebooting() {
+		have`,
+	to: `	if len(s.Nodes) == 1 && NodeReady(s.Nodes[0]) && !s.Claim.IsRebooting() {
+		return trueCondition(kind)
+	}
+	if !c.IsTrue(karpenter.ConditionTypeRegistered) || s.Claim.IsRebooting() {
+		have`,
+}, {
+	name: "failed-but-not-undone", promise: "every disruption completes",
+	file: "services/lifecycle/disruption.go",
+	from: `		err := s.rollBackClaim(ctx, c, why)
+		if err == nil {`,
+	to: `		_ = why
+		if err == nil {`,
+}, {
+	name: "toleration-not-waited-for", promise: "only unhealthy nodes are repaired",
+	file: "shared/karpenter/repair/match.go",
+	from: `			out.merge(p, c, from.Add(p.Toleration), now)`,
+	to:   `			out.merge(p, c, from, now)`,
+}, {
+	name: "reboot-taint-not-written", promise: "a node that is rebooted accepts no pods",
+	file: "services/lifecycle/internal/nodeclaim/reboot.go",
+	from: `	if node, changes := v.withRebootTaint(); changes {
+		return []effect.Effect{effect.Update{Object: node}}
+	}
+	boot, recorded`,
+	to: `	v.Node, _ = v.withRebootTaint()
+	boot, recorded`,
+}, {
+	// EC2 rejects a launch into a full reservation, so only its model can break the promise.
+	name: "running-instances-use-no-reservation", promise: "no reservation is exceeded",
+	file: "shared/cloud/memcloud/reservation.go",
+	from: `i.CapacityType == cloud.Reserved && i.State != cloud.Terminated && target`,
+	to:   `i.CapacityType == cloud.Reserved && i.State == cloud.Pending && target`,
+}, {
+	// SQS keeps a message whose delivery is lost, so only its model can break the promise.
+	name: "lost-deliveries-are-lost", promise: "messages are conserved",
+	file: "shared/queue/memqueue/receive.go",
+	from: `b.faults.LoseReceiveAnswer) {
+		return`,
+	to: `b.faults.LoseReceiveAnswer) {
+		for _, r := range records {
+			q.removeRecord(r)
+		}
+		return`,
+}}
