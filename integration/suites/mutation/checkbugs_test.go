@@ -7,12 +7,10 @@ var allBugs = slices.Concat(bugs, checkBugs)
 
 // checkBugs are mistakes that break the promises which none of bugs breaks.
 var checkBugs = []bug{{
-	name: "bind-after-a-part", promise: "an instance has one NodeClaim",
+	name: "first-instance-for-all", promise: "an instance has one NodeClaim",
 	file: "services/lifecycle/binding.go",
-	from: `	instances, _ = findUnbound(instances, claims)
-	matches, orphans`,
-	to: `	claims = slices.DeleteFunc(claims, func(c *karpenter.NodeClaim) bool { return c.Status.ProviderID != "" })
-	matches, orphans`,
+	from: `binding{free, instance})`,
+	to:   `binding{free, instances[0]})`,
 }, {
 	name: "ready-is-initialized", promise: "conditions become true in order",
 	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -91,7 +92,10 @@ func readMeasured(t *testing.T) map[string]bugMeasurement {
 // measureBug runs seeds until findsPerBug of them have found the bug, or most seeds have run.
 func measureBug(t *testing.T, b bug, most string) (m bugMeasurement) {
 	t.Helper()
-	const root = "../../.."
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	env := []string{"JOIST_SEED=", "JOIST_SAMPLE=" + strconv.Itoa(firstMeasuredSeed), "JOIST_SEEDS=" + most, "JOIST_UNTIL=" + b.promise, "JOIST_FINDS=" + strconv.Itoa(findsPerBug)}
 	_, out := runTests(t, root, b.writeOverlay(t, root), " ", env, "-timeout", "100m", "-v", "-run", "^TestSeeds$", "./integration/suites/sim")
 	line := firstLine(out, " broke the promise ")

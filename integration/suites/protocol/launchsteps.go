@@ -91,7 +91,7 @@ type stepper struct {
 // add adds a step; the writers are ordered, because they are alike.
 func (p *stepper) add(kind, who, what uint8, next launchState, broken string) {
 	a := ModelAction{Kind: kind, Who: who, What: what, Rescue: kind == actCrash || kind == actDelete || kind == actAnswer}
-	if isWriterLess(next.Writers[1], next.Writers[0]) {
+	if isLess(&next.Writers[1], &next.Writers[0]) {
 		next.Writers[0], next.Writers[1] = next.Writers[1], next.Writers[0]
 		a.Swapped = true
 	}

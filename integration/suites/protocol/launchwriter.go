@@ -5,10 +5,9 @@ import (
 	"unsafe"
 )
 
-// isWriterLess orders writers by their bytes.
-func isWriterLess(a, b modelWriter) bool {
-	const size = unsafe.Sizeof(modelWriter{})
-	return bytes.Compare((*[size]byte)(unsafe.Pointer(&a))[:], (*[size]byte)(unsafe.Pointer(&b))[:]) < 0 //nolint:gosec // the struct has bytes only
+// isLess orders values by their bytes. They must have no padding and no pointers.
+func isLess[T any](a, b *T) bool {
+	return bytes.Compare(unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)), unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b))) < 0 //nolint:gosec // see above
 }
 
 // stepWriter takes the next effect of a replica of lifecycle.

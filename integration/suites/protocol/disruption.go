@@ -1,0 +1,162 @@
+package protocol
+
+// Steps of a replica of lifecycle in a disruption.
+const (
+	sagaIdle uint8 = iota
+	// sagaNote writes a proposal on the NodeClaims, and sagaDrop removes one that is not confirmed.
+	sagaNote
+	sagaDrop
+	sagaCount
+	sagaConfirm
+	// sagaMark writes the condition DisruptionReason, and sagaTaint the taint of the node that was marked last.
+	sagaMark
+	sagaTaint
+	sagaSwap
+	sagaCreate
+	sagaFinish
+	sagaDelete
+	// sagaVerify reads the NodeClaim and sagaVerifyReplacement its replacement before the deletion.
+	sagaVerify
+	sagaVerifyReplacement
+	sagaUntaint
+	sagaUnmark
+	sagaUnpropose
+)
+
+// States of a replacement.
+const (
+	replacementNone uint8 = iota
+	replacementCreated
+	replacementInitialized
+	replacementDeleting
+	replacementGone
+)
+
+const commandCount = 2
+
+// sagaClaim is the NodeClaim of a candidate, with its node.
+type sagaClaim struct {
+	Phase uint8
+	// Note is the number of the command whose proposal it carries, plus one.
+	Note                         uint8
+	Confirmed, Marked, IsTainted bool
+	// Ends is whether its node is drained and its instance is terminating.
+	Ends bool
+}
+
+func (c sagaClaim) isActing() bool { return c.Phase == claimPresent && c.Note != 0 && c.Confirmed }
+
+// sagaWriter is what a replica remembers between two effects.
+type sagaWriter struct {
+	Step, Command uint8
+	// Todo are the candidates that remain; At is the one that is being marked, plus one.
+	Todo, At uint8
+	// Acting are the candidates that carry a confirmed proposal, as last read. Stale are those whose proposal has changed
+	// since, and Changed those that have changed in any way.
+	Acting, Stale, Changed uint8
+	// IsConfirmation is whether the replica handles a confirmation, and not a reconcile.
+	IsConfirmation, OutboxStale bool
+	// Unsure is whether a planted bug let the replica continue with a command that was undone, and Unready with a replacement
+	// that is being deleted.
+	Unsure, Unready bool
+}
+
+// sagaState is one state of the disruption of two nodes.
+type sagaState struct {
+	Claims       [claimCount]sagaClaim
+	Replacements [commandCount]uint8
+	// EverReady are the commands whose replacement was initialized once. Admitted are those whose plan the outbox showed as done.
+	EverReady, Admitted uint8
+	Outbox, Plan        uint8
+	// Proposals and Confirmations are messages in flight. A message stays until it expires, so that it can be delivered any
+	// number of times and in any order; a lost one is never delivered. Written are the commands that a snapshot may show.
+	Proposals, Confirmations, Written uint8
+	// Late are the commands whose replacements can no longer be admitted.
+	Late    uint8
+	Writers [2]sagaWriter
+}
+
+// DisruptionModel is the disruption of nodes with two replicas of lifecycle and any number of replicas of disruption.
+type DisruptionModel struct {
+	Name string
+	// Commands are the candidates of each command, as bits. Replaces is whether the commands have a replacement each.
+	Commands []uint8
+	Replaces bool
+	// Budget is how many nodes may be disrupted at once. If HasLease, one replica acts at a time, until it crashes.
+	Budget   int
+	HasLease bool
+	// Bug is the name of a planted bug, or "".
+	Bug string
+}
+
+// DisruptionModels returns the configurations that are explored.
+func DisruptionModels() []DisruptionModel {
+	return []DisruptionModel{
+		{Name: "one node and its replacement", Commands: []uint8{1}, Replaces: true, Budget: 1},
+		{Name: "two nodes with one replacement", Commands: []uint8{3}, Replaces: true, Budget: 2, HasLease: true},
+		{Name: "an empty node", Commands: []uint8{1}, Budget: 1},
+		{Name: "two empty nodes, one command each, budget 1", Commands: []uint8{1, 2}, Budget: 1, HasLease: true},
+	}
+}
+
+// Initial returns the state without messages.
+func (m DisruptionModel) Initial() (s sagaState) {
+	for c := range s.Claims {
+		s.Claims[c].Phase = claimRemoved
+		for _, claims := range m.Commands {
+			if claims&(1<<c) != 0 {
+				s.Claims[c].Phase = claimPresent
+			}
+		}
+	}
+	return s
+}
+
+// Check returns the promise that a state breaks. All promises are checked with the actions.
+func (m DisruptionModel) Check(sagaState) string { return "" }
+
+// IsSettled reports whether every command has ended: its nodes are gone, or they have neither mark nor taint.
+func (m DisruptionModel) IsSettled(s sagaState) bool {
+	for _, c := range s.Claims {
+		if c.Phase == claimDeleting || c.Phase == claimPresent && (c.Confirmed || c.Marked || c.IsTainted) {
+			return false
+		}
+	}
+	return s.Outbox != outboxApplying && s.Writers == [2]sagaWriter{}
+}
+
+// Sentence describes an action.
+func (m DisruptionModel) Sentence(a ModelAction, swapped bool) string {
+	if swapped {
+		a.Who = 1 - a.Who
+	}
+	return fillSentence(sagaSentences[a.Kind], a)
+}
+
+// touchNote records that the proposal of a claim has changed.
+func (s *sagaState) touchNote(c, by int) {
+	s.touchClaim(c, by)
+	for w := range s.Writers {
+		if w != by && s.Writers[w].Step != sagaIdle {
+			s.Writers[w].Stale |= 1 << c
+		}
+	}
+}
+
+// touchClaim records that a claim has changed.
+func (s *sagaState) touchClaim(c, by int) {
+	for w := range s.Writers {
+		if w != by && s.Writers[w].Step != sagaIdle {
+			s.Writers[w].Changed |= 1 << c
+		}
+	}
+}
+
+// touchOutbox records that the outbox has changed.
+func (s *sagaState) touchOutbox(by int) {
+	for w := range s.Writers {
+		if step := s.Writers[w].Step; w != by && step >= sagaCount && step <= sagaFinish && s.Writers[w].IsConfirmation {
+			s.Writers[w].OutboxStale = true
+		}
+	}
+}

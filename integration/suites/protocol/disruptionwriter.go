@@ -1,0 +1,257 @@
+package protocol
+
+// stepWriter takes the next effect of a replica of lifecycle.
+func (p *sagaStepper) stepWriter(w int) {
+	me := p.s.Writers[w]
+	if me.Step != sagaIdle {
+		p.next(sagaActCrash, w, 0, p.s, sagaWriter{}, "")
+	}
+	switch me.Step {
+	case sagaIdle:
+		if other := p.s.Writers[1-w]; !p.m.HasLease || other.Step == sagaIdle || p.m.Bug == "lease-ignored" {
+			p.receiveMessages(w)
+			p.startReconcile(w)
+		}
+	case sagaNote:
+		p.writeProposals(w)
+	case sagaCount:
+		p.countBudget(w)
+	case sagaConfirm:
+		p.confirmClaims(w)
+	case sagaMark:
+		p.markClaims(w)
+	case sagaTaint:
+		p.taintNode(w)
+	case sagaSwap, sagaCreate, sagaFinish:
+		p.executePlan(w)
+	case sagaVerify, sagaVerifyReplacement:
+		p.verifyReplacement(w)
+	case sagaDelete:
+		p.deleteClaims(w)
+	case sagaUntaint, sagaUnmark, sagaUnpropose:
+		p.rollBack(w)
+	}
+}
+
+// receiveMessages reads the NodeClaims of a command. Without all of them the message is stale; so is a proposal if one carries another.
+func (p *sagaStepper) receiveMessages(w int) {
+	for i, claims := range p.m.Commands {
+		command, bit := uint8(i), uint8(1)<<i
+		var free, carry, acting uint8
+		for c, claim := range p.s.Claims {
+			switch {
+			case claims&(1<<c) == 0 || claim.Phase != claimPresent:
+			case claim.Note == 0:
+				free |= 1 << c
+			case claim.Note == command+1 && claim.Confirmed:
+				carry, acting = carry|1<<c, acting|1<<c
+			case claim.Note == command+1:
+				carry |= 1 << c
+			}
+		}
+		if p.s.Proposals&bit != 0 && free != 0 && free|carry == claims {
+			p.next(sagaActReadProposal, w, command, p.s, sagaWriter{Step: sagaNote, Command: command, Todo: free}, "")
+		}
+		if p.s.Confirmations&bit == 0 || carry != claims {
+			continue
+		}
+		me := sagaWriter{Step: sagaCount, Command: command, Todo: claims, Acting: acting, IsConfirmation: true}
+		switch {
+		case acting == claims && !p.m.Replaces:
+			// The reconcile continues.
+			continue
+		case acting == claims && p.s.Plan == command+1 && p.s.Outbox == outboxApplying:
+			me.Step = sagaCreate
+		case acting == claims && p.s.Plan == command+1:
+			continue
+		case acting == claims:
+			if r := p.s.Replacements[i]; r != replacementNone && r != replacementGone {
+				continue
+			}
+			me.Step = sagaUntaint
+		case p.m.Replaces && p.s.Outbox == outboxApplying:
+			// A plan is in flight; the message is received again.
+			continue
+		}
+		p.next(sagaActReadConfirmation, w, command, p.s, me, "")
+	}
+}
+
+// writeProposals writes the proposal on the claims that had none.
+func (p *sagaStepper) writeProposals(w int) {
+	p.eachTodo(w, func(c int, me sagaWriter) {
+		n, kind := p.s, sagaActWriteLost
+		if claim := p.s.Claims[c]; me.Stale&(1<<c) == 0 && claim.Phase == claimPresent {
+			kind = sagaActWrite
+			n.Claims[c].Note = me.Command + 1
+			n.Written |= 1 << me.Command
+			n.touchNote(c, w)
+		}
+		if me.Todo == 0 {
+			me = sagaWriter{}
+		}
+		p.next(kind, w, uint8(c), n, me, "")
+	})
+}
+
+// eachTodo calls do for each claim that remains, with the writer without it.
+func (p *sagaStepper) eachTodo(w int, do func(c int, me sagaWriter)) {
+	for c := range p.s.Claims {
+		if me := p.s.Writers[w]; me.Todo&(1<<c) != 0 {
+			me.Todo &^= 1 << c
+			do(c, me)
+		}
+	}
+}
+
+// countBudget lists all claims and counts those that are being disrupted.
+func (p *sagaStepper) countBudget(w int) {
+	me := p.s.Writers[w]
+	going := 0
+	for c, claim := range p.s.Claims {
+		own := p.m.Commands[me.Command]&(1<<c) != 0
+		counts := claim.Phase == claimDeleting && !claim.Ends || claim.isActing()
+		if own || counts && p.m.Bug != "confirmed-nodes-not-counted" {
+			going++
+		}
+	}
+	if going > p.m.Budget {
+		me.Step = sagaUntaint
+		if me.Todo = me.Acting; me.Todo == 0 {
+			me = sagaWriter{}
+		}
+		p.next(sagaActReject, w, p.s.Writers[w].Command, p.s, me, "")
+		return
+	}
+	me.Step = sagaConfirm
+	if me.Todo &^= me.Acting; me.Todo == 0 {
+		me.Step, me.Todo = sagaMark, p.m.Commands[me.Command]
+	}
+	p.next(sagaActCountBudget, w, me.Command, p.s, me, "")
+}
+
+// confirmClaims writes the confirmation on each claim.
+func (p *sagaStepper) confirmClaims(w int) {
+	p.eachTodo(w, func(c int, me sagaWriter) {
+		n, bit := p.s, uint8(1)<<c
+		kind, broken := sagaActConfirm, ""
+		claim := &n.Claims[c]
+		if me.Stale&bit == 0 && claim.Phase != claimRemoved {
+			claim.Confirmed = true
+			n.Late &^= 1 << me.Command
+			n.touchNote(c, w)
+			broken = p.checkBudget(n)
+		}
+		isBegun := claim.isActing() && claim.Note == me.Command+1
+		me.Stale, me.Changed = me.Stale&^bit, me.Changed&^bit
+		switch {
+		case !isBegun && p.m.Bug != "written-is-begun":
+			kind, me = sagaActStop, sagaWriter{}
+		case !isBegun:
+			me.Unsure = true
+			fallthrough
+		default:
+			me.Acting |= bit
+			if me.Todo == 0 {
+				me.Step, me.Todo = sagaMark, p.m.Commands[me.Command]
+			}
+		}
+		p.next(kind, w, uint8(c), n, me, broken)
+	})
+}
+
+// checkBudget counts the nodes that are disrupted.
+func (p *sagaStepper) checkBudget(s sagaState) string {
+	going := 0
+	for _, claim := range s.Claims {
+		if claim.Note != 0 && claim.Confirmed && claim.Phase != claimRemoved && !claim.Ends {
+			going++
+		}
+	}
+	if going > p.m.Budget {
+		return "no disruption budget is exceeded"
+	}
+	return ""
+}
+
+// markClaims writes the condition of one claim, if it still carries a confirmed proposal.
+func (p *sagaStepper) markClaims(w int) {
+	p.eachTodo(w, func(c int, me sagaWriter) {
+		n, claim, bit := p.s, p.s.Claims[c], uint8(1)<<c
+		me.Stale, me.Changed = me.Stale&^bit, me.Changed&^bit
+		if !claim.isActing() || claim.Note != me.Command+1 {
+			if !me.IsConfirmation || p.m.Bug != "held-is-begun" {
+				p.next(sagaActStop, w, uint8(c), n, sagaWriter{}, "")
+				return
+			}
+			me.Unsure = true
+		} else if !claim.Marked {
+			n.Claims[c].Marked = true
+			n.touchClaim(c, w)
+		}
+		if me.At = uint8(c) + 1; claim.IsTainted || !claim.isActing() {
+			me = p.afterTaint(me)
+		} else {
+			me.Step = sagaTaint
+		}
+		p.next(sagaActMark, w, uint8(c), n, me, "")
+	})
+}
+
+// taintNode taints the node that was marked last.
+func (p *sagaStepper) taintNode(w int) {
+	n, me := p.s, p.s.Writers[w]
+	c, broken := me.At-1, ""
+	if n.Claims[c].Phase == claimPresent {
+		n.Claims[c].IsTainted = true
+		if me.Unsure && p.m.Bug == "written-is-begun" {
+			broken = "no node is tainted before all NodeClaims of its command are marked"
+		}
+	}
+	p.next(sagaActTaint, w, c, n, p.afterTaint(me), broken)
+}
+
+// afterTaint returns the writer after one node is marked and tainted.
+func (p *sagaStepper) afterTaint(me sagaWriter) sagaWriter {
+	me.At = 0
+	switch {
+	case me.Todo != 0:
+		me.Step = sagaMark
+	case !me.IsConfirmation:
+		me = sagaWriter{}
+	case p.m.Replaces:
+		me.Step = sagaSwap
+	default:
+		me.Step, me.Todo = sagaDelete, p.m.Commands[me.Command]
+	}
+	return me
+}
+
+// executePlan admits the replacement, creates it and finishes the plan.
+func (p *sagaStepper) executePlan(w int) {
+	n, me := p.s, p.s.Writers[w]
+	command := me.Command
+	if me.Step != sagaCreate && me.OutboxStale {
+		p.next(sagaActAdmitLost, w, command, n, sagaWriter{}, "")
+		return
+	}
+	kind, broken := sagaActCreateReplacement, ""
+	switch me.Step {
+	case sagaSwap:
+		if kind, me.Step = sagaActAdmit, sagaCreate; me.Unsure {
+			broken = "replacements are launched only for a confirmed command"
+		}
+		n.Outbox, n.Plan = outboxApplying, command+1
+		n.Admitted &^= 1 << command
+		n.touchOutbox(w)
+	case sagaCreate:
+		if me.Step = sagaFinish; n.Replacements[command] == replacementNone {
+			n.Replacements[command] = replacementCreated
+		}
+	default:
+		kind, me = sagaActFinish, sagaWriter{}
+		n.Outbox, n.Admitted = outboxDone, n.Admitted|1<<command
+		n.touchOutbox(w)
+	}
+	p.next(kind, w, command, n, me, broken)
+}
