@@ -59,4 +59,14 @@ var checkBugs = []bug{{
 			q.removeRecord(r)
 		}
 		return`,
+}, {
+	name: "proposed-is-confirmed", promise: "every trace is a path of the models",
+	file: "services/lifecycle/proposal.go",
+	from: `ProposedAt: s.Now().UTC(), TerminateFirst`,
+	to:   `ProposedAt: s.Now().UTC(), ConfirmedAt: s.Now().UTC(), TerminateFirst`,
+}, {
+	name: "requested-before-admitted", promise: "every trace is a path of the models",
+	file: "services/lifecycle/launch.go",
+	from: `	return admission.IsAdmitted(c) && c.Status.ProviderID == "" &&`,
+	to:   `	return c.Status.ProviderID == "" &&`,
 }}

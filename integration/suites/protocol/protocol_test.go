@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,13 @@ func exploreAll(t *testing.T, file string, configurations []configuration) {
 		fmt.Fprintf(&rows, "| %s | %d | %d | %d | %d |\n", c.name, result.States, result.Steps, result.Depth, result.Settled)
 	}
 	golden.Compare(t, file, rows.String())
+}
+
+// TestPaths requires that launchpaths.md and disruptionpaths.md have the steps of the models. The simulator compares its traces
+// with them. The largest configuration of each model has no steps that the others lack, and is left out.
+func TestPaths(t *testing.T) {
+	golden.Compare(t, "launchpaths.md", protocol.LaunchPaths(slices.Delete(protocol.LaunchModels(), 2, 3)))
+	golden.Compare(t, "disruptionpaths.md", protocol.DisruptionPaths(slices.Delete(protocol.DisruptionModels(), 1, 2)))
 }
 
 // modelBug is a bug that is found in the configuration of its number, which has no counterexample without it.

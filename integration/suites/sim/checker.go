@@ -62,6 +62,7 @@ type checker struct {
 	prices      priceLimits
 	rate        evictionRate
 	repairs     repairChecker
+	paths       pathChecker
 	// hostile is nil except in hostile seeds.
 	hostile *hostileChecker
 	// features are those of the seed.
@@ -82,7 +83,7 @@ func newChecker(world *embedded.EmbeddedCluster, pools map[string]corev1.Resourc
 	return &checker{
 		vcpu: vcpu, world: world, limits: limitChecker{pools: pools, returnedAt: map[string]time.Time{}}, orphanSince: map[string]time.Time{}, bindings: map[string]string{},
 		claimsByIntent: map[string]map[string]bool{}, reported: map[string]bool{}, occurrences: map[string]int{}, finishedReceipts: map[string]bool{}, ownerClaims: map[string]string{},
-		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{},
+		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{}, paths: newPathChecker(),
 	}
 }
 
@@ -271,6 +272,7 @@ func (c *checker) checkHandled(actor string, m queue.Message, began time.Time, e
 
 // checkCall checks a call that took place.
 func (c *checker) checkCall(call embedded.Call, err error) {
+	c.paths.observeCall(c, call)
 	if call.Port == "cloud" && call.Verb == "reboot" && err == nil {
 		c.checkReboot(call.About)
 	}

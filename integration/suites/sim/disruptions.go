@@ -39,6 +39,7 @@ type proposal struct {
 	Reason       string    `json:"reason"`
 	Confirmed    time.Time `json:"confirmed"`
 	Replacements []string  `json:"replacements"`
+	Reboot       string    `json:"reboot"`
 }
 
 // confirmedProposal returns the confirmed proposal of the NodeClaim, and false if none exists.

@@ -51,6 +51,7 @@ func (g *evictionChecker) observeWrites(c *checker) {
 		c.checkDeletionCost(e)
 		c.repairs.observeWrite(e)
 		c.disruptions.observeWrite(c, e)
+		c.paths.observeWrite(c, e)
 		c.limits.observeWrite(c, e)
 		c.hostile.observeWrite(c, e)
 		c.rate.recordScaling(e, g.pods)

@@ -37,7 +37,7 @@ var leastSeeds = map[string]int{
 	"disruption that replaced": 150, "disruption that terminates first": 300, "disruption under a budget": 20, "disruption underutilized": 100,
 	"disruption unhealthy": 100, "disruption with replacements": 100, "eviction rate reached": 400, "expressions evaluated": 60, "instance rebooted": 200,
 	"moved under an eviction rate": 120, "plan for a reservation": 40, "plan with devices": 40, "pod with default constraints": 60,
-	"price limit nearly reached": 40, "ran in a reservation": 40,
+	"price limit nearly reached": 40, "ran in a reservation": 40, "steps compared with a model": 10,
 }
 
 // requireOccurrences requires that each kind occurred, if there were enough seeds.
