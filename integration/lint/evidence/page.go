@@ -16,6 +16,7 @@ This page lists what [README.md](../../README.md) and [design.md](design.md) pro
 - A **test** is listed with its folder. ` + "`make test` and `make prove`" + ` run all of them.
 - A **check** is an invariant of the simulator. Each seed of ` + "`make sim`" + ` and each crash point of ` + "`make crash`" + ` verifies all of them. The planted
   bugs in brackets show that the check can fail: ` + "`make planted`" + ` adds each to the source, and the check must find it.
+  [Planted bugs](planted-bugs.md) has how many seeds each needs.
 
 The page is generated from [integration/lint/evidence](../../integration/lint/evidence). ` + "`make rules`" + ` fails if one of the two pages says something that is not
 listed here, or if a listed test or check does not exist.

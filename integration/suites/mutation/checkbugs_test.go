@@ -65,8 +65,11 @@ var checkBugs = []bug{{
 	from: `ProposedAt: s.Now().UTC(), TerminateFirst`,
 	to:   `ProposedAt: s.Now().UTC(), ConfirmedAt: s.Now().UTC(), TerminateFirst`,
 }, {
-	name: "requested-before-admitted", promise: "every trace is a path of the models",
-	file: "services/lifecycle/launch.go",
-	from: `	return admission.IsAdmitted(c) && c.Status.ProviderID == "" &&`,
-	to:   `	return c.Status.ProviderID == "" &&`,
+	name: "created-as-admitted", promise: "every trace is a path of the models",
+	file: "services/lifecycle/admit.go",
+	from: `	s.writeTrace(claim, e)
+	stored, err := s.Client.Create(ctx, claim)`,
+	to: `	s.writeTrace(claim, e)
+	annotateObject(claim, launchspec.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
+	stored, err := s.Client.Create(ctx, claim)`,
 }}
