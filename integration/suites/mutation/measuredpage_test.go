@@ -3,6 +3,7 @@ package mutation_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -55,7 +56,7 @@ func formatMeasured(all map[string]bugMeasurement) string {
 	summary := "No bug is measured yet."
 	if len(medians) > 0 {
 		slices.Sort(medians)
-		summary = fmt.Sprintf("Of %d measured bugs, half have a median of at most %d seeds; the worst case is %s, with %s seeds for one find.", len(medians), medians[(len(medians)-1)/2], worstName, worst)
+		summary = fmt.Sprintf("Of %d measured bugs, half have a median of at most %d; the worst case is %s, with %s seeds for one find.", len(medians), medians[(len(medians)-1)/2], worstName, worst)
 	}
 	return fmt.Sprintf(measuredIntro, len(allBugs), seeds, tested, firstMeasuredSeed, findsPerBug, summary) + rows.String() +
 		"\n## Bugs that a test finds\n\n| bug | test | package |\n|---|---|---|\n" + tests.String()
@@ -70,7 +71,7 @@ func formatCount(counts []int, at int, isOpen bool, m bugMeasurement) string {
 	if isOpen && counts[at] == rest {
 		return fmt.Sprintf("≥ %d", counts[at])
 	}
-	return fmt.Sprint(counts[at])
+	return strconv.Itoa(counts[at])
 }
 
 func TestSeedCounts(t *testing.T) {

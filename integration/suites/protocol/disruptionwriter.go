@@ -37,43 +37,53 @@ func (p *sagaStepper) stepWriter(w int) {
 func (p *sagaStepper) receiveMessages(w int) {
 	for i, claims := range p.m.Commands {
 		command, bit := uint8(i), uint8(1)<<i
-		var free, carry, acting uint8
-		for c, claim := range p.s.Claims {
-			switch {
-			case claims&(1<<c) == 0 || claim.Phase != claimPresent:
-			case claim.Note == 0:
-				free |= 1 << c
-			case claim.Note == command+1 && claim.Confirmed:
-				carry, acting = carry|1<<c, acting|1<<c
-			case claim.Note == command+1:
-				carry |= 1 << c
-			}
-		}
+		free, carry, acting := p.readClaims(command)
 		if p.s.Proposals&bit != 0 && free != 0 && free|carry == claims {
 			p.next(sagaActReadProposal, w, command, p.s, sagaWriter{Step: sagaNote, Command: command, Todo: free}, "")
 		}
 		if p.s.Confirmations&bit == 0 || carry != claims {
 			continue
 		}
-		me := sagaWriter{Step: sagaCount, Command: command, Todo: claims, Acting: acting, IsConfirmation: true}
-		switch {
-		case acting == claims && !p.m.Replaces:
-			// The reconcile continues.
-			continue
-		case acting == claims && p.s.Plan == command+1 && p.s.Outbox == outboxApplying:
-			me.Step = sagaCreate
-		case acting == claims && p.s.Plan == command+1:
-			continue
-		case acting == claims:
-			if r := p.s.Replacements[i]; r != replacementNone && r != replacementGone {
-				continue
-			}
-			me.Step = sagaUntaint
-		case p.m.Replaces && p.s.Outbox == outboxApplying:
-			// A plan is in flight; the message is received again.
-			continue
+		me := sagaWriter{Step: p.firstStep(command, acting == claims), Command: command, Todo: claims, Acting: acting, IsConfirmation: true}
+		if me.Step != sagaIdle {
+			p.next(sagaActReadConfirmation, w, command, p.s, me, "")
 		}
-		p.next(sagaActReadConfirmation, w, command, p.s, me, "")
+	}
+}
+
+// readClaims returns the candidates of a command without a proposal, those that carry its proposal, and of these those that are
+// confirmed.
+func (p *sagaStepper) readClaims(command uint8) (free, carry, acting uint8) {
+	for c, claim := range p.s.Claims {
+		bit := p.m.Commands[command] & (1 << c)
+		switch {
+		case claim.Phase != claimPresent:
+		case claim.Note == 0:
+			free |= bit
+		case claim.Note == command+1 && claim.Confirmed:
+			carry, acting = carry|bit, acting|bit
+		case claim.Note == command+1:
+			carry |= bit
+		}
+	}
+	return free, carry, acting
+}
+
+// firstStep returns the step that a confirmation begins with, or sagaIdle: the reconcile continues a command that has begun, and while
+// a plan is in flight the message waits.
+func (p *sagaStepper) firstStep(command uint8, hasBegun bool) uint8 {
+	isApplying, isOwn := p.s.Outbox == outboxApplying, p.s.Plan == command+1
+	switch r := p.s.Replacements[command]; {
+	case !hasBegun && p.m.Replaces && isApplying, hasBegun && !p.m.Replaces:
+		return sagaIdle
+	case !hasBegun:
+		return sagaCount
+	case isOwn && isApplying:
+		return sagaCreate
+	case !isOwn && (r == replacementNone || r == replacementGone):
+		return sagaUntaint
+	default:
+		return sagaIdle
 	}
 }
 
