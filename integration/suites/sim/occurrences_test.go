@@ -27,6 +27,7 @@ var leastSeeds = map[string]int{
 	"blob get-failed": 100, "blob missing": 100, "blob put-answer-lost": 100, "blob put-failed": 100, "blob written-failed": 100,
 	"blob slow-down-burst": 20,
 	// EC2 and the machines' clocks.
+	"blob slow-down": 100, "cloud answer-lost": 100, "cloud call-lost": 100, "cloud event-not-sent": 100, "cloud lag": 100, "cloud throttled": 100,
 	"cloud long-lag": 20, "cloud slow-boot": 20, "clock ahead by more than 15 s": 20, "clock behind by more than 15 s": 20, "clocks of two replicas differ": 20,
 	// SQS and EventBridge.
 	"queue duplicated-late": 20, "queue event-delayed": 20, "queue stale-receipt-deleted": 150, "queue stale-receipt-hidden": 150, "queue stale-receipt-ignored": 150,
