@@ -51,8 +51,8 @@ type sagaWriter struct {
 	Step, Command uint8
 	// Todo are the candidates that remain; At is the one that is being marked, plus one.
 	Todo, At uint8
-	// Acting are the candidates that carry a confirmed proposal, as last read. Stale are those whose proposal has changed
-	// since, and Changed those that have changed in any way.
+	// Acting are the candidates that carry a confirmed proposal, as last read. Stale are the candidates whose
+	// proposal has changed since, and Changed all that have changed in any way.
 	Acting, Stale, Changed uint8
 	// IsConfirmation is whether the replica handles a confirmation, and not a reconcile.
 	IsConfirmation, OutboxStale bool

@@ -51,8 +51,8 @@ func (p *sagaStepper) receiveMessages(w int) {
 	}
 }
 
-// readClaims returns the candidates of a command without a proposal, those that carry its proposal, and of these those that are
-// confirmed.
+// readClaims returns the candidates of a command without a proposal, the candidates that carry its proposal, and of these the
+// confirmed ones.
 func (p *sagaStepper) readClaims(command uint8) (free, carry, acting uint8) {
 	for c, claim := range p.s.Claims {
 		bit := p.m.Commands[command] & (1 << c)
@@ -114,7 +114,7 @@ func (p *sagaStepper) eachTodo(w int, do func(c int, me sagaWriter)) {
 	}
 }
 
-// countBudget lists all claims and counts those that are being disrupted.
+// countBudget lists all claims and counts the claims that are being disrupted.
 func (p *sagaStepper) countBudget(w int) {
 	me := p.s.Writers[w]
 	going := 0

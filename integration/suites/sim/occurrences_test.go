@@ -81,7 +81,7 @@ func TestMissingFaultsAreNamed(t *testing.T) {
 	}
 }
 
-// printHistogram prints how often each kind occurred, and marks those that may be missing in any number of seeds.
+// printHistogram prints how often each kind occurred, and marks the kinds that may be missing in any number of seeds.
 func printHistogram(total map[string]int) {
 	for _, kind := range slices.Sorted(maps.Keys(total)) {
 		note := ""
