@@ -93,7 +93,7 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 		return nil
 	}
 	err = s.EC2.Tag(ctx, []string{b.InstanceID}, missing)
-	if fault.Is(err, fault.Denied) && s.mayTagOtherwise(ctx, b.InstanceID, missing) {
+	if fault.Is(err, fault.Denied) && s.tryOtherTags(ctx, b.InstanceID, missing) {
 		return fault.E("tagging instance "+b.InstanceID, fault.Retry, fmt.Errorf("EC2 does not show its NodeClaim's tag yet: %w", err))
 	}
 	if err != nil {
@@ -102,9 +102,9 @@ func (s Service) tagInstance(ctx context.Context, _ event.Envelope, b event.TagR
 	return nil
 }
 
-// mayTagOtherwise reports whether a denied call is allowed without the NodeClaim's tag, by making it. The role's policy
+// tryOtherTags writes the tags of a denied call without the NodeClaim's, and reports whether that is allowed. The role's policy
 // allows that tag only on instances without it, so the instance has it already, and EC2 does not show it yet.
-func (s Service) mayTagOtherwise(ctx context.Context, id string, denied map[string]string) bool {
+func (s Service) tryOtherTags(ctx context.Context, id string, denied map[string]string) bool {
 	others := maps.Clone(denied)
 	delete(others, karpenter.NodeClaimTagKey)
 	return len(others) > 0 && len(others) < len(denied) && s.EC2.Tag(ctx, []string{id}, others) == nil

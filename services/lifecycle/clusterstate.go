@@ -24,7 +24,7 @@ type clusterState struct {
 	// isFull reports that all objects are reconciled, not only changed ones.
 	isFull bool
 
-	// claims are those that Joist manages.
+	// claims are the NodeClaims that Joist manages, without other providers'.
 	claims []*karpenter.NodeClaim
 	// nodesByProviderID may contain two nodes of one instance, if it registered again under
 	// another name.

@@ -124,14 +124,14 @@ func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 // Validate requires an object, the id and zone of each subnet, and the id of each security group and image: a plan
 // cannot launch without them.
 func (b NodeClassResolved) Validate() error {
-	if slices.ContainsFunc(b.Subnets, func(s Subnet) bool { return s.ID == "" || s.Zone == "" }) {
-		return errors.New("a subnet has no id or no zone")
+	if i := slices.IndexFunc(b.Subnets, func(s Subnet) bool { return s.ID == "" || s.Zone == "" }); i >= 0 {
+		return fmt.Errorf("subnets[%d] has the id %q and the zone %q; both are needed", i, b.Subnets[i].ID, b.Subnets[i].Zone)
 	}
-	if slices.ContainsFunc(b.SecurityGroups, func(g SecurityGroup) bool { return g.ID == "" }) {
-		return errors.New("a security group has no id")
+	if i := slices.IndexFunc(b.SecurityGroups, func(g SecurityGroup) bool { return g.ID == "" }); i >= 0 {
+		return fmt.Errorf("securityGroups[%d] has no id", i)
 	}
-	if slices.ContainsFunc(b.Images, func(i Image) bool { return i.ID == "" }) {
-		return errors.New("an image has no id")
+	if i := slices.IndexFunc(b.Images, func(i Image) bool { return i.ID == "" }); i >= 0 {
+		return fmt.Errorf("images[%d] has no id", i)
 	}
 	return checkObject(b.Name, b.UID, true)
 }

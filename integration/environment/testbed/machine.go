@@ -22,7 +22,7 @@ import (
 )
 
 // startMachines registers nodes for booted instances, makes nodes of terminated instances unreachable, and deletes
-// those that never had a NodeClaim. kwok does the rest. What fails is tried again at the next call, as a kubelet does.
+// the nodes that no NodeClaim registered. kwok does the rest. What fails is tried again at the next call, as a kubelet does.
 func (w *TestBed) startMachines() func() error {
 	silent, forgotten := map[string]bool{}, map[string]bool{}
 	var booted []memcloud.Boot
@@ -38,22 +38,18 @@ func (w *TestBed) startMachines() func() error {
 			booted = slices.Delete(booted, i, i+1)
 		}
 		for _, r := range w.Cloud.Records() {
-			if r.Ended.IsZero() || silent[r.ID] {
-				continue
+			if !r.Ended.IsZero() && !silent[r.ID] {
+				if err := w.stopHeartbeat(r.PrivateDNS); err != nil {
+					return fmt.Errorf("terminating %s: %w", r.ID, err)
+				}
+				silent[r.ID] = true
 			}
-			if err := w.stopHeartbeat(r.PrivateDNS); err != nil {
-				return fmt.Errorf("terminating %s: %w", r.ID, err)
+			if !r.Gone.IsZero() && !forgotten[r.ID] {
+				if err := w.deleteUnregisteredNode(r); err != nil {
+					return fmt.Errorf("deleting the node of %s, which is terminated: %w", r.ID, err)
+				}
+				forgotten[r.ID] = true
 			}
-			silent[r.ID] = true
-		}
-		for _, r := range w.Cloud.Records() {
-			if r.Gone.IsZero() || forgotten[r.ID] {
-				continue
-			}
-			if err := w.deleteUnregisteredNode(r); err != nil {
-				return fmt.Errorf("deleting the node of %s, which is terminated: %w", r.ID, err)
-			}
-			forgotten[r.ID] = true
 		}
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // TestSurvivorsInSimulator runs seeds of the simulator with each mutant whose identity matches the regular expression
 // JOIST_SIMULATED, and prints which promise breaks first. JOIST_SEEDS is the number of seeds, 20 by default. It is for
-// mutants that the packages' tests do not kill; those that a seed kills are listed with the promise.
+// mutants that the packages' tests do not kill. The page lists the promise that a seed broke.
 func TestSurvivorsInSimulator(t *testing.T) {
 	text := os.Getenv("JOIST_SIMULATED")
 	if text == "" {

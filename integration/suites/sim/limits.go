@@ -47,9 +47,9 @@ func (l *limitChecker) checkUsage(c *checker, pool string, have sumCounts, when 
 	}
 }
 
-// checkLimits checks that running instances are within the limits of their NodePools. Unless the limits are strict, an
-// instance that EC2 is terminating counts only while a NodeClaim that stays has it: if a forged message ends the NodeClaim
-// of a drained node early, its instance does not count again.
+// checkLimits checks that running instances are within the limits of their NodePools. In hostile seeds without strict
+// limits, an instance that EC2 is terminating counts only while a NodeClaim that stays has it: if a forged message ends the
+// NodeClaim of a drained node early, its instance does not count again.
 func (c *checker) checkLimits(records []memcloud.Record) {
 	for pool, have := range c.sumRunning(records, func(claim *karpenter.NodeClaim) bool { return !c.limits.returnedAt[claim.Name].IsZero() }) {
 		c.limits.checkUsage(c, pool, have, "")
@@ -66,7 +66,7 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 		claims := c.claimsOfInstance(r)
 		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !isLeaving(claim) && !forgive(claim) })
 		pool := r.Tags["karpenter.sh/nodepool"]
-		if _, limited := out[pool]; !r.Gone.IsZero() || !limited || !c.limits.strict && gone && (len(claims) > 0 || !r.Ended.IsZero()) {
+		if _, limited := out[pool]; !r.Gone.IsZero() || !limited || !c.limits.strict && gone && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
 			continue
 		}
 		sum := out[pool]

@@ -203,7 +203,7 @@ func (p *pool) setsLabel(one labelRule) bool {
 // satisfiesRules reports whether a candidate meets the rules over labels of instance types.
 func (c *candidate) satisfiesRules(questions []typeFilter, rules labelRules) bool {
 	if c.reservation != "" { // A reservation has labels of its own.
-		return rules.allowLabels(c.labels, c.pool.requirements)
+		return rules.allowLabels(c.labels, c.pool)
 	}
 	return allAllow(questions, c.typeIndex)
 }
@@ -246,7 +246,7 @@ func sortRules(r planning.Requirements) labelRules {
 
 // allowLabels reports whether a node of a type with these labels could meet the rules. The pool may
 // set a label that the type lacks.
-func (r labelRules) allowLabels(labels map[string]string, base planning.Requirements) bool {
+func (r labelRules) allowLabels(labels map[string]string, p *pool) bool {
 	for i := range r {
 		one := &r[i]
 		if value, ok := labels[one.key]; ok {
@@ -255,10 +255,7 @@ func (r labelRules) allowLabels(labels map[string]string, base planning.Requirem
 			}
 			continue
 		}
-		if one.values.AllowsAbsent() {
-			continue
-		}
-		if given, ok := base[one.key]; !ok || given.Intersect(one.values).IsEmpty() {
+		if !one.values.AllowsAbsent() && !p.setsLabel(*one) {
 			return false
 		}
 	}

@@ -65,8 +65,8 @@ func IsRemovalRequested(object metav1.Object) bool {
 	return current.system != nil && current.system.client.evicted[object.GetUID()]
 }
 
-// currentSystem returns the running service. A spec sets its clock back for the next spec, as no clock of a process does;
-// then the service starts anew.
+// currentSystem returns the running service. A spec sets the clock back for the next spec, as no clock of a process does.
+// The service is then created again.
 func currentSystem() (*system, error) {
 	if s := current.system; s == nil || current.clock.Now().Before(s.lastPass) {
 		s, err := newSystem(current.config)

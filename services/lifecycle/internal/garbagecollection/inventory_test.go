@@ -133,6 +133,7 @@ func TestCompareInventory(t *testing.T) {
 		{"a stopped instance is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, findingNames{}},
 		{"an instance that is shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, findingNames{}},
 		{"reported as terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, findingNames{Gone: one}},
+		{"reported as terminated, its node is not ready", claim("a"), []event.Listed{instance("a", "terminated")}, false, findingNames{Gone: one}},
 
 		{"absent for the first time", claim("a"), nil, false, findingNames{Absent: one}},
 		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, findingNames{Gone: one}},
