@@ -131,7 +131,7 @@ wire: ## Run the services' adapters against loopback fakes of AWS's wire protoco
 	@$(STAGES) wire
 
 .PHONY: fuzz
-fuzz: ## Run every fuzzer for 30 seconds, two at once (10 minutes) (FUZZTIME=2m, FUZZ='a regular expression' runs some)
+fuzz: ## Run every fuzzer for 30 seconds, two at once (9 minutes) (FUZZTIME=2m, FUZZ='a regular expression' runs some)
 	@$(STAGES) fuzz
 
 .PHONY: infra

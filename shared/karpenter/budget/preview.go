@@ -91,7 +91,8 @@ func PreviewBudgets(pool *karpenter.NodePool, nodes int, from, until time.Time) 
 
 // budgetPreview is when a budget applies within a preview, and what it allows then.
 type budgetPreview struct {
-	budget  karpenter.Budget
+	budget karpenter.Budget
+	// spans are in order, without overlaps.
 	spans   []span
 	number  int
 	percent bool
@@ -108,7 +109,16 @@ func newBudgetPreview(b karpenter.Budget, zone *time.Location, from, until time.
 }
 
 func (r budgetPreview) isActive(at time.Time) bool {
-	return slices.ContainsFunc(r.spans, func(s span) bool { return !at.Before(s.from) && at.Before(s.until) })
+	_, active := slices.BinarySearchFunc(r.spans, at, func(s span, at time.Time) int {
+		switch {
+		case !s.until.After(at):
+			return -1
+		case s.from.After(at):
+			return 1
+		}
+		return 0
+	})
+	return active
 }
 
 func (r budgetPreview) currentState(b karpenter.Budget, from, until time.Time) State {
