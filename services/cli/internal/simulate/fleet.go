@@ -76,13 +76,16 @@ func FormatCount(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// skipWaits removes all waits from the snapshot. Unschedulable pods are set aside, because no
+// skipWaits removes all waits from the snapshot: nodes that boot have booted. Unschedulable pods are set aside, because no
 // simulated command could schedule them.
 func (f *Fleet) skipWaits(s planning.Snapshot) {
 	since := s.TakenAt.Add(-quietPeriod)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		n.LastPodEvent = since
+		if n.Registered && !n.Initialized {
+			n.Initialized, n.Ready, n.ExpectedPods = true, true, nil
+		}
 		if n.Initialized {
 			n.InitializedAt, n.ReadySince = since, since
 		}

@@ -112,6 +112,7 @@ func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 	s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Reason: "Underutilized", ProposedAt: s.TakenAt, ConfirmedAt: s.TakenAt}
 	s.Nodes[2].Proposal = &planning.Proposal{ID: "q", Reason: "Underutilized", ProposedAt: s.TakenAt}
 	s.Nodes[3].NominatedUntil, s.Nodes[3].LastPodEvent = s.TakenAt.Add(time.Hour), s.TakenAt
+	s.Nodes[4].Initialized, s.Nodes[4].Ready, s.Nodes[4].InitializedAt, s.Nodes[4].ExpectedPods = false, false, time.Time{}, []string{"lost"}
 	s.PendingPods = []planning.PodClass{planningtest.NewPods("new", 2, "1", "1Gi"), planningtest.NewPods("huge", 1, "4000", "1Gi")}
 	source := simulate.SourceFromCatalogue(s, planningtest.NewCatalogue())
 	f := source.FleetOf(s)
@@ -122,6 +123,9 @@ func TestFleetFinishesWhatIsInFlight(t *testing.T) {
 		}
 		if n.Proposal != nil || n.NominatedUntil.After(s.TakenAt) || !n.LastPodEvent.Before(s.TakenAt.Add(-day)) {
 			t.Errorf("%s has an operation in progress: %+v", n.Name, n.Proposal)
+		}
+		if !n.Initialized || !n.Ready || n.InitializedAt.IsZero() || len(n.ExpectedPods) > 0 {
+			t.Errorf("%s still boots", n.Name)
 		}
 	}
 	total := 0
