@@ -51,6 +51,15 @@ func recordedManifests(t *testing.T, env *embedded.EmbeddedCluster) []cluster.Ob
 // consolidation replaces nodes that are larger than the small ones need.
 func recordRun(t *testing.T, options embedded.Options) *embedded.EmbeddedCluster {
 	t.Helper()
+	env := recordLaunches(t, options)
+	scaleDeployment(env, "inflate", 2)
+	runFor(t, env, 6*time.Minute)
+	return env
+}
+
+// recordLaunches runs all services until large and small pods share nodes.
+func recordLaunches(t *testing.T, options embedded.Options) *embedded.EmbeddedCluster {
+	t.Helper()
 	options.Seed, options.Cluster, options.Families, options.CacheDelay = 3, "shop", []string{"t4g", "m7g", "m7i"}, 30*time.Millisecond
 	env, err := embedded.New(options)
 	if err != nil {
@@ -59,24 +68,24 @@ func recordRun(t *testing.T, options embedded.Options) *embedded.EmbeddedCluster
 	if err := env.Apply(t.Context(), recordedManifests(t, env)...); err != nil {
 		t.Fatal(err)
 	}
-	run := func(limit time.Duration) {
-		t.Helper()
-		if _, err := env.Run(t.Context(), limit, func() bool { return false }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	scale := func(name string, n int32) {
-		env.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: name}, func(o cluster.Object) {
-			o.(*appsv1.Deployment).Spec.Replicas = &n
-		})
-	}
-	run(time.Minute)
-	scale("inflate", 4)
-	scale("small", 3)
-	run(2 * time.Minute)
-	scale("inflate", 2)
-	run(6 * time.Minute)
+	runFor(t, env, time.Minute)
+	scaleDeployment(env, "inflate", 4)
+	scaleDeployment(env, "small", 3)
+	runFor(t, env, 2*time.Minute)
 	return env
+}
+
+func runFor(t *testing.T, env *embedded.EmbeddedCluster, limit time.Duration) {
+	t.Helper()
+	if _, err := env.Run(t.Context(), limit, func() bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func scaleDeployment(env *embedded.EmbeddedCluster, name string, replicas int32) {
+	env.Kube.ChangeObject(cluster.Deployments, cluster.Key{Namespace: "default", Name: name}, func(o cluster.Object) {
+		o.(*appsv1.Deployment).Spec.Replicas = &replicas
+	})
 }
 
 // joistOnRecords runs a command on the documents of a run, at its end.

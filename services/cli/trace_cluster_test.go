@@ -118,7 +118,7 @@ func (s recordedServer) findRunningPod(t *testing.T) (pod, node, claim string) {
 // TestTraceFromCluster traces a running pod without --store: the steps of Kubernetes, the trace of its NodeClaim,
 // and the missing messages. With an audit log it has the messages too.
 func TestTraceFromCluster(t *testing.T) {
-	s := recordedServer{EmbeddedCluster: recordRun(t, embedded.Options{})}
+	s := recordedServer{EmbeddedCluster: recordLaunches(t, embedded.Options{})}
 	pod, node, claim := s.findRunningPod(t)
 	for name, args := range map[string][]string{
 		"trace-cluster-pod": {"pod", pod}, "trace-cluster-absent": {"pod", "absent", "-n", "shop"}, "trace-cluster-json": {"nodeclaim", claim, "-o", "json"},

@@ -89,7 +89,7 @@ type Settings struct {
 	Gates           Gates `json:"gates,omitzero"`
 	// MaxNodeShare is the maximum share of a plan on one new node, by default a third.
 	// ResiliencePremium is how much more a plan may cost for that, as a fraction of the price, by
-	// default 0.05.
+	// default 0.03.
 	MaxNodeShare      float64  `json:"maxNodeShare,omitempty"`
 	ResiliencePremium *float64 `json:"resiliencePremium,omitempty"`
 	// PlanByPriority gives limited capacity to pods of higher priority first.

@@ -152,7 +152,7 @@ var joistVariables = []Variable{
 		set: parseBool(func(s *Settings, on bool) { s.Scheduling.PlanDRARequests = !on })},
 	{Name: MaxNodeShare, Purpose: "the largest fraction of a plan's pods that one new node should run (default a third)", Example: "0.2",
 		set: parseFraction(func(s *Settings) *float64 { return &s.Scheduling.MaxNodeShare })},
-	{Name: Premium, Purpose: "how much more a plan may cost in order to respect " + MaxNodeShare + ", as a fraction of its price (default 0.05)", Example: "0.1",
+	{Name: Premium, Purpose: "how much more a plan may cost in order to respect " + MaxNodeShare + ", as a fraction of its price (default 0.03)", Example: "0.1",
 		set: parseFraction(func(s *Settings) *float64 {
 			s.Scheduling.ResiliencePremium = new(float64)
 			return s.Scheduling.ResiliencePremium

@@ -77,7 +77,7 @@ func (s *stage) findBestMerge(bins []wastefulBin) (a, b, into int) {
 // respectsMaxShareMerged reports whether a merged bin respects MaxShare, or saves more than Premium.
 func (s *stage) respectsMaxShareMerged(candidate, x, y int, gain float64) bool {
 	policy, c := &s.p.problem.Policy, &s.p.problem.Candidates[candidate]
-	if policy.MaxShare <= 0 || c.Allocatable[0] <= policy.SmallNode || gain > policy.Premium*s.total {
+	if policy.MaxShare <= 0 || c.Allocatable[0] <= policy.SmallNode || gain > s.premium()*s.total {
 		return true
 	}
 	used := 0.0

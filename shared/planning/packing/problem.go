@@ -150,8 +150,7 @@ type Policy struct {
 	SmallNode int64
 	// Premium is how much more a plan that respects MaxShare may cost, as a fraction of the price.
 	Premium float64
-	// EqualPremium is how much more a plan for equal pods may cost than the best plan of one candidate,
-	// as a fraction of the price.
+	// EqualPremium replaces Premium if all pods are equal.
 	EqualPremium float64
 	// ShareCost rates resilience per node: a node with the share s of the plan's value is rated as if
 	// it cost s times this fraction more.
@@ -274,9 +273,8 @@ func copyPools(pools []Pool) []Pool {
 	return out
 }
 
-// DefaultPolicy pays up to 5 % more for a plan in which no node carries more than a third, and 3 %
-// more for a node with enough alternative types, but for equal pods at most 1 % more than the best
-// plan of one candidate. Its budget is 10 to 35 s of one core.
+// DefaultPolicy pays up to 3 % more for a plan in which no node carries more than a third (1 % if all
+// pods are equal), and 3 % more for a node with enough alternative types. Its budget is 10 to 35 s of one core.
 var DefaultPolicy = Policy{
-	MaxShare: 1.0 / 3, SmallNode: 8000, Premium: 0.05, EqualPremium: 0.01, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
+	MaxShare: 1.0 / 3, SmallNode: 8000, Premium: 0.03, EqualPremium: 0.01, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
 }

@@ -12,12 +12,15 @@ const acceptedRatio = 1.02
 // pods that no type suits.
 const hopelessRatio = 1.3
 
-// openCheapest opens the stage's bins, in the order of pod groups that gives the cheapest plan. If
-// the plan violates MaxShare, it plans again with smaller nodes and uses that plan unless it costs
+// openCheapest opens the stage's bins: the cheapest that exist if there are few pods, or else in the order of
+// pod groups that gives the cheapest plan. If the plan violates MaxShare, it plans again with smaller nodes and uses that plan unless it costs
 // more than Premium allows.
 func (s *stage) openCheapest() {
 	first, won := len(s.p.bins), orders[0]
 	s.earlierCost = s.p.sumCosts(s.p.bins)
+	if s.openExactly(first) {
+		return
+	}
 	s.orderGroups(won)
 	best, _ := s.tryOrder(first, math.Inf(1))
 	tried := [][]int{s.ids}
@@ -40,7 +43,7 @@ func (s *stage) openCheapest() {
 	}
 	if s.exceedsMaxShare(best) {
 		s.enforceMaxShare = true
-		most := s.p.sumCosts(best) * (1 + s.p.problem.Policy.Premium)
+		most := s.p.sumCosts(best) * (1 + s.premium())
 		s.orderGroups(won)
 		if spread, ok := s.tryOrder(first, most); ok && countPlacedPods(spread) >= countPlacedPods(best) && s.p.sumCosts(spread) <= most {
 			best = spread
@@ -48,7 +51,14 @@ func (s *stage) openCheapest() {
 	}
 	s.restoreBins(best)
 	s.mergeBins(first)
-	s.replanEqualPods(first)
+}
+
+// premium returns how much more a plan that respects MaxShare may cost, as a fraction of the price.
+func (s *stage) premium() float64 {
+	if len(s.ids) == 1 {
+		return s.p.problem.Policy.EqualPremium
+	}
+	return s.p.problem.Policy.Premium
 }
 
 // tryOrder packs in the current order, and undoes the plan. It gives up as soon as the plan must cost

@@ -11,10 +11,6 @@ import (
 // offerShortlist adds options for the candidates that waste least of their price, some of each
 // size. It does not depend on the order of pod groups.
 func (s *stage) offerShortlist() {
-	if s.onlyOption != nil {
-		s.addOption(*s.onlyOption)
-		return
-	}
 	if s.shortlist == nil || s.enforceMaxShare != s.shortlistMaxShare {
 		s.shortlist, s.shortlistMaxShare = s.listLeastWaste(), s.enforceMaxShare
 	}

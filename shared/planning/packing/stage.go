@@ -36,8 +36,6 @@ type stage struct {
 	earlierCost float64
 	// enforceMaxShare excludes candidates that could exceed MaxShare.
 	enforceMaxShare bool
-	// onlyOption is the option of a plan with a single candidate; nil for other plans.
-	onlyOption *option
 	// shortlist caches the shortlist made with enforceMaxShare = shortlistMaxShare.
 	shortlist         []option
 	shortlistMaxShare bool

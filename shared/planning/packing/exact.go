@@ -1,0 +1,313 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// maxExactSteps bounds the exact search, in pairs of remaining pods and the pods of one node. It takes less than
+// 20 ms of one core, and allows batches of 13 different pods, of 20 pods in 6 shapes, or of thousands of equal pods.
+const maxExactSteps = 2.5e6
+
+// exactShareCost replaces Policy.ShareCost: of plans that cost about the same, the one with more and smaller nodes is better.
+const exactShareCost = 0.01
+
+// exactSearch finds the cheapest nodes for few pods. It numbers the multisets of the stage's pods: a multiset with
+// one more pod of the group i has a number that is higher by strides[i]. The cheapest nodes for a multiset are the
+// cheapest node for some of its pods and the cheapest nodes for the rest.
+type exactSearch struct {
+	s *stage
+	// counts are the unplaced pods of each group, and most is how many of them fit on one node.
+	counts, most, strides []int
+	// nodes are the cheapest nodes for each multiset of pods, and how they are rated; the price is infinite if the pods
+	// fit on no node.
+	nodes []ratedNode
+	// needed are the dimensions in which pods request anything.
+	needed []int
+	// used and value are the requests and the value of the pods while a node is filled.
+	used  []int64
+	value float64
+	// lists caches, by the set of the pods' segments, the candidates for a node that they share.
+	lists map[uint64][]ratedNode
+}
+
+// ratedNode is a candidate and its rated price.
+type ratedNode struct {
+	candidate         int
+	price             float64
+	zoneCapacityTypes uint64
+}
+
+// openExactly opens the bins with the lowest rated price for all pods of the stage. It opens none and returns
+// false if there are too many pods, or if limits or quotas forbid the nodes.
+func (s *stage) openExactly(first int) bool {
+	if s.p.problem.Policy.SaveLimits || s.p.zoneQuotasScarce {
+		return false
+	}
+	s.orderGroups(orders[0])
+	e := s.newExactSearch()
+	if e == nil || !e.openCheapest(first) {
+		return false
+	}
+	if !s.exceedsMaxShare(s.p.bins[first:]) {
+		return true
+	}
+	cheapest := s.removeBins(first)
+	s.enforceMaxShare = true
+	s.orderGroups(orders[0])
+	if e.openCheapest(first) && s.p.sumCosts(s.p.bins[first:]) <= s.p.sumCosts(cheapest)*(1+s.premium()) {
+		return true
+	}
+	s.removeBins(first)
+	s.restoreBins(cheapest)
+	return true
+}
+
+// newExactSearch prepares the search; nil if it would take too long.
+func (s *stage) newExactSearch() *exactSearch {
+	e := &exactSearch{s: s, counts: slices.Clone(s.unplaced), used: make([]int64, s.p.problem.Dims), lists: map[uint64][]ratedNode{}}
+	steps, multisets := 1.0, 1
+	for i, n := range e.counts {
+		most := s.countOnOneNode(i)
+		e.most, e.strides = append(e.most, most), append(e.strides, multisets)
+		if steps *= float64((most+1)*(most+2)/2 + (n-most)*(most+1)); steps > maxExactSteps {
+			return nil
+		}
+		multisets *= n + 1
+	}
+	for r := range e.used {
+		if slices.ContainsFunc(s.ids, func(id int) bool { return s.p.groups[id].Requests[r] > 0 }) {
+			e.needed = append(e.needed, r)
+		}
+	}
+	e.nodes = make([]ratedNode, multisets)
+	return e
+}
+
+// countOnOneNode returns how many pods of a group fit on one node of any candidate.
+func (s *stage) countOnOneNode(i int) int {
+	group, g, most := &s.p.groups[s.ids[i]], &s.segments[s.segmentOf[i]], 0
+	for _, k := range s.candidates {
+		if g.candidates.Has(k) {
+			most = max(most, countFits(group.Requests, s.p.problem.Candidates[k].Allocatable, s.unplaced[i]))
+		}
+	}
+	return most
+}
+
+// openCheapest opens the cheapest bins for all pods. If no nodes can hold them, or limits forbid one, it opens none and
+// returns false.
+func (e *exactSearch) openCheapest(first int) bool {
+	contents, ok := e.findCheapest()
+	for _, pods := range contents {
+		if !e.s.p.CanBuy(e.nodes[pods].candidate) {
+			e.s.removeBins(first)
+			return false
+		}
+		e.openBin(pods)
+	}
+	return ok
+}
+
+// openBin opens the cheapest bin for a multiset of pods.
+func (e *exactSearch) openBin(pods int) {
+	node := &e.nodes[pods]
+	o := option{candidate: node.candidate, zoneCapacityTypes: node.zoneCapacityTypes}
+	o.price = e.s.p.ratedCost(&e.s.p.problem.Candidates[o.candidate], o.zoneCapacityTypes)
+	value, picks := 0.0, []pick(nil)
+	for i := range e.strides {
+		if n := pods / e.strides[i] % (e.counts[i] + 1); n > 0 {
+			picks = append(picks, pick{i, n})
+			value += float64(e.s.value[i] * float64(n))
+		}
+	}
+	e.s.openBin(&o, value, picks)
+}
+
+// findCheapest returns the numbers of the multisets that the cheapest nodes hold, the dearest node first; false if no nodes can hold all pods.
+func (e *exactSearch) findCheapest() (contents []int, ok bool) {
+	for i := range e.nodes {
+		e.nodes[i] = ratedNode{candidate: -1, price: math.Inf(1)}
+	}
+	clear(e.used)
+	e.value = 0
+	e.s.p.binCounts.reset()
+	e.priceNodes(0, 0, 0, 0)
+	costs, counts, taken := make([]float64, len(e.nodes)), make([]int32, len(e.nodes)), make([]int32, len(e.nodes))
+	left := make([]int, len(e.counts))
+	for all := 1; all < len(e.nodes); all++ {
+		e.increment(left)
+		best, count, part := math.Inf(1), int32(0), 0
+		e.eachRange(left, func(from, to int) {
+			e.s.p.usedSteps += to - from
+			for try := from; try < to; try++ {
+				cost, nodes := e.nodes[try].price+costs[all-try], counts[all-try]+1
+				// A larger node is better than two that cost the same, because each node has overhead.
+				if cost < best*(1-equalCost) || cost <= best*(1+equalCost) && nodes < count {
+					best, count, part = cost, nodes, try
+				}
+			}
+		})
+		costs[all], counts[all], taken[all] = best, count, int32(part)
+	}
+	rest := len(e.nodes) - 1
+	if math.IsInf(costs[rest], 1) {
+		return nil, false
+	}
+	for rest > 0 {
+		contents = append(contents, int(taken[rest]))
+		rest -= int(taken[rest])
+	}
+	slices.SortFunc(contents, func(a, b int) int {
+		return cmp.Or(cmp.Compare(e.nodes[b].price, e.nodes[a].price), cmp.Compare(a, b))
+	})
+	return contents, true
+}
+
+// increment counts to the next multiset.
+func (e *exactSearch) increment(left []int) {
+	for i := range left {
+		if left[i]++; left[i] <= e.counts[i] {
+			return
+		}
+		left[i] = 0
+	}
+}
+
+// eachRange calls use with ranges of numbers. They include each multiset within left that has a pod of left's last
+// group and fits on one node.
+func (e *exactSearch) eachRange(left []int, use func(from, to int)) {
+	last := len(left) - 1
+	for left[last] == 0 {
+		last--
+	}
+	if last == 0 {
+		use(1, min(left[0], e.most[0])+1)
+		return
+	}
+	for n := 1; n <= min(left[last], e.most[last]); n++ {
+		e.eachRangeWith(left, last-1, n*e.strides[last], use)
+	}
+}
+
+// eachRangeWith is eachRange for multisets with some pods and any pods of the groups up to the given one.
+func (e *exactSearch) eachRangeWith(left []int, group, pods int, use func(from, to int)) {
+	if e.nodes[pods].candidate < 0 {
+		return // With more pods it fits no node either.
+	}
+	if group == 0 {
+		use(pods, pods+min(left[0], e.most[0])+1)
+		return
+	}
+	for n := range min(left[group], e.most[group]) + 1 {
+		e.eachRangeWith(left, group-1, pods+n*e.strides[group], use)
+	}
+}
+
+// priceNodes finds the cheapest node for each multiset with the pods that are on the node already and pods of the groups
+// from the given one on. The candidates before the given one in the list of the pods' segments are too small.
+func (e *exactSearch) priceNodes(group, pods int, segments uint64, from int) {
+	if group == len(e.counts) {
+		return
+	}
+	e.priceNodes(group+1, pods, segments, from)
+	roles := e.s.p.groups[e.s.ids[group]].Roles
+	with := segments | 1<<e.s.segmentOf[group]
+	if with != segments {
+		from = 0
+	}
+	n := 0
+	for n < e.counts[group] && e.s.p.binCounts.countAllowed(roles, 1) > 0 {
+		n++
+		pods += e.strides[group]
+		e.addPods(group, 1)
+		list := e.listNodes(with)
+		for from < len(list) && !e.isUsable(&list[from], with) {
+			from++
+		}
+		if from == len(list) {
+			break
+		}
+		node := list[from]
+		node.price *= 1 + exactShareCost*e.value/e.s.total
+		e.nodes[pods] = node
+		e.priceNodes(group+1, pods, with, from)
+	}
+	e.addPods(group, -n)
+}
+
+// addPods puts n more pods of a group on the node; n may be negative.
+func (e *exactSearch) addPods(group, n int) {
+	dims := len(e.used)
+	for r, need := range e.s.requests[group*dims : (group+1)*dims] {
+		e.used[r] += need * int64(n)
+	}
+	e.value += float64(e.s.value[group] * float64(n))
+	e.s.p.binCounts.addPods(e.s.p.groups[e.s.ids[group]].Roles, n)
+}
+
+// isUsable reports whether the candidate holds the pods on the node, leaves enough variety, and respects MaxShare
+// while that is enforced.
+func (e *exactSearch) isUsable(node *ratedNode, segments uint64) bool {
+	c := &e.s.p.problem.Candidates[node.candidate]
+	e.s.p.usedSteps++
+	return fitsInto(e.used, c.Allocatable) && e.s.respectsMaxShare(c, e.value) &&
+		(e.s.p.problem.Pools[c.Pool].Enough == nil || e.s.p.hasVariety(node.candidate, e.used, node.zoneCapacityTypes, e.shared(segments)))
+}
+
+// shared returns the candidates that pods of all these segments may use.
+func (e *exactSearch) shared(segments uint64) (out Set) {
+	for left := segments; left != 0; left &= left - 1 {
+		out = e.s.p.intersect(out, e.s.segments[bits.TrailingZeros64(left)].candidates)
+	}
+	return out
+}
+
+// listNodes returns the candidates for pods of all these segments, the cheapest first. It leaves out those that cost
+// more than a candidate of the same pool that is as large.
+func (e *exactSearch) listNodes(segments uint64) []ratedNode {
+	if list, known := e.lists[segments]; known {
+		return list
+	}
+	zoneCapacityTypes := ^uint64(0)
+	for left := segments; left != 0; left &= left - 1 {
+		zoneCapacityTypes &= e.s.segments[bits.TrailingZeros64(left)].zoneCapacityTypes
+	}
+	var all []ratedNode
+	in := e.shared(segments)
+	for _, k := range e.s.candidates {
+		c := &e.s.p.problem.Candidates[k]
+		if !in.Has(k) || c.zoneCapacityTypes&zoneCapacityTypes == 0 || !e.s.p.CanBuy(k) {
+			continue
+		}
+		node := ratedNode{k, e.s.p.ratedCost(c, zoneCapacityTypes), zoneCapacityTypes}
+		if !e.s.hasAlternatives(k, zoneCapacityTypes) {
+			node.price *= 1 + e.s.p.problem.Policy.FlexibleCost
+		}
+		all = append(all, node)
+	}
+	slices.SortFunc(all, func(a, b ratedNode) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.candidate, b.candidate))
+	})
+	var list []ratedNode
+	for _, node := range all {
+		if !slices.ContainsFunc(list, func(cheaper ratedNode) bool { return e.isAsGood(cheaper.candidate, node.candidate) }) {
+			list = append(list, node)
+		}
+	}
+	e.lists[segments] = list
+	return list
+}
+
+// isAsGood reports whether the candidate k holds all pods that l holds. In a pool with limits, the variety of nodes that
+// minValues require may depend on the candidate.
+func (e *exactSearch) isAsGood(k, l int) bool {
+	a, b := &e.s.p.problem.Candidates[k], &e.s.p.problem.Candidates[l]
+	e.s.p.usedSteps++
+	if pool := &e.s.p.problem.Pools[a.Pool]; a.Pool != b.Pool || a.Reservation != b.Reservation || a.tier != b.tier || pool.Enough != nil && pool.hasLimits() {
+		return false
+	}
+	return !slices.ContainsFunc(e.needed, func(r int) bool { return a.Allocatable[r] < b.Allocatable[r] })
+}
