@@ -25,6 +25,30 @@ func (p *NodePool) Validate() []error {
 	)
 }
 
+// ValidateRequirements checks the requirements of the overlay as Validate checks those of a NodePool. An overlay may require the
+// label of the NodePool and of the EC2NodeClass. It returns an error with its path for each problem.
+func (o *NodeOverlay) ValidateRequirements() []error {
+	var requirements []NodeSelectorRequirementWithMinValues
+	for _, r := range o.Spec.Requirements {
+		requirements = append(requirements, NodeSelectorRequirementWithMinValues{Key: r.Key, Operator: r.Operator, Values: r.Values})
+	}
+	return validateRequirements("spec.requirements", requirements, validateOverlayLabel, validateOverlayOperator)
+}
+
+func validateOverlayLabel(key string) error {
+	if IsRestrictedLabel(key) && key != LabelEC2NodeClass {
+		return fmt.Errorf("label %s is not set by instance types or NodePools: use another label", key)
+	}
+	return nil
+}
+
+func validateOverlayOperator(r NodeSelectorRequirementWithMinValues) error {
+	if r.Operator == NodeSelectorOpNotIn && len(r.Values) == 0 {
+		return fmt.Errorf("operator NotIn of %s needs a value", r.Key)
+	}
+	return validateOperator(r)
+}
+
 func validateLabels(path string, labels map[string]string) []error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -45,13 +45,13 @@ func isHugePages(name corev1.ResourceName) bool {
 
 func readOverlay(o *karpenter.NodeOverlay) (overlayChange, error) {
 	out := overlayChange{weight: o.Weight(), requirements: planning.Requirements{}, capacity: o.Spec.Capacity}
-	for _, r := range o.Spec.Requirements {
+	if invalid := o.ValidateRequirements(); len(invalid) > 0 {
+		return out, invalid[0]
+	}
+	for i, r := range o.Spec.Requirements {
 		values := planning.NewValues(r.Operator, r.Values...)
-		switch {
-		case karpenter.IsRestrictedLabel(r.Key) && r.Key != karpenter.LabelEC2NodeClass:
-			return out, fmt.Errorf("requirements: label %s is not set by instance types or NodePools: use another label", r.Key)
-		case values.IsEmpty() || r.Operator == karpenter.NodeSelectorOpNotIn && len(r.Values) == 0:
-			return out, fmt.Errorf("requirements: %s %s %v cannot match: correct its values", r.Key, r.Operator, r.Values)
+		if values.IsEmpty() {
+			return out, fmt.Errorf("spec.requirements[%d]: %s %s %v cannot match: correct its values", i, r.Key, r.Operator, r.Values)
 		}
 		out.requirements.Add(r.Key, values)
 	}
