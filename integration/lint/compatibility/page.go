@@ -20,7 +20,7 @@ of which %d are the same, %d differ and %d are absent. [Differences from Karpent
 - **absent**: Joist does not do it; the note says why, or what to use instead.
 
 Karpenter's column links to the source files at these versions (core is kubernetes-sigs/karpenter, provider is aws/karpenter-provider-aws). The last column names the tests.
-Karpenter's own specs of scheduling, provisioning and disruption run with Joist's planner, and those of eight controllers of nodes, NodeClaims and NodePools with Joist's lifecycle ([results](../../integration/suites/karpenterspecs/README.md)).
+Karpenter's own specs of scheduling, provisioning, disruption and static NodePools run with Joist's planner, and those of 20 controllers of nodes, NodeClaims, NodePools, NodeOverlays, CapacityBuffers and pods with Joist's lifecycle ([results](../../integration/suites/karpenterspecs/README.md)).
 The page is generated from [integration/lint/compatibility](../../integration/lint/compatibility); ` + "`make rules`" + ` fails when a listed test or source file does not exist.
 `
 

@@ -62,9 +62,25 @@ var changedControllers = change{
 		{"pkg/controllers/nodeclaim/lifecycle/termination_test.go", absentMetric, "", 3},
 		{"pkg/controllers/static/deprovisioning/suite_test.go", "ExpectStateNodePoolCount(cluster", "expectNoCount(cluster", 20},
 		{"pkg/controllers/node/termination/terminator/eviction.go", "func (q *Queue) Has(", "func (q *Queue) hasUpstream(", 1},
+		{rankingFile, "func RankNodes(", "func rankNodesUpstream(", 1},
+		{"pkg/controllers/nodeoverlay/controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
+		{"pkg/controllers/nodeoverlay/store.go", "func (s *InstanceTypeStore) ApplyAll(", "func (s *InstanceTypeStore) applyAllUpstream(", 1},
+		{"pkg/controllers/nodeoverlay/store.go", "func (s *InstanceTypeStore) Reset(", "func (s *InstanceTypeStore) resetUpstream(", 1},
+		{"pkg/controllers/capacitybuffer/controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
+		{"pkg/controllers/capacitybuffer/helpers.go", "func calculate", "func upstream", 2},
+		{"pkg/controllers/pod/deletioncost/controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
 	}, renamedMethods()...),
 	files: writeReplacements,
 }
+
+// writtenControllers are the files in testdata with the methods of other controllers, by their path in Karpenter.
+var writtenControllers = map[string]string{
+	"pkg/controllers/capacitybuffer/reconcile_joist.go":   "capacitybuffer.go.txt",
+	"pkg/controllers/nodeoverlay/reconcile_joist.go":      "nodeoverlay.go.txt",
+	"pkg/controllers/pod/deletioncost/reconcile_joist.go": "deletioncost.go.txt",
+}
+
+const rankingFile = "pkg/controllers/pod/deletioncost/ranking.go"
 
 // absentMetric is an expectation about a metric that Joist does not have (metrics.md); the specs expect more after it.
 const absentMetric = `ExpectMetricHistogramSampleCountValue("karpenter_nodeclaims_instance_termination_duration_seconds", 1, map[string]string{metrics.NodePoolLabel: nodePool.Name})`
@@ -82,11 +98,13 @@ func renamedMethods() []edit {
 
 // writeReplacements returns the files that are added to Karpenter.
 func writeReplacements() (map[string]string, error) {
-	out := map[string]string{
-		"pkg/test/shared_joist.go":                                  sharedEnvironment,
-		"pkg/cloudprovider/fake/shared_joist.go":                    sharedProvider,
-		"pkg/controllers/static/deprovisioning/count_joist_test.go": noCount,
+	out, err := readAdded(writtenControllers)
+	if err != nil {
+		return nil, err
 	}
+	out["pkg/test/shared_joist.go"] = sharedEnvironment
+	out["pkg/cloudprovider/fake/shared_joist.go"] = sharedProvider
+	out["pkg/controllers/static/deprovisioning/count_joist_test.go"] = noCount
 	for _, r := range replacedControllers {
 		out[filepath.Join("pkg/controllers", r.folder, "reconcile_joist.go")] = r.text()
 	}

@@ -23,13 +23,28 @@ type edit struct {
 
 // changedPlanner are the changes with which Karpenter plans with Joist.
 var changedPlanner = change{folder: "planner", edits: edits, files: func() (map[string]string, error) {
-	content, err := os.ReadFile("testdata/solve.go.txt")
-	return map[string]string{solveFile: string(content)}, err
+	return readAdded(map[string]string{
+		solveFile: "solve.go.txt", staticFolder + "reconcile_joist.go": "static.go.txt", staticFolder + "types_joist_test.go": "statictypes.go.txt",
+	})
 }}
+
+// readAdded returns the contents of files in testdata, by the path in Karpenter to which they are added.
+func readAdded(names map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	for path, name := range names {
+		content, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			return nil, fmt.Errorf("reading a file that is added to Karpenter: %w", err)
+		}
+		out[path] = string(content)
+	}
+	return out, nil
+}
 
 const (
 	fakeTypes       = "pkg/cloudprovider/fake/instancetype.go"
 	schedulerFile   = "pkg/controllers/provisioning/scheduling/scheduler.go"
+	staticFolder    = "pkg/controllers/static/provisioning/"
 	selectionFile   = "pkg/controllers/provisioning/scheduling/instance_selection_test.go"
 	schedulingSuite = "pkg/controllers/provisioning/scheduling/suite_test.go"
 	solveFile       = "pkg/controllers/provisioning/scheduling/solve_joist.go"
@@ -45,6 +60,8 @@ var edits = []edit{
 	{schedulerFile, "		creditReservationCapacity: resolved.creditReservationCapacity,\n", "		creditReservationCapacity: resolved.creditReservationCapacity,\n		isConsolidation: resolved.enforceConsolidateAfter,\n", 1},
 	{schedulerFile, "	deletingNodeNames         sets.Set[string]\n", "	deletingNodeNames         sets.Set[string]\n	isConsolidation bool\n", 1},
 	{schedulingSuite, `"fake.csi.provider"`, `"ebs.csi.aws.com"`, 1},
+	{staticFolder + "controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
+	{staticFolder + "suite_test.go", "Requirements = inputRequirements\n", "Requirements = inputRequirements\n			cloudProvider.InstanceTypes = templateTypes()\n", 1},
 	{selectionFile, "karpenter/numerical-value", "karpenter.k8s.aws/instance-generation", 6},
 }
 

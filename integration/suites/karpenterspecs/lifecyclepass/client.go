@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -37,6 +39,11 @@ type specClient struct {
 	controller string
 	// evicted are the pods whose eviction or deletion was requested in this pass.
 	evicted map[types.UID]bool
+	// costs are the deletion costs that were written in this pass. probes are pods that exist only in this pass, by their
+	// node; with them nothing else is written. classes are all node classes of a ranking.
+	costs   []WrittenCost
+	probes  map[string]*corev1.Pod
+	classes []cluster.Object
 }
 
 // failedAnnotation marks a NodeClaim whose launch or registration took too long, which the launching controller of Karpenter
@@ -62,6 +69,40 @@ func (c *specClient) Get(ctx context.Context, kind cluster.Kind, key cluster.Key
 	return c.Client.Get(ctx, kind, key)
 }
 
+func (c *specClient) List(ctx context.Context, kind cluster.Kind, of string) ([]cluster.Object, error) {
+	if kind == cluster.NodeClasses && c.controller == Ranking {
+		return c.classes, nil
+	}
+	return c.Client.List(ctx, kind, of)
+}
+
+func (c *specClient) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+	if kind == cluster.Pods && c.probes != nil {
+		return []cluster.Object{c.probes[value]}, nil
+	}
+	return c.Client.ListBy(ctx, kind, index, value)
+}
+
+// PatchAnnotation writes the deletion cost of a pod, except on a probe, and records it.
+func (c *specClient) PatchAnnotation(ctx context.Context, o cluster.Object, key string, value *string) error {
+	pod, isPod := o.(*corev1.Pod)
+	if !isPod || key != corev1.PodDeletionCost {
+		return fmt.Errorf("lifecycle writes annotation %s of %T: record it in PatchAnnotation of specClient", key, o)
+	}
+	if c.probes == nil {
+		if err := c.Client.PatchAnnotation(ctx, o, key, value); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.costs = append(c.costs, WrittenCost{pod, value})
+	c.written[written{cluster.Pods, cluster.KeyOf(o)}] = o
+	c.changed[cluster.Pods] = true
+	c.writes++
+	return nil
+}
+
 func (c *specClient) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if inMemory(kindOf(o)) {
 		return c.memory.Create(ctx, o)
@@ -81,15 +122,13 @@ func (c *specClient) Update(ctx context.Context, o cluster.Object) (cluster.Obje
 
 // isOthers reports whether another controller of Karpenter writes this change, which therefore has to wait for its pass.
 func (c *specClient) isOthers(o cluster.Object) bool {
-	switch kindOf(o) {
-	case cluster.NodeClasses:
+	switch kind := kindOf(o); {
+	case kind == cluster.NodeClasses, c.controller == Ranking, c.controller == Buffering && kind != cluster.CapacityBuffers:
 		return true
-	case cluster.NodePools:
+	case kind == cluster.NodePools:
 		return false
-	case cluster.NodeClaims:
-		if c.controller == "node/termination" && o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
-			return true // Karpenter removes the Node before it finalizes the NodeClaim.
-		}
+	case kind == cluster.NodeClaims && c.controller == "node/termination" && o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0:
+		return true // Karpenter removes the Node before it finalizes the NodeClaim.
 	}
 	return strings.HasPrefix(c.controller, "nodepool/") && c.controller != "nodepool/hash" || c.controller == Deprovisioning
 }
@@ -176,10 +215,12 @@ func (c *specClient) takeWrites() int {
 
 // specKinds are the types of the specs' client for the kinds that lifecycle writes.
 var specKinds = map[cluster.Kind]func() client.Object{
-	cluster.Pods:       func() client.Object { return &corev1.Pod{} },
-	cluster.Nodes:      func() client.Object { return &corev1.Node{} },
-	cluster.NodePools:  func() client.Object { return &karpv1.NodePool{} },
-	cluster.NodeClaims: func() client.Object { return &karpv1.NodeClaim{} },
+	cluster.CapacityBuffers: func() client.Object { return &autoscalingv1beta1.CapacityBuffer{} },
+	cluster.NodeOverlays:    func() client.Object { return &karpv1alpha1.NodeOverlay{} },
+	cluster.Pods:            func() client.Object { return &corev1.Pod{} },
+	cluster.Nodes:           func() client.Object { return &corev1.Node{} },
+	cluster.NodePools:       func() client.Object { return &karpv1.NodePool{} },
+	cluster.NodeClaims:      func() client.Object { return &karpv1.NodeClaim{} },
 }
 
 // awaitSpecCache waits until the cache of the specs' client has the objects written in this pass, as the specs' client

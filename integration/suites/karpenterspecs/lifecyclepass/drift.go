@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	catalogservice "github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -83,14 +84,21 @@ func catalogueOf(ctx context.Context, region string) (catalog.Catalogue, error) 
 	types, err := current.cloud.GetInstanceTypes(ctx, &karpv1.NodePool{})
 	out := catalog.Catalogue{Region: region}
 	for _, t := range types {
-		one := catalog.InstanceType{Name: t.Name}
-		for _, o := range t.Offerings {
-			one.Offerings = append(one.Offerings, catalog.Offering{Zone: o.Requirements.Get(corev1.LabelTopologyZone).Any(), CapacityType: o.CapacityType(), Available: o.Available})
-			if usage := o.CapacityType(); usage != catalog.Reserved && !slices.Contains(one.SupportedUsage, usage) {
-				one.SupportedUsage = append(one.SupportedUsage, usage)
-			}
-		}
-		out.Types = append(out.Types, one)
+		out.Types = append(out.Types, convertType(t))
 	}
 	return out, err
+}
+
+// convertType converts an instance type as far as lifecycle reads it.
+func convertType(t *cloudprovider.InstanceType) catalog.InstanceType {
+	out := catalog.InstanceType{Name: t.Name, OS: []string{catalog.Linux}, Arch: karpv1.ArchitectureAmd64}
+	for _, o := range t.Offerings {
+		out.Offerings = append(out.Offerings, catalog.Offering{
+			Zone: o.Requirements.Get(corev1.LabelTopologyZone).Any(), CapacityType: o.CapacityType(), PricePerHour: o.Price, Available: o.Available,
+		})
+		if usage := o.CapacityType(); usage != catalog.Reserved && !slices.Contains(out.SupportedUsage, usage) {
+			out.SupportedUsage = append(out.SupportedUsage, usage)
+		}
+	}
+	return out
 }

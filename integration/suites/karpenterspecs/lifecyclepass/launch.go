@@ -38,13 +38,7 @@ func (s *system) planLaunches(ctx context.Context) error {
 }
 
 func (s *system) planLaunch(ctx context.Context, c *karpenter.NodeClaim) error {
-	held, err := outbox.Read(ctx, s.client, namespace)
-	if err != nil {
-		return err
-	}
-	held, err = held.Swap(ctx, s.client, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
-		Kind: planning.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
-	}})
+	held, err := s.sendBatch(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,10 +61,26 @@ func (s *system) planLaunch(ctx context.Context, c *karpenter.NodeClaim) error {
 		launchspec.IntentTag: id, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref), launchspec.ClaimsAnnotation: "1",
 		launchspec.UnplannedAnnotation: "true", launchspec.CeilingAnnotation: `{}`,
 	}
-	plan := planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{{
+	return s.answerBatch(ctx, held, planning.Plan{Intents: []planning.PlannedIntent{{
 		ID: id, Ref: ref, NodePool: intent.NodePool,
 		Claims: []planning.PlannedClaim{{Object: object, Ceiling: corev1.ResourceList{planning.PriceResource: resource.MustParse("0")}}},
-	}}}
+	}}})
+}
+
+// sendBatch records a new batch in the outbox, as the watcher does.
+func (s *system) sendBatch(ctx context.Context) (outbox.Stored, error) {
+	held, err := outbox.Read(ctx, s.client, namespace)
+	if err != nil {
+		return held, err
+	}
+	return held.Swap(ctx, s.client, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
+		Kind: planning.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
+	}})
+}
+
+// answerBatch sends the plan of the batch.
+func (s *system) answerBatch(ctx context.Context, held outbox.Stored, plan planning.Plan) error {
+	plan.Outbox, plan.Seq, plan.Batch = held.UID(), held.Seq, held.Batch
 	stored, err := blob.Put(ctx, s.blobs, now(), planning.PlanKind, plan)
 	if err != nil {
 		return err

@@ -92,6 +92,10 @@ func (s *system) pass(ctx context.Context, controller string) error {
 		failures = append(failures, s.sendDriftInventory(ctx))
 	case Deprovisioning:
 		s.service.StaticCapacity = true
+	case Buffering:
+		s.service.CapacityBuffers = true
+	case Ranking:
+		failures = append(failures, s.prepareRanking(ctx))
 	case LegacyRepairing:
 		s.service.LegacyRepair = legacyPolicies()
 	}

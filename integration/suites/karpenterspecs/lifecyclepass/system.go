@@ -45,6 +45,8 @@ type system struct {
 	terminated map[string]string
 	// ahead is how far lifecycle's clock is ahead of that of the specs.
 	ahead time.Duration
+	// ranking is the input of a pass that ranks nodes.
+	ranking RankingInput
 	// lastPass is the time of the specs' clock in the last pass.
 	lastPass time.Time
 }
@@ -95,16 +97,9 @@ func (s *system) refreshChanged(ctx context.Context) error {
 
 func (s *system) read(ctx context.Context, some []cluster.Kind) error {
 	for _, kind := range some {
-		var objects []cluster.Object
-		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(ctx context.Context) (_ bool, err error) {
-			objects, err = s.client.List(ctx, kind, "")
-			if fault.Is(err, fault.Throttled) {
-				return false, nil
-			}
-			return err == nil, err
-		})
+		objects, err := s.list(ctx, kind)
 		if err != nil {
-			return fmt.Errorf("listing %s: %w", kind.Kind, err)
+			return err
 		}
 		s.cache[kind].Replace(objects)
 	}
@@ -112,6 +107,21 @@ func (s *system) read(ctx context.Context, some []cluster.Kind) error {
 		s.addNodeClasses()
 	}
 	return nil
+}
+
+// list lists the objects of a kind that may just have been installed.
+func (s *system) list(ctx context.Context, kind cluster.Kind) (objects []cluster.Object, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(ctx context.Context) (_ bool, err error) {
+		objects, err = s.client.List(ctx, kind, "")
+		if fault.Is(err, fault.Throttled) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+	}
+	return objects, nil
 }
 
 // addNodeClasses adds the node classes that do not exist and that NodeClaims name. Few specs create one, because Karpenter's

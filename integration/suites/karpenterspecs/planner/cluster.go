@@ -28,6 +28,9 @@ import (
 // has the name of its operating system.
 var families = map[string]string{catalog.Linux: karpenter.AMIFamilyAL2023, catalog.Windows: karpenter.AMIFamilyWindows2022}
 
+// testGroup is the API group of Karpenter's node class for tests.
+const testGroup = "karpenter.test.sh"
+
 // classOf returns the node class of a pool.
 func (q Question) classOf(pool string) string {
 	if q.WindowsPools[pool] {
@@ -104,14 +107,18 @@ func convertObjects(q Question, list client.ObjectList, nodes map[string]string)
 				continue
 			}
 			pool := &karpenter.NodePool{}
-			if err := convertObject(object, pool); err != nil {
+			if err := ConvertObject(object, pool); err != nil {
 				return nil, err
+			}
+			if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Group != testGroup {
+				out = append(out, pool) // It belongs to another provider.
+				continue
 			}
 			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: q.classOf(pool.Name)}
 			out = append(out, pool)
 		case *karpv1.NodeClaim:
 			claim := &karpenter.NodeClaim{}
-			if err := convertObject(object, claim); err != nil {
+			if err := ConvertObject(object, claim); err != nil {
 				return nil, err
 			}
 			if claim.DeletionTimestamp == nil && isLeaving(q, claim.Name, nodes[claim.Status.ProviderID]) {
@@ -145,8 +152,8 @@ func isLeaving(q Question, claim, node string) bool {
 	return !q.Nodes[claim] && !q.Nodes[node] && !q.removes(node)
 }
 
-// convertObject converts an object of Karpenter's type to Joist's type of the same kind.
-func convertObject(from client.Object, into any) error {
+// ConvertObject converts an object of Karpenter's type to Joist's type of the same kind. The error names the object.
+func ConvertObject(from client.Object, into any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", from.GetName(), err)

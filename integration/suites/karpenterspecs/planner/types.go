@@ -40,6 +40,19 @@ func convertTypes(q Question) instancetypes.InstanceTypes {
 	return out
 }
 
+// ConvertTypes converts the instance types of NodePools, by their names. The node class of a NodePool has its name.
+func ConvertTypes(types map[string][]*cloudprovider.InstanceType) instancetypes.InstanceTypes {
+	out := instancetypes.InstanceTypes{Region: "test-region", ByNodeClass: map[string][]instancetypes.Type{}}
+	for pool, list := range types {
+		for _, t := range list {
+			for _, group := range groupOfferings(t) {
+				out.ByNodeClass[pool] = append(out.ByNodeClass[pool], convertType(t, families[catalog.Linux], group))
+			}
+		}
+	}
+	return out
+}
+
 // groupOfferings returns the offerings with the same resources. Unavailable ones are in the first group, of those
 // without resources of their own.
 func groupOfferings(t *cloudprovider.InstanceType) []cloudprovider.AllocatableOfferings {
