@@ -23,6 +23,7 @@ var providerSuites = []struct {
 }{
 	{"interruption", "pkg/controllers/interruption", 30},
 	{"instance", "pkg/providers/instance", 41},
+	{"cloudprovider", "pkg/cloudprovider", 40},
 	{"launchtemplate", "pkg/providers/launchtemplate", 40},
 }
 

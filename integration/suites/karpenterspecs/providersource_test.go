@@ -14,6 +14,8 @@ const templateSuite = "pkg/providers/launchtemplate/suite_test.go"
 // providerEdits are the changes to Karpenter's AWS provider.
 var providerEdits = []edit{
 	{"pkg/providers/instance/instance.go", "func (p *DefaultProvider) Create(", "func (p *DefaultProvider) createUpstream(", 1},
+	{"pkg/cloudprovider/drift.go", "func (c *CloudProvider) isNodeClassDrifted(", "func (c *CloudProvider) isNodeClassDriftedUpstream(", 1},
+	{"pkg/cloudprovider/cloudprovider.go", "func (c *CloudProvider) RepairPolicies(", "func (c *CloudProvider) repairPoliciesUpstream(", 1},
 	{"pkg/controllers/interruption/parser.go", "func (p EventParser) Parse(", "func (p EventParser) parseUpstream(", 1},
 	// IDs of EC2 instances are hexadecimal, and Joist rejects others.
 	{"pkg/fake/utils.go", `fmt.Sprintf("i-%s", randomdata.Alphanumeric(17))`, `fmt.Sprintf("i-%s", randomdata.Digits(17))`, 1},
@@ -25,9 +27,10 @@ var providerEdits = []edit{
 
 // providerFiles are the files that are added to the provider, by the file of testdata.
 var providerFiles = map[string]string{
-	"create.go.txt":  "pkg/providers/instance/create_joist.go",
-	"parse.go.txt":   "pkg/controllers/interruption/parse_joist.go",
-	"subnets.go.txt": "pkg/providers/subnet/subnets_joist.go",
+	"cloudprovider.go.txt": "pkg/cloudprovider/cloudprovider_joist.go",
+	"create.go.txt":        "pkg/providers/instance/create_joist.go",
+	"parse.go.txt":         "pkg/controllers/interruption/parse_joist.go",
+	"subnets.go.txt":       "pkg/providers/subnet/subnets_joist.go",
 }
 
 // copyProvider writes a changed copy of Karpenter's AWS provider into a folder.
