@@ -23,7 +23,9 @@ var providerSuites = []struct {
 }{
 	{"interruption", "pkg/controllers/interruption", 30},
 	{"instance", "pkg/providers/instance", 41},
-	{"cloudprovider", "pkg/cloudprovider", 40},
+	{"tagging", "pkg/controllers/nodeclaim/tagging", 4},
+	{"garbagecollection", "pkg/controllers/nodeclaim/garbagecollection", 3},
+	{"cloudprovider", "pkg/cloudprovider", 30},
 	{"launchtemplate", "pkg/providers/launchtemplate", 40},
 }
 

@@ -9,6 +9,15 @@ import (
 
 const providerModule = "github.com/aws/karpenter-provider-aws"
 
+// Texts of the suites whose controllers run a pass of lifecycle, which needs their API server.
+const (
+	taggingFolder       = "pkg/controllers/nodeclaim/tagging/"
+	garbageFolder       = "pkg/controllers/nodeclaim/garbagecollection/"
+	providerTests       = "	\"github.com/aws/karpenter-provider-aws/pkg/test\"\n"
+	useEnvironmentAfter = "	awsEnv = test.NewEnvironment(ctx, env)\n"
+	useEnvironment      = "	lifecyclepass.UseEnvironment(env.Config, env.Client, env.Clock)\n"
+)
+
 const templateSuite = "pkg/providers/launchtemplate/suite_test.go"
 
 // providerEdits are the changes to Karpenter's AWS provider.
@@ -16,6 +25,12 @@ var providerEdits = []edit{
 	{"pkg/providers/instance/instance.go", "func (p *DefaultProvider) Create(", "func (p *DefaultProvider) createUpstream(", 1},
 	{"pkg/cloudprovider/drift.go", "func (c *CloudProvider) isNodeClassDrifted(", "func (c *CloudProvider) isNodeClassDriftedUpstream(", 1},
 	{"pkg/cloudprovider/cloudprovider.go", "func (c *CloudProvider) RepairPolicies(", "func (c *CloudProvider) repairPoliciesUpstream(", 1},
+	{taggingFolder + "controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
+	{garbageFolder + "controller.go", "func (c *Controller) Reconcile(", "func (c *Controller) reconcileUpstream(", 1},
+	{taggingFolder + "suite_test.go", useEnvironmentAfter, useEnvironmentAfter + useEnvironment, 1},
+	{garbageFolder + "suite_test.go", useEnvironmentAfter, useEnvironmentAfter + useEnvironment, 1},
+	{taggingFolder + "suite_test.go", providerTests, providerTests + passImport + "\n", 1},
+	{garbageFolder + "suite_test.go", providerTests, providerTests + passImport + "\n", 1},
 	{"pkg/controllers/interruption/parser.go", "func (p EventParser) Parse(", "func (p EventParser) parseUpstream(", 1},
 	// IDs of EC2 instances are hexadecimal, and Joist rejects others.
 	{"pkg/fake/utils.go", `fmt.Sprintf("i-%s", randomdata.Alphanumeric(17))`, `fmt.Sprintf("i-%s", randomdata.Digits(17))`, 1},
@@ -28,6 +43,8 @@ var providerEdits = []edit{
 // providerFiles are the files that are added to the provider, by the file of testdata.
 var providerFiles = map[string]string{
 	"cloudprovider.go.txt": "pkg/cloudprovider/cloudprovider_joist.go",
+	"garbage.go.txt":       garbageFolder + "reconcile_joist.go",
+	"tagging.go.txt":       taggingFolder + "reconcile_joist.go",
 	"create.go.txt":        "pkg/providers/instance/create_joist.go",
 	"parse.go.txt":         "pkg/controllers/interruption/parse_joist.go",
 	"subnets.go.txt":       "pkg/providers/subnet/subnets_joist.go",

@@ -63,7 +63,7 @@ func (s *FakeLauncher) FindDrift(ctx context.Context, q ClaimDrift) (string, err
 	for _, reason := range reasonsOfClass {
 		claim.Status.Conditions = launched.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: reason}, view.Now)
 		if drift.Reason(view) != "" {
-			return "", fmt.Errorf("Joist cannot tell whether NodeClaim %s has drifted by %s", claim.Name, reason)
+			return "", fmt.Errorf("drift of NodeClaim %s by %s cannot be evaluated: its condition Drifted stays", claim.Name, reason)
 		}
 	}
 	return "", nil
@@ -88,28 +88,35 @@ func labelsOf(t *cloudprovider.InstanceType, listed *event.Listed, own map[strin
 
 // listInstance returns the instance as the catalog service lists it; nil if it does not exist.
 func (s *FakeLauncher) listInstance(ctx context.Context, id string) (*event.Listed, error) {
-	blobs, bus := memblob.New(memblob.Options{Now: time.Now}), &recordingBus{}
-	identity := event.Cluster{Name: "specs", UID: "specs"}
-	service := catalogservice.Service{
-		Instances: oneInstance{s.cloud, id}, Blobs: blobs, Bus: bus, Cluster: identity, Region: Region, Now: time.Now,
-		StaticCatalogue: func(context.Context, string) (catalog.Catalogue, error) { return catalog.Catalogue{Region: Region}, nil },
-	}
-	tick, err := event.Maker{Service: "specs", Cluster: identity}.New(time.Now(), event.Tick{Want: event.WantInventory}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("writing the request of an inventory: %w", err)
-	}
-	if err := service.Handle(ctx, tick); err != nil {
-		return nil, err
-	}
-	body, err := event.DecodeBody[event.InstancesListed](bus.published[0])
-	if err != nil {
-		return nil, err
-	}
-	inventory, err := blob.Get[event.Inventory](ctx, blobs, body.Inventory)
+	inventory, err := makeInventory(ctx, oneInstance{s.cloud, id}, event.Cluster{Name: "specs", UID: "specs"}, time.Now())
 	if err != nil || len(inventory.Instances) == 0 {
 		return nil, err
 	}
 	return &inventory.Instances[0], nil
+}
+
+// makeInventory makes an inventory with the catalog service.
+func makeInventory(ctx context.Context, instances cloud.Instances, identity event.Cluster, at time.Time) (event.Inventory, error) {
+	now := func() time.Time { return at }
+	blobs, bus := memblob.New(memblob.Options{Now: now}), &recordingBus{}
+	service := catalogservice.Service{
+		Instances: instances, Blobs: blobs, Bus: bus, Cluster: identity, Region: Region, Now: now,
+		StaticCatalogue: func(context.Context, string) (catalog.Catalogue, error) {
+			return catalog.Catalogue{Region: Region}, nil
+		},
+	}
+	tick, err := event.Maker{Service: "specs", Cluster: identity}.New(at, event.Tick{Want: event.WantInventory}, nil)
+	if err != nil {
+		return event.Inventory{}, fmt.Errorf("writing the request of an inventory: %w", err)
+	}
+	if err := service.Handle(ctx, tick); err != nil {
+		return event.Inventory{}, err
+	}
+	body, err := event.DecodeBody[event.InstancesListed](bus.published[0])
+	if err != nil {
+		return event.Inventory{}, err
+	}
+	return blob.Get[event.Inventory](ctx, blobs, body.Inventory)
 }
 
 // oneInstance describes an instance whatever its tags are, because the specs' instances have none.

@@ -125,6 +125,8 @@ func (c *specClient) isOthers(o cluster.Object) bool {
 	switch kind := kindOf(o); {
 	case kind == cluster.NodeClasses, c.controller == Ranking, c.controller == Buffering && kind != cluster.CapacityBuffers:
 		return true
+	case c.controller == Tagging:
+		return kind != cluster.NodeClaims
 	case kind == cluster.NodePools:
 		return false
 	case kind == cluster.NodeClaims && c.controller == "node/termination" && o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0:
@@ -134,7 +136,7 @@ func (c *specClient) isOthers(o cluster.Object) bool {
 }
 
 func (c *specClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	if c.isOthers(o) {
+	if c.isOthers(o) || c.controller == Tagging {
 		return o, nil
 	}
 	return c.record(o, func() (cluster.Object, error) { return c.Client.UpdateStatus(ctx, o) })

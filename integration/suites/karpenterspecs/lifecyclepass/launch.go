@@ -18,6 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -165,6 +166,12 @@ func (s *system) receiveCommands(ctx context.Context) ([]event.Envelope, error) 
 }
 
 func (s *system) answerCommand(ctx context.Context, e event.Envelope) error {
+	if current.account != nil {
+		if err := current.account.Execute(ctx, e); !fault.Is(err, fault.Retry, fault.Foreign) { // The queue repeats or drops these.
+			return err
+		}
+		return nil
+	}
 	switch e.Type {
 	case event.LaunchRequestedType:
 		body, err := event.DecodeBody[event.LaunchRequested](e)

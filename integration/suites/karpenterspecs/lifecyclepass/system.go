@@ -103,8 +103,11 @@ func (s *system) read(ctx context.Context, some []cluster.Kind) error {
 		}
 		s.cache[kind].Replace(objects)
 	}
-	if s.client.controller == Launching || s.client.controller == Drifting {
+	switch s.client.controller {
+	case Launching, Drifting:
 		s.addNodeClasses()
+	case Tagging:
+		s.registerNodes()
 	}
 	return nil
 }
