@@ -1,6 +1,7 @@
 // Package launching answers Karpenter's calls that create, terminate, reboot and tag instances with Joist's launch
-// requests and launcher, so that the specs of Karpenter's AWS provider judge Joist's calls to EC2. It knows Karpenter's
-// objects, and nothing of the packages whose specs run, which import it.
+// requests and launcher, and its checks of drift with inventories of Joist's catalog service, so that the specs of
+// Karpenter's AWS provider judge Joist. It knows Karpenter's objects, and nothing of the packages whose specs run, which
+// import it.
 package launching
 
 import (

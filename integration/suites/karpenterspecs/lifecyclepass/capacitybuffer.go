@@ -18,18 +18,11 @@ import (
 // Buffering is the controller that resolves CapacityBuffers.
 const Buffering = "capacitybuffer"
 
-// ResolveBuffer runs a pass in place of Karpenter's controller of a CapacityBuffer, and reports whether it exists. The service
-// is created again, so that it resolves the buffers whether or not its interval has passed. An unsupported reference is
-// an error, as in Karpenter; Joist only writes it in the buffer's condition.
+// ResolveBuffer runs a pass of a new service in place of Karpenter's controller of a CapacityBuffer, and reports whether it
+// exists. An unsupported reference is an error, as in Karpenter; Joist only writes it in the buffer's condition.
 func ResolveBuffer(ctx context.Context, namespace, name string) (exists bool, err error) {
-	running.Lock()
-	defer running.Unlock()
-	current.system = nil
-	s, err := currentSystem()
+	s, err := passAnew(ctx, Buffering, nil)
 	if err != nil {
-		return false, err
-	}
-	if err := s.pass(ctx, Buffering); err != nil {
 		return false, err
 	}
 	buffer, err := cluster.Get[*karpenter.CapacityBuffer](ctx, s.client, cluster.CapacityBuffers, cluster.Key{Namespace: namespace, Name: name})

@@ -37,8 +37,7 @@ type WrittenCost struct {
 	Value *string
 }
 
-// WriteDeletionCosts runs a pass in place of Karpenter's controller, and returns what it wrote. The service is created
-// again, so that it ranks the nodes whether or not its interval has passed.
+// WriteDeletionCosts runs a pass of a new service in place of Karpenter's controller, and returns what it wrote.
 func WriteDeletionCosts(ctx context.Context, in RankingInput) ([]WrittenCost, error) {
 	s, err := rank(ctx, in, false)
 	if err != nil {
@@ -81,18 +80,12 @@ func RankNodes(ctx context.Context, in RankingInput) (RankedNodes, error) {
 
 // rank runs a pass of a new service.
 func rank(ctx context.Context, in RankingInput, probes bool) (*system, error) {
-	running.Lock()
-	defer running.Unlock()
-	current.system = nil
-	s, err := currentSystem()
-	if err != nil {
-		return nil, err
-	}
-	s.ranking = in
-	if probes {
-		s.client.probes = map[string]*corev1.Pod{}
-	}
-	return s, s.pass(ctx, Ranking)
+	return passAnew(ctx, Ranking, func(s *system) {
+		s.ranking = in
+		if probes {
+			s.client.probes = map[string]*corev1.Pod{}
+		}
+	})
 }
 
 // prepareRanking adds what the service reads to rank nodes: the given NodePools, a node class of the same name for each

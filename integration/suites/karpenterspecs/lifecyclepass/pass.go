@@ -60,6 +60,22 @@ func Reconcile[T client.Object](ctx context.Context, controller string, object T
 	return nextReconcile(ctx, object)
 }
 
+// passAnew runs a pass of a service that is created again, so that it acts whether or not its intervals have passed. prepare
+// changes it before; nil changes nothing.
+func passAnew(ctx context.Context, controller string, prepare func(*system)) (*system, error) {
+	running.Lock()
+	defer running.Unlock()
+	current.system = nil
+	s, err := currentSystem()
+	if err != nil {
+		return nil, err
+	}
+	if prepare != nil {
+		prepare(s)
+	}
+	return s, s.pass(ctx, controller)
+}
+
 // IsRemovalRequested reports whether lifecycle requested the pod's removal in the last pass.
 func IsRemovalRequested(object metav1.Object) bool {
 	return current.system != nil && current.system.client.evicted[object.GetUID()]

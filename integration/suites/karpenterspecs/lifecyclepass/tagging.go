@@ -14,17 +14,13 @@ import (
 // Tagging is the controller that tags instances.
 const Tagging = "nodeclaim/tagging"
 
-// TagInstances runs a pass in place of Karpenter's controller. The inventory that follows shows the tags. The service is
-// created again, so that it requests tags whether or not its interval has passed.
+// TagInstances runs a pass of a new service in place of Karpenter's controller. The inventory that follows shows the tags.
 func TagInstances(ctx context.Context) error {
-	running.Lock()
-	defer running.Unlock()
-	current.system = nil
-	s, err := currentSystem()
+	s, err := passAnew(ctx, Tagging, nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.pass(ctx, Tagging), s.sendInventory(ctx), s.client.awaitSpecCache(ctx, current.client))
+	return errors.Join(s.sendInventory(ctx), s.client.awaitSpecCache(ctx, current.client))
 }
 
 // registerNodes adds the Node that a NodeClaim names, and the conditions that it then has: the specs create neither.
