@@ -70,10 +70,10 @@ func replacementNames(plan planning.Plan) []string {
 	return names
 }
 
-// startRemoval starts a proposal without replacements. The order of its steps keeps budgets: check
-// the live state, count, mark each claim so that the next count includes it, taint the nodes, and
-// then delete the claims. After a crash, reconcileDisruptions continues from the marks on the
-// claims.
+// startRemoval starts a proposal without replacements, whose claims are reserved. The order of its
+// steps keeps budgets: check the live state, count, mark each claim so that the next count includes
+// it, taint the nodes, and then delete the claims. After a crash, reconcileDisruptions continues
+// from the marks on the claims.
 func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveState) error {
 	candidates, err := s.readCandidates(ctx, f.claims)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	}
 	held, err := s.readIdleOutbox(ctx, f.body)
 	if err != nil {
-		return known, err
+		return known, errors.Join(err, s.releaseClaims(ctx, f))
 	}
 	candidates, err := s.readCandidates(ctx, f.claims)
 	if err != nil {

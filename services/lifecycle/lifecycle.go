@@ -148,6 +148,10 @@ type Service struct {
 	metricState metricState
 	// traces are the causes of the messages that a reconcile sends.
 	traces traceCauses
+	// turns counts the turns of proposals, and reservation is what the current one writes on the claims
+	// that it may confirm.
+	turns       int
+	reservation string
 	// claimOffset is the index of the claim with which the next reconcile begins.
 	claimOffset int
 }

@@ -47,7 +47,7 @@ func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
 		return nil, fmt.Errorf("listing PodDisruptionBudgets for a proposal: %w", err)
 	}
 	nodes := nodesByProvider(s.Cache)
-	room := disruption.CountBudgets(pools, claims, func(c *karpenter.NodeClaim) bool {
+	room := disruption.CountBudgets(pools, claims, s.reservation, func(c *karpenter.NodeClaim) bool {
 		node := nodes[c.Status.ProviderID]
 		return node != nil && conditions.NodeReady(node)
 	})

@@ -3,15 +3,20 @@ package lifecycle_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -142,4 +147,132 @@ func (s *testCluster) endLease(stood bool) {
 		s.t.Error("the replica was not paused")
 	}
 	s.expectStates(stateUntouched, "old-0")
+}
+
+// lateClient delays the first write that confirms a proposal: the replica is paused before it, or the
+// request is lost for the replica and arrives when arrive is called.
+type lateClient struct {
+	cluster.Client
+	meanwhile func()
+	arrive    func()
+}
+
+func (l *lateClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	c, ok := o.(*karpenter.NodeClaim)
+	if !ok || l.arrive != nil || disruption.ActingProposal(c) == nil {
+		return l.Client.Update(ctx, o)
+	}
+	l.arrive = func() { _, _ = l.Client.Update(context.WithoutCancel(ctx), c) }
+	if l.meanwhile == nil {
+		return nil, fault.F("updating NodeClaim "+c.Name, fault.Unknown, "no answer")
+	}
+	l.meanwhile()
+	return l.Client.Update(ctx, o)
+}
+
+// A confirmation that is written late exceeds no budget, although another proposal was confirmed
+// meanwhile: by the replica that took over the Lease, or by the same replica after its request had
+// no answer.
+func TestLateConfirmation(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		replacements int
+		isPaused     bool
+	}{
+		{"a removal by a paused replica", 0, true},
+		{"a replacement by a paused replica", 1, true},
+		{"a removal whose request is delayed", 0, false},
+		{"a replacement whose request is delayed", 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newInitializedCluster(t, 3)
+			s.setBudgetAndLimit("1", 9)
+			first, second := s.startProposal(c.replacements, "old-0"), s.newProposal("q", "old-1")
+			second.Plan = s.storeReplacementPlan("other", c.replacements)
+			second.deliver(event.Proposed, "")
+			s.advanceOnce(planning.ConfirmAfter)
+			client := &lateClient{Client: s.ClientFor("lifecycle")}
+			s.startService(client)
+			if c.isPaused {
+				client.meanwhile = func() {
+					paused := s.svc
+					s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) { c.Holder = "pod-2" })
+					s.handleMessage(second.envelope(event.Confirmed), fault.Retry)
+					s.now = s.now.Add(lease.Duration)
+					second.deliver(event.Confirmed, "")
+					s.svc = paused
+				}
+				s.handleMessage(first.envelope(event.Confirmed), "")
+			} else {
+				s.handleMessage(first.envelope(event.Confirmed), fault.Unknown)
+				second.deliver(event.Confirmed, "")
+				client.arrive()
+			}
+			if client.arrive == nil {
+				t.Fatal("no proposal was confirmed")
+			}
+			s.advance(time.Second)
+			s.checkInvariants(1, 9)
+			if s.disruptionState("old-0") == stateUntouched || s.disruptionState("old-1") != stateUntouched {
+				t.Errorf("old-0 is %q and old-1 is %q, want only old-0 disrupted", s.disruptionState("old-0"), s.disruptionState("old-1"))
+			}
+		})
+	}
+}
+
+// The reservation that a crashed replica leaves uses the budget until its
+// proposal is dropped or confirmed.
+func TestReservationEnds(t *testing.T) {
+	for phase, want := range map[event.Phase]string{event.Dropped: "going", event.Confirmed: stateUntouched} {
+		t.Run(string(phase), func(t *testing.T) {
+			s := newInitializedCluster(t, 3)
+			s.setBudgetAndLimit("1", 9)
+			first, second := s.startProposal(0, "old-0"), s.newProposal("q", "old-1")
+			s.startService(&lateClient{Client: s.ClientFor("lifecycle")})
+			s.handleMessage(first.envelope(event.Confirmed), fault.Unknown)
+			s.restartService()
+			first.deliver(phase, "")
+			second.deliver(event.Proposed, "")
+			s.advanceOnce(planning.ConfirmAfter)
+			second.deliver(event.Confirmed, "")
+			s.expectStates(want, "old-1")
+			s.checkInvariants(1, 9)
+		})
+	}
+}
+
+// Replacements that wait for a batch in flight reserve nothing, also if the batch is sent during their
+// turn.
+func TestWaitingReplacementReservesNothing(t *testing.T) {
+	for _, isDuring := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the batch is sent during the turn: %t", isDuring), func(t *testing.T) {
+			s := newInitializedCluster(t, 3)
+			m := s.startProposal(1, "old-0")
+			if isDuring {
+				s.startService(&reservedClient{s.ClientFor("lifecycle"), func() { s.startBatch() }})
+			} else {
+				s.startBatch()
+			}
+			m.deliver(event.Confirmed, fault.Retry)
+			s.expectStates("proposed ", "old-0")
+			if by := s.getClaim("old-0").Annotations[planning.ReservationAnnotation]; by != "" {
+				t.Errorf("old-0 is reserved by %s", by)
+			}
+		})
+	}
+}
+
+// reservedClient runs a function after a claim is reserved.
+type reservedClient struct {
+	cluster.Client
+	after func()
+}
+
+func (r *reservedClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	stored, err := r.Client.Update(ctx, o)
+	if o.GetAnnotations()[planning.ReservationAnnotation] != "" && r.after != nil {
+		r.after()
+		r.after = nil
+	}
+	return stored, err
 }

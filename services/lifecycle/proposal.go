@@ -106,18 +106,19 @@ func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpent
 }
 
 // writeProposal writes the proposal on the claim, or removes it if p is nil, and returns the claim
-// as stored. If another writer changed the annotation, the claim is not written. acts is the
-// message that confirms the proposal, else nil.
+// as stored. If another writer changed the proposal or its reservation, the claim is not written.
+// acts is the message that confirms the proposal, else nil. The reservation ends with the write.
 func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *planning.Proposal, acts *event.Envelope) (*karpenter.NodeClaim, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fault.E("encoding a proposal", fault.Bug, err)
 	}
-	was := c.Annotations[planning.ProposalAnnotation]
+	was := readMarks(c)
 	stored, err := s.updateClaim(ctx, c, s.Client.Update, func(c *karpenter.NodeClaim) bool {
-		if c.Annotations[planning.ProposalAnnotation] != was {
+		if readMarks(c) != was {
 			return false
 		}
+		delete(c.Annotations, planning.ReservationAnnotation)
 		if p == nil {
 			if acting := disruption.ActingProposal(c); acting != nil && acting.GracePeriod != nil {
 				// The process may have stopped between limitDrain and the deletion.

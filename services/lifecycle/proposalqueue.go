@@ -36,17 +36,21 @@ type proposalMessage struct {
 	err      error
 
 	// The following fields are set for a valid confirmation: its claims, their replacements and
-	// whether the proposal is already confirmed.
+	// whether the proposal is already confirmed. An error ends it.
 	isConfirmed, isActing bool
 	claims                []*karpenter.NodeClaim
 	plan                  planning.Plan
 }
 
 // needsReplacement reports whether the proposal requires other nodes first.
-func (f *proposalMessage) needsReplacement() bool { return f.isConfirmed && len(f.plan.Intents) > 0 }
+func (f *proposalMessage) needsReplacement() bool {
+	return f.err == nil && f.isConfirmed && len(f.plan.Intents) > 0
+}
 
 // isRemoval reports whether the nodes may be removed at once.
-func (f *proposalMessage) isRemoval() bool { return f.isConfirmed && len(f.plan.Intents) == 0 }
+func (f *proposalMessage) isRemoval() bool {
+	return f.err == nil && f.isConfirmed && len(f.plan.Intents) == 0
+}
 
 // claimNames returns the names of the claims to remove.
 func (f *proposalMessage) claimNames() []string {
@@ -148,9 +152,11 @@ func (s *Service) handleProposals(ctx context.Context, facts []*proposalMessage)
 // its execution. From then on reconcileDisruptions continues it until its end or its rollback.
 //
 // Removals run concurrently and share the budgets that were listed for all. Replacements run one
-// after the other, because they share the outbox, and each counts the earlier ones.
+// after the other, because they share the outbox, and each counts the earlier ones. The claims of
+// all of them are reserved before the first list.
 func (s *Service) processProposals(ctx context.Context, facts []*proposalMessage) {
 	s.forEachMessage(ctx, facts, s.processPhase)
+	s.reserveMessages(ctx, facts)
 	removals := filterMessages(facts, (*proposalMessage).isRemoval)
 	if len(removals) > 0 {
 		l, err := s.readLiveState(ctx)

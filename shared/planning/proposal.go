@@ -14,6 +14,10 @@ import (
 // as JSON.
 const ProposalAnnotation = "joist.sh/proposal"
 
+// ReservationAnnotation marks a NodeClaim whose proposal is about to be confirmed, with the replica and the
+// time. From then on it counts against budgets.
+const ReservationAnnotation = "joist.sh/reservation"
+
 // TerminateFirstReason is why a node is removed before its replacement is launched.
 type TerminateFirstReason string
 

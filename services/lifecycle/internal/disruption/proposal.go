@@ -107,6 +107,13 @@ func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	return nil
 }
 
+// isReserved reports whether the claim is reserved for the confirmation of its proposal, other than
+// by own.
+func isReserved(c *karpenter.NodeClaim, own string) bool {
+	by := c.Annotations[planning.ReservationAnnotation]
+	return by != "" && by != own && planning.ReadProposal(c) != nil
+}
+
 // HasBegun reports whether the proposal has started on each of its claims, with exactly these
 // replacements.
 func HasBegun(claims []*karpenter.NodeClaim, replacements []string) bool {

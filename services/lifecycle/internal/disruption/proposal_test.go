@@ -99,14 +99,18 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 		for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
 			c := claim(fmt.Sprintf("c-%d", i), rapid.IntRange(0, 5).Draw(t, "initialized") > 0, rapid.IntRange(0, 5).Draw(t, "going") == 0)
 			c.Labels = map[string]string{karpenter.NodePoolLabelKey: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool")}
-			acts := rapid.IntRange(0, 5).Draw(t, "acts") == 0
-			if acts {
-				c.Annotations = map[string]string{planning.ProposalAnnotation: `{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`}
-			}
+			marks := rapid.SampledFrom([]struct {
+				proposal, reservation string
+				counts                bool
+			}{
+				{}, {}, {}, {proposal: `{"id":"q"}`}, {`{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`, "", true},
+				{`{"id":"q"}`, "pod-1/2", true}, {`{"id":"q"}`, "pod-1/3", false}, {"", "pod-1/2", false},
+			}).Draw(t, "marks")
+			c.Annotations = map[string]string{planning.ProposalAnnotation: marks.proposal, planning.ReservationAnnotation: marks.reservation}
 			ready[c.Name] = rapid.IntRange(0, 5).Draw(t, "ready") > 0
-			going[c.Name] = acts || c.DeletionTimestamp != nil || !ready[c.Name]
+			going[c.Name] = marks.counts || c.DeletionTimestamp != nil || !ready[c.Name]
 			claims = append(claims, c)
-			if which := rapid.IntRange(0, len(proposals)).Draw(t, "proposal"); which > 0 && c.DeletionTimestamp == nil && !acts {
+			if which := rapid.IntRange(0, len(proposals)).Draw(t, "proposal"); which > 0 && c.DeletionTimestamp == nil && !marks.counts {
 				proposals[which-1] = append(proposals[which-1], disruption.Candidate{Claim: c})
 			}
 		}
@@ -123,7 +127,7 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 			}
 			return (!touched["a"] || count["a"] <= budgets["a"]) && (!touched["b"] || count["b"] <= budgets["b"])
 		}
-		room := disruption.CountBudgets(pools, claims, func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
+		room := disruption.CountBudgets(pools, claims, "pod-1/3", func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
 		for i, candidates := range proposals {
 			objection, found := room.TakeBudget(karpenter.DisruptionReasonUnderutilized, candidates, noon)
 			if found == within(candidates) {

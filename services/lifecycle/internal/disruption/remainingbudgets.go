@@ -47,9 +47,10 @@ func (o *poolUsage) countUsed(reason karpenter.DisruptionReason) int {
 	return o.counts[leaving]
 }
 
-// CountBudgets counts all claims of the cluster. A NodePool that is being deleted allows no
-// disruption.
-func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
+// CountBudgets counts all claims of the cluster. A claim that is reserved for a confirmation is
+// leaving, because that may still be written; except with the counter's own reservation, which is
+// counted by TakeBudget. A NodePool that is being deleted allows no disruption.
+func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, own string, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
 	r := RemainingBudgets{pools: map[string]*poolUsage{}}
 	for _, p := range pools {
 		if p.DeletionTimestamp == nil {
@@ -63,7 +64,7 @@ func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, re
 		}
 		state := staying
 		switch {
-		case c.DeletionTimestamp != nil || ActingProposal(c) != nil || c.IsRebooting():
+		case c.DeletionTimestamp != nil || ActingProposal(c) != nil || c.IsRebooting() || isReserved(c, own):
 			state = leaving
 		case !ready(c):
 			state = notReady
