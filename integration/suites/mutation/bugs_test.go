@@ -259,6 +259,11 @@ var bugs = []bug{{
 	to: `		_ = id
 		return nil`,
 }, {
+	name: "reservations-not-counted", promise: "TestLateConfirmation", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/disruption/proposal.go",
+	from: `	return by != "" && by != own && planning.ReadProposal(c) != nil`,
+	to:   `	return by == own && by == "never" && planning.ReadProposal(c) != nil`,
+}, {
 	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsAreMarked", in: "./services/lifecycle",
 	file: "services/lifecycle/proposal.go",
 	from: `	return noted, checkConfirmed(noted, p.ID, replacements)`,

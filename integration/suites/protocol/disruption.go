@@ -6,6 +6,8 @@ const (
 	// sagaNote writes a proposal on the NodeClaims, and sagaDrop removes one that is not confirmed.
 	sagaNote
 	sagaDrop
+	// sagaReserve writes the reservation of a confirmation, before sagaCount counts the budget.
+	sagaReserve
 	sagaCount
 	sagaConfirm
 	// sagaMark writes the condition DisruptionReason, and sagaTaint the taint of the node that was marked last.
@@ -38,10 +40,15 @@ const commandCount = 2
 type sagaClaim struct {
 	Phase uint8
 	// Note is the number of the command whose proposal it carries, plus one.
-	Note                         uint8
-	Confirmed, Marked, IsTainted bool
+	Note                                   uint8
+	Reserved, Confirmed, Marked, IsTainted bool
 	// Ends is whether its node is drained and its instance is terminating.
 	Ends bool
+}
+
+// counts reports whether budgets count its node, for the next command.
+func (c sagaClaim) counts() bool {
+	return c.Phase == claimDeleting && !c.Ends || c.isActing() || c.Phase == claimPresent && c.Note != 0 && c.Reserved
 }
 
 func (c sagaClaim) isActing() bool { return c.Phase == claimPresent && c.Note != 0 && c.Confirmed }
@@ -61,6 +68,13 @@ type sagaWriter struct {
 	Unsure, Unready bool
 }
 
+// lateWrite is a write of a NodeClaim or of its node whose replica has no answer. It may be executed at any later time, unless the
+// object has changed since.
+type lateWrite struct {
+	// Kind is the action of the write, plus one, and zero for none.
+	Kind, Claim, Command uint8
+}
+
 // sagaState is one state of the disruption of two nodes.
 type sagaState struct {
 	Claims       [claimCount]sagaClaim
@@ -73,6 +87,7 @@ type sagaState struct {
 	Proposals, Confirmations, Written uint8
 	// Late are the commands whose replacements can no longer be admitted.
 	Late    uint8
+	Flight  lateWrite
 	Writers [2]sagaWriter
 }
 
@@ -85,17 +100,42 @@ type DisruptionModel struct {
 	// Budget is how many nodes may be disrupted at once. If HasLease, one replica acts at a time, until it crashes.
 	Budget   int
 	HasLease bool
+	// OnlyBudgets leaves out conditions and taints, which budgets do not count.
+	OnlyBudgets bool
+	// Late are the writes that may get no answer and be executed later, one at a time.
+	Late []uint8
 	// Bug is the name of a planted bug, or "".
 	Bug string
 }
 
 // DisruptionModels returns the configurations that are explored.
 func DisruptionModels() []DisruptionModel {
+	counted := []uint8{sagaActWrite, sagaActReserve, sagaActConfirm, sagaActDelete, sagaActUnpropose}
 	return []DisruptionModel{
-		{Name: "one node and its replacement", Commands: []uint8{1}, Replaces: true, Budget: 1},
+		{Name: "one node and its replacement", Commands: []uint8{1}, Replaces: true, Budget: 1, Late: []uint8{sagaActDelete}},
 		{Name: "two nodes with one replacement", Commands: []uint8{3}, Replaces: true, Budget: 2, HasLease: true},
-		{Name: "an empty node", Commands: []uint8{1}, Budget: 1},
-		{Name: "two empty nodes, one command each, budget 1", Commands: []uint8{1, 2}, Budget: 1, HasLease: true},
+		{Name: "an empty node", Commands: []uint8{1}, Budget: 1, Late: append(counted, sagaActMark, sagaActTaint, sagaActUntaint, sagaActUnmark)},
+		{Name: "two empty nodes, one command each", Commands: []uint8{1, 2}, Budget: 2, HasLease: true},
+		{Name: "two empty nodes, one command each, budget 1", Commands: []uint8{1, 2}, Budget: 1, OnlyBudgets: true, Late: counted},
+	}
+}
+
+// firstUndo returns the first step of a rollback, and afterConfirm the step after the confirmation of all claims.
+func (m DisruptionModel) firstUndo() uint8 {
+	if m.OnlyBudgets {
+		return sagaUnpropose
+	}
+	return sagaUntaint
+}
+
+func (m DisruptionModel) afterConfirm() uint8 {
+	switch {
+	case !m.OnlyBudgets:
+		return sagaMark
+	case m.Replaces:
+		return sagaSwap
+	default:
+		return sagaDelete
 	}
 }
 
@@ -145,12 +185,22 @@ func (s *sagaState) touchNote(c, by int) {
 
 // touchClaim records that a claim has changed.
 func (s *sagaState) touchClaim(c, by int) {
+	s.touchLate(c, false)
 	for w := range s.Writers {
 		if w != by && s.Writers[w].Step != sagaIdle {
 			s.Writers[w].Changed |= 1 << c
 		}
 	}
 }
+
+// touchLate forgets a late write of a claim or of its node, which has changed: the write fails.
+func (s *sagaState) touchLate(c int, isNode bool) {
+	if f := s.Flight; f.Kind != 0 && int(f.Claim) == c && f.writesNode() == isNode {
+		s.Flight = lateWrite{}
+	}
+}
+
+func (f lateWrite) writesNode() bool { return f.Kind == sagaActTaint+1 || f.Kind == sagaActUntaint+1 }
 
 // touchOutbox records that the outbox has changed.
 func (s *sagaState) touchOutbox(by int) {
@@ -160,3 +210,6 @@ func (s *sagaState) touchOutbox(by int) {
 		}
 	}
 }
+
+// String returns the name of the configuration.
+func (m DisruptionModel) String() string { return m.Name }

@@ -10,7 +10,7 @@ func (p *sagaStepper) startReconcile(w int) {
 			me.Command, me.Acting = claim.Note-1, 1<<c
 			p.continueCommand(w, c, me)
 		case claim.Marked || claim.IsTainted && p.m.Bug != "taint-not-looked-for":
-			me.Step = sagaUntaint
+			me.Step = p.m.firstUndo()
 			p.next(sagaActReconcile, w, uint8(c), p.s, me, "")
 		}
 	}
@@ -28,13 +28,13 @@ func (p *sagaStepper) continueCommand(w, c int, me sagaWriter) {
 		take(sagaVerify)
 	case isFailed && p.m.Bug == "failed-but-not-undone":
 	case isFailed:
-		take(sagaUntaint)
+		take(p.m.firstUndo())
 	default:
 		if claim := p.s.Claims[c]; !claim.Marked || !claim.IsTainted {
 			take(sagaMark)
 		}
 		if mayTimeOut {
-			take(sagaUntaint)
+			take(p.m.firstUndo())
 		}
 	}
 }
@@ -94,15 +94,11 @@ func (p *sagaStepper) deleteClaims(w int) {
 		n, kind, broken := p.s, sagaActDeleteLost, ""
 		claim := p.s.Claims[c]
 		if claim.Phase == claimPresent && (me.Changed&(1<<c) == 0 || p.m.Bug == "deleted-unread") {
+			p.delayWrite(w, sagaActDelete, c)
 			kind = sagaActDelete
 			n.Claims[c].Phase = claimDeleting
 			n.touchClaim(c, w)
-			switch {
-			case !claim.isActing():
-				broken = "no node is drained for a command that is undone"
-			case p.m.Replaces && p.s.EverReady&(1<<me.Command) == 0:
-				broken = "no node is drained before its replacement is ready"
-			case me.Unready:
+			if broken = p.checkDeletion(claim, me.Command); broken == "" && me.Unready {
 				broken = "no node is drained for a replacement that is being deleted"
 			}
 		}
@@ -111,6 +107,17 @@ func (p *sagaStepper) deleteClaims(w int) {
 		}
 		p.next(kind, w, uint8(c), n, me, broken)
 	})
+}
+
+// checkDeletion returns the promise that the deletion of a claim for a command breaks.
+func (p *sagaStepper) checkDeletion(claim sagaClaim, command uint8) string {
+	switch {
+	case !claim.isActing():
+		return "no node is drained for a command that is undone"
+	case p.m.Replaces && p.s.EverReady&(1<<command) == 0:
+		return "no node is drained before its replacement is ready"
+	}
+	return ""
 }
 
 // rollBack removes the taint, the condition and the proposal of one claim after the other, in this order, so that after a
@@ -126,12 +133,15 @@ func (p *sagaStepper) rollBack(w int) {
 	isGone := claim.Phase == claimRemoved
 	switch me.Step {
 	case sagaUntaint:
-		if me.Step = sagaUnmark; !isGone && !claim.Ends {
+		if me.Step = sagaUnmark; !isGone && !claim.Ends && claim.IsTainted {
+			p.delayWrite(w, sagaActUntaint, int(c))
+			n.touchLate(int(c), true)
 			claim.IsTainted = claim.Phase == claimDeleting && claim.IsTainted
 		}
 		p.next(sagaActUntaint, w, c, n, me, "")
 	case sagaUnmark:
 		if me.Step = sagaUnpropose; claim.Marked {
+			p.delayWrite(w, sagaActUnmark, int(c))
 			// The write reads the claim again if it has changed.
 			claim.Marked = false
 			n.touchClaim(int(c), w)
@@ -143,10 +153,11 @@ func (p *sagaStepper) rollBack(w int) {
 		p.next(sagaActUnmark, w, c, n, me, "")
 	default:
 		if me.Acting&bit != 0 && me.Stale&bit == 0 && !isGone {
-			claim.Note, claim.Confirmed = 0, false
+			p.delayWrite(w, sagaActUnpropose, int(c))
+			claim.Note, claim.Confirmed, claim.Reserved = 0, false, false
 			n.touchNote(int(c), w)
 		}
-		me.Step, me.Todo = sagaUntaint, me.Todo&^bit
+		me.Step, me.Todo = p.m.firstUndo(), me.Todo&^bit
 		if me.Todo == 0 {
 			me = sagaWriter{}
 		}

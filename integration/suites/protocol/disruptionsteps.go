@@ -11,6 +11,7 @@ const (
 	sagaActReadConfirmation
 	sagaActWrite
 	sagaActWriteLost
+	sagaActReserve
 	sagaActCountBudget
 	sagaActReject
 	sagaActConfirm
@@ -40,6 +41,8 @@ const (
 	sagaActUserDeletes
 	sagaActUserClears
 	sagaActInterrupt
+	sagaActDelay
+	sagaActLand
 	sagaActCrash
 )
 
@@ -48,7 +51,7 @@ var sagaSentences = map[uint8]string{
 	sagaActExpire:       "The messages about command %[2]d expire, and its replacements can no longer be admitted.",
 	sagaActReadProposal: "%[1]s receives the proposal of command %[2]d and reads its NodeClaims.", sagaActReadConfirmation: "%[1]s receives the confirmation of command %[2]d and reads its NodeClaims and the outbox.",
 	sagaActWrite: "%[1]s writes the proposal on NodeClaim %[2]d.", sagaActWriteLost: "%[1]s loses its write of the proposal on NodeClaim %[2]d, which has changed.",
-	sagaActCountBudget: "%[1]s counts the budget for command %[2]d.", sagaActReject: "%[1]s rejects command %[2]d, whose budget is used.",
+	sagaActReserve: "%[1]s reserves NodeClaim %[2]d for its confirmation.", sagaActCountBudget: "%[1]s counts the budget for command %[2]d.", sagaActReject: "%[1]s rejects command %[2]d, whose budget is used.",
 	sagaActConfirm: "%[1]s writes the confirmation on NodeClaim %[2]d.", sagaActStop: "%[1]s stops, because NodeClaim %[2]d no longer carries the command.",
 	sagaActMark: "%[1]s writes the condition DisruptionReason of NodeClaim %[2]d.", sagaActTaint: "%[1]s taints node %[2]d.",
 	sagaActAdmit: "%[1]s swaps the outbox to applying, with the replacement of command %[2]d.", sagaActAdmitLost: "%[1]s loses the swap of the outbox.",
@@ -63,6 +66,7 @@ var sagaSentences = map[uint8]string{
 	sagaActAbandon: "Lifecycle deletes the replacement of command %[2]d, whose plan was given up.", sagaActDrain: "Node %[2]d is drained, and its instance terminates.",
 	sagaActRemove: "NodeClaim %[2]d is removed.", sagaActUserDeletes: "A user deletes NodeClaim %[2]d or its node.",
 	sagaActUserClears: "A user removes the proposal from NodeClaim %[2]d.", sagaActInterrupt: "The replacement of command %[2]d is interrupted and deleted.",
+	sagaActDelay: "%[1]s gets no answer to its write of NodeClaim %[2]d or its node, and stops.", sagaActLand: "The late write of NodeClaim %[2]d or its node is executed.",
 	sagaActCrash: "%[1]s crashes and restarts.",
 }
 
@@ -76,8 +80,14 @@ type sagaStepper struct {
 // add adds a step; the writers are ordered, because they are alike.
 func (p *sagaStepper) add(kind, who, what uint8, next sagaState, broken string) {
 	// A new proposal must not be needed to end an old one.
-	rescue := slices.Contains([]uint8{sagaActCrash, sagaActUserDeletes, sagaActUserClears, sagaActInterrupt, sagaActPropose, sagaActSendConfirmation}, kind)
+	rescue := slices.Contains([]uint8{sagaActCrash, sagaActUserDeletes, sagaActUserClears, sagaActInterrupt, sagaActPropose, sagaActSendConfirmation, sagaActDelay, sagaActLand}, kind)
 	a := ModelAction{Kind: kind, Who: who, What: what, Rescue: rescue}
+	for w := range next.Writers {
+		next.Writers[w].forget(p.m)
+	}
+	if !p.m.Replaces {
+		next.Late = 0
+	}
 	if isLess(&next.Writers[1], &next.Writers[0]) {
 		next.Writers[0], next.Writers[1] = next.Writers[1], next.Writers[0]
 		a.Swapped = true
@@ -102,6 +112,7 @@ func (m DisruptionModel) Steps(s sagaState, steps []Transition[sagaState]) []Tra
 		p.stepWriter(w)
 	}
 	p.stepReplacements()
+	p.landLateWrite()
 	for c := range s.Claims {
 		p.stepCandidate(c)
 	}
@@ -169,20 +180,21 @@ func (p *sagaStepper) stepCandidate(c int) {
 		n := p.s
 		edit(&n.Claims[c])
 		n.touchNote(c, -1)
+		n.touchLate(c, true)
 		p.add(kind, 0, at, n, "")
 	}
 	switch {
 	case claim.Phase == claimDeleting && !claim.Ends:
-		change(sagaActDrain, func(k *sagaClaim) { k.Ends, k.IsTainted = true, true })
+		change(sagaActDrain, func(k *sagaClaim) { k.Ends, k.IsTainted = true, !p.m.OnlyBudgets })
 	case claim.Phase == claimDeleting:
 		change(sagaActRemove, func(k *sagaClaim) { *k = sagaClaim{Phase: claimRemoved} })
 	case claim.Phase == claimPresent:
 		change(sagaActUserDeletes, func(k *sagaClaim) { k.Phase = claimDeleting })
 		if claim.Note != 0 {
-			change(sagaActUserClears, func(k *sagaClaim) { k.Note, k.Confirmed = 0, false })
+			change(sagaActUserClears, func(k *sagaClaim) { k.Note, k.Confirmed, k.Reserved = 0, false, false })
 		}
 		if claim.Note != 0 && !claim.Confirmed {
-			change(sagaActDrop, func(k *sagaClaim) { k.Note = 0 })
+			change(sagaActDrop, func(k *sagaClaim) { k.Note, k.Reserved = 0, false })
 		}
 	}
 }

@@ -8,12 +8,14 @@ func (p *sagaStepper) stepWriter(w int) {
 	}
 	switch me.Step {
 	case sagaIdle:
-		if other := p.s.Writers[1-w]; !p.m.HasLease || other.Step == sagaIdle || p.m.Bug == "lease-ignored" {
+		if other := p.s.Writers[1-w]; !p.m.HasLease || other.Step == sagaIdle {
 			p.receiveMessages(w)
 			p.startReconcile(w)
 		}
 	case sagaNote:
 		p.writeProposals(w)
+	case sagaReserve:
+		p.reserveClaims(w)
 	case sagaCount:
 		p.countBudget(w)
 	case sagaConfirm:
@@ -76,12 +78,14 @@ func (p *sagaStepper) firstStep(command uint8, hasBegun bool) uint8 {
 	switch r := p.s.Replacements[command]; {
 	case !hasBegun && p.m.Replaces && isApplying, hasBegun && !p.m.Replaces:
 		return sagaIdle
-	case !hasBegun:
+	case !hasBegun && p.m.Bug == "confirmed-without-reservation":
 		return sagaCount
+	case !hasBegun:
+		return sagaReserve
 	case isOwn && isApplying:
 		return sagaCreate
 	case !isOwn && (r == replacementNone || r == replacementGone):
-		return sagaUntaint
+		return p.m.firstUndo()
 	default:
 		return sagaIdle
 	}
@@ -92,6 +96,7 @@ func (p *sagaStepper) writeProposals(w int) {
 	p.eachTodo(w, func(c int, me sagaWriter) {
 		n, kind := p.s, sagaActWriteLost
 		if claim := p.s.Claims[c]; me.Stale&(1<<c) == 0 && claim.Phase == claimPresent {
+			p.delayWrite(w, sagaActWrite, c)
 			kind = sagaActWrite
 			n.Claims[c].Note = me.Command + 1
 			n.Written |= 1 << me.Command
@@ -114,19 +119,46 @@ func (p *sagaStepper) eachTodo(w int, do func(c int, me sagaWriter)) {
 	}
 }
 
+// reserveClaims writes the reservation of one claim after the other, and then reads the outbox. A claim that is confirmed counts
+// already.
+func (p *sagaStepper) reserveClaims(w int) {
+	p.eachTodo(w, func(c int, me sagaWriter) {
+		n, bit, claim := p.s, uint8(1)<<c, p.s.Claims[c]
+		if me.Acting&bit == 0 {
+			if me.Stale&bit != 0 || claim.Phase == claimRemoved {
+				p.next(sagaActStop, w, uint8(c), n, sagaWriter{}, "")
+				return
+			}
+			p.delayWrite(w, sagaActReserve, c)
+			n.Claims[c].Reserved = true
+			n.touchNote(c, w)
+			me.Stale, me.Changed = me.Stale&^bit, me.Changed&^bit
+		}
+		if me.Todo == 0 {
+			me.Step, me.Todo, me.OutboxStale = sagaCount, p.m.Commands[me.Command], false
+			if p.m.Replaces && p.s.Outbox == outboxApplying {
+				me = sagaWriter{}
+			}
+		}
+		p.next(sagaActReserve, w, uint8(c), n, me, "")
+	})
+}
+
 // countBudget lists all claims and counts the claims that are being disrupted.
 func (p *sagaStepper) countBudget(w int) {
 	me := p.s.Writers[w]
 	going := 0
 	for c, claim := range p.s.Claims {
 		own := p.m.Commands[me.Command]&(1<<c) != 0
-		counts := claim.Phase == claimDeleting && !claim.Ends || claim.isActing()
-		if own || counts && p.m.Bug != "confirmed-nodes-not-counted" {
+		if p.m.Bug == "reservations-not-counted" {
+			claim.Reserved = false
+		}
+		if own || claim.counts() && p.m.Bug != "confirmed-nodes-not-counted" {
 			going++
 		}
 	}
 	if going > p.m.Budget {
-		me.Step = sagaUntaint
+		me.Step = p.m.firstUndo()
 		if me.Todo = me.Acting; me.Todo == 0 {
 			me = sagaWriter{}
 		}
@@ -135,7 +167,7 @@ func (p *sagaStepper) countBudget(w int) {
 	}
 	me.Step = sagaConfirm
 	if me.Todo &^= me.Acting; me.Todo == 0 {
-		me.Step, me.Todo = sagaMark, p.m.Commands[me.Command]
+		me.Step, me.Todo = p.m.afterConfirm(), p.m.Commands[me.Command]
 	}
 	p.next(sagaActCountBudget, w, me.Command, p.s, me, "")
 }
@@ -147,7 +179,8 @@ func (p *sagaStepper) confirmClaims(w int) {
 		kind, broken := sagaActConfirm, ""
 		claim := &n.Claims[c]
 		if me.Stale&bit == 0 && claim.Phase != claimRemoved {
-			claim.Confirmed = true
+			p.delayWrite(w, sagaActConfirm, c)
+			claim.Confirmed, claim.Reserved = true, false
 			n.Late &^= 1 << me.Command
 			n.touchNote(c, w)
 			broken = p.checkBudget(n)
@@ -163,7 +196,7 @@ func (p *sagaStepper) confirmClaims(w int) {
 		default:
 			me.Acting |= bit
 			if me.Todo == 0 {
-				me.Step, me.Todo = sagaMark, p.m.Commands[me.Command]
+				me.Step, me.Todo = p.m.afterConfirm(), p.m.Commands[me.Command]
 			}
 		}
 		p.next(kind, w, uint8(c), n, me, broken)
@@ -196,6 +229,7 @@ func (p *sagaStepper) markClaims(w int) {
 			}
 			me.Unsure = true
 		} else if !claim.Marked {
+			p.delayWrite(w, sagaActMark, c)
 			n.Claims[c].Marked = true
 			n.touchClaim(c, w)
 		}
@@ -213,7 +247,9 @@ func (p *sagaStepper) taintNode(w int) {
 	n, me := p.s, p.s.Writers[w]
 	c, broken := me.At-1, ""
 	if n.Claims[c].Phase == claimPresent {
+		p.delayWrite(w, sagaActTaint, int(c))
 		n.Claims[c].IsTainted = true
+		n.touchLate(int(c), true)
 		if me.Unsure && p.m.Bug == "written-is-begun" {
 			broken = "no node is tainted before all NodeClaims of its command are marked"
 		}

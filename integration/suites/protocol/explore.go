@@ -71,16 +71,12 @@ type explorer[S comparable] struct {
 	// next are the states behind each state, without crashes and users; those of state i end at nextEnd[i].
 	next    []uint32
 	nextEnd []int
-	// onStep is called for each step; it may be nil.
+	// onStep is called for each step.
 	onStep func(s S, step Transition[S])
 }
 
-// Explore visits every state of a model, the nearest first, and stops at the first broken promise.
-func Explore[S comparable](model Model[S]) Exploration {
-	return exploreSteps(model, nil)
-}
-
-// exploreSteps is Explore, and calls onStep for each step.
+// exploreSteps visits every state of a model, the nearest first, and stops at the first broken promise. It calls onStep for each
+// step.
 func exploreSteps[S comparable](model Model[S], onStep func(s S, step Transition[S])) Exploration {
 	began := time.Now()
 	e := &explorer[S]{model: model, index: map[S]uint32{}, onStep: onStep}
@@ -110,9 +106,7 @@ func (e *explorer[S]) visitAll() (result Exploration) {
 		steps = e.model.Steps(e.states[at], steps[:0])
 		result.Steps += len(steps)
 		for _, step := range steps {
-			if e.onStep != nil {
-				e.onStep(e.states[at], step)
-			}
+			e.onStep(e.states[at], step)
 			broken := step.Broken
 			if _, known := e.index[step.Next]; !known {
 				e.addState(step.Next, uint32(at), step.Action)

@@ -254,3 +254,6 @@ func (s *launchState) touchOutbox(by int) {
 		}
 	}
 }
+
+// String returns the name of the configuration.
+func (m LaunchModel) String() string { return m.Name }

@@ -34,10 +34,14 @@ func readPaths(table string) map[viewChange]bool {
 	return out
 }
 
-func formatPaths(changes map[viewChange]bool) string {
+// Paths are the pairs of views that the steps of models have before and after them, as texts.
+type Paths map[viewChange]bool
+
+// String returns the table of the pairs.
+func (p Paths) String() string {
 	var b strings.Builder
 	b.WriteString(pathsHeader)
-	for _, c := range slices.SortedFunc(maps.Keys(changes), func(a, b viewChange) int {
+	for _, c := range slices.SortedFunc(maps.Keys(p), func(a, b viewChange) int {
 		return strings.Compare(a.before+"|"+a.after, b.before+"|"+b.after)
 	}) {
 		fmt.Fprintf(&b, "| %s | %s |\n", c.before, c.after)
@@ -77,30 +81,32 @@ func AllowsLaunchStep(before, after LaunchView) bool {
 	return before == after || launchPaths[viewChange{before.String(), after.String()}]
 }
 
-// LaunchPaths returns the table of all steps of the models.
-func LaunchPaths(models []LaunchModel) string {
-	changes := map[[2]LaunchView]bool{}
-	for _, m := range models {
-		exploreSteps(m, func(s launchState, step Transition[launchState]) {
-			for c := range s.Claims {
-				if before, after := m.view(s, c), m.view(step.Next, c); before != after {
-					changes[[2]LaunchView{before, after}] = true
-				}
-			}
-		})
-	}
-	return formatPaths(textOf(changes))
-}
-
-func textOf[V interface {
+// exploreWith explores a model and adds to paths what its steps change for each of the claims; nil paths are not collected.
+func exploreWith[S comparable, V interface {
 	comparable
 	fmt.Stringer
-}](changes map[[2]V]bool) map[viewChange]bool {
-	out := map[viewChange]bool{}
-	for c := range maps.Keys(changes) {
-		out[viewChange{c[0].String(), c[1].String()}] = true
+}](m Model[S], paths Paths, view func(s S, step Transition[S], c int) (before, after V),
+) Exploration {
+	changes := map[[2]V]bool{}
+	result := exploreSteps(m, func(s S, step Transition[S]) {
+		for c := 0; c < claimCount && paths != nil; c++ {
+			if before, after := view(s, step, c); before != after {
+				changes[[2]V{before, after}] = true
+			}
+		}
+	})
+	for c := range changes {
+		paths[viewChange{c[0].String(), c[1].String()}] = true
 	}
-	return out
+	return result
+}
+
+// Explore visits every state of the model with a planted bug, or with "", and adds to paths what its steps change.
+func (m LaunchModel) Explore(bug string, paths Paths) Exploration {
+	m.Bug = bug
+	return exploreWith(m, paths, func(s launchState, step Transition[launchState], c int) (before, after LaunchView) {
+		return m.view(s, c), m.view(step.Next, c)
+	})
 }
 
 func (m LaunchModel) view(s launchState, c int) LaunchView {
@@ -162,21 +168,14 @@ func AllowsDisruptionStep(before, after DisruptionView) bool {
 	return before == after || disruptionPaths[viewChange{before.String(), after.String()}]
 }
 
-// DisruptionPaths returns the table of all steps of the models.
-func DisruptionPaths(models []DisruptionModel) string {
-	changes := map[[2]DisruptionView]bool{}
-	for _, m := range models {
-		exploreSteps(m, func(s sagaState, step Transition[sagaState]) {
-			for c := range s.Claims {
-				before, after := m.view(s, c), m.view(step.Next, c)
-				after.ForCommand = step.Action.Kind == sagaActDelete && int(step.Action.What) == c
-				if before != after {
-					changes[[2]DisruptionView{before, after}] = true
-				}
-			}
-		})
-	}
-	return formatPaths(textOf(changes))
+// Explore visits every state of the model with a planted bug, or with "", and adds to paths what its steps change.
+func (m DisruptionModel) Explore(bug string, paths Paths) Exploration {
+	m.Bug = bug
+	return exploreWith(m, paths, func(s sagaState, step Transition[sagaState], c int) (before, after DisruptionView) {
+		before, after = m.view(s, c), m.view(step.Next, c)
+		after.ForCommand = int(step.Action.What) == c && (step.Action.Kind == sagaActDelete || step.Action.Kind == sagaActLand && s.Flight.Kind == sagaActDelete+1)
+		return before, after
+	})
 }
 
 func (m DisruptionModel) view(s sagaState, c int) DisruptionView {
