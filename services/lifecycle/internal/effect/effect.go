@@ -57,10 +57,11 @@ type DeletePod struct {
 	Why string
 }
 
-// Send sends a message to the launcher. Expires is zero for the default expiry of the type.
+// Send sends a message to the launcher. After By it is not sent, because its replica was paused since the
+// decision; a zero By is no limit.
 type Send struct {
-	Body    event.Body
-	Expires time.Time
+	Body event.Body
+	By   time.Time
 }
 
 // Report publishes a Kubernetes Event.

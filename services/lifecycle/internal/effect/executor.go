@@ -97,13 +97,10 @@ func (d Executor) sendMessage(ctx context.Context, cause *event.Envelope, s Send
 	if cause == nil && d.CauseOf != nil {
 		cause = d.CauseOf(s.Body)
 	}
-	var envelope event.Envelope
-	var err error
-	if s.Expires.IsZero() {
-		envelope, err = d.Maker.New(now, s.Body, cause)
-	} else {
-		envelope, err = d.Maker.NewUntil(now, s.Expires, s.Body, cause)
+	if !s.By.IsZero() && now.After(s.By) {
+		return fault.F("sending "+string(s.Body.EventType()), fault.Conflict, "the decision is older than %s", s.By)
 	}
+	envelope, err := d.Maker.New(now, s.Body, cause)
 	if err != nil {
 		return err
 	}

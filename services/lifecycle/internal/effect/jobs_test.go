@@ -17,7 +17,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // slow answers each eviction after a delay, or when the caller gives up.
@@ -136,5 +138,27 @@ func TestSplitJobs(t *testing.T) {
 	}
 	if !slices.Equal(removals.Effects, []effect.Effect{evict, remove}) {
 		t.Errorf("%+v", removals)
+	}
+}
+
+// A message is not sent after the time by which its decision must be executed: the replica was paused meanwhile,
+// and another may have acted.
+func TestLateMessageIsNotSent(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		by   time.Time
+		sent int
+	}{{"no limit", time.Time{}, 1}, {"in time", noon, 1}, {"late", noon.Add(-time.Second), 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			queue := memqueue.New(memqueue.Options{Now: func() time.Time { return noon }}).Queue("launcher", memqueue.QueueOptions{})
+			d := effect.Executor{Launcher: queue, Now: func() time.Time { return noon }, Maker: event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}}
+			body := event.RebootRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "uid", Operation: "op"}
+			err := d.ExecuteOne(t.Context(), effect.Send{Body: body, By: c.by})
+			messages, failure := queue.Receive(t.Context(), 10, 0, time.Minute)
+			if len(messages) != c.sent || (err == nil) != (c.sent == 1) || failure != nil {
+				t.Errorf("%d messages are sent (%v, %v), want %d", len(messages), err, failure, c.sent)
+			}
+		})
 	}
 }

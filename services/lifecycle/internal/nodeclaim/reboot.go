@@ -23,8 +23,10 @@ const (
 	// settleMargin is how much longer than requests are valid the node keeps its taint: the launcher may call
 	// EC2 a moment after a request expired, and a reconcile may send one just before it sees the answer.
 	settleMargin = 30 * time.Second
-	// requestWindow is how long the first request, and each repeated one, may be late.
+	// requestWindow is how long the first request, and each repeated one, may be late, and sendTime how long after its
+	// decision it may be sent. The rest of settleMargin is the launcher's.
 	requestWindow = 30 * time.Second
+	sendTime      = 10 * time.Second
 )
 
 // RebootFailed begins the reason why a claim is deleted whose node could not be rebooted.
@@ -127,7 +129,7 @@ func (v View) sendRebootRequest(p rebootProgress) []effect.Effect {
 	if err != nil || !isDue || v.ZoneShifted || !v.MayRepeat("reboot") {
 		return nil
 	}
-	return []effect.Effect{effect.Send{Body: event.RebootRequested{
+	return []effect.Effect{effect.Send{By: v.Now.Add(sendTime), Body: event.RebootRequested{
 		InstanceID: id.InstanceID, Claim: v.Claim.Name, ClaimUID: string(v.Claim.UID), Operation: RebootOperation(v.Claim),
 	}}}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -162,4 +163,18 @@ func TestRebootOperation(t *testing.T) {
 	if _, err := (event.Maker{Service: "lifecycle"}).New(noon, event.RebootRequested{InstanceID: "i-1", Claim: "c", ClaimUID: "u", Operation: want}, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// A request is sent soon after its decision, so that it has expired when the node accepts pods again, also if its replica was
+// paused.
+func TestRebootRequestIsSentSoon(t *testing.T) {
+	for _, e := range nodeclaim.Next(view(issuing(0))) {
+		if send, ok := e.(effect.Send); ok {
+			if in := send.By.Sub(noon); in <= 0 || in+event.RebootRequestedType.TTL() >= settleTime {
+				t.Errorf("the request may be sent for %s", in)
+			}
+			return
+		}
+	}
+	t.Fatal("no request is sent")
 }
