@@ -20,6 +20,17 @@ const (
 	// sagaVerify reads the NodeClaim and sagaVerifyReplacement its replacement before the deletion.
 	sagaVerify
 	sagaVerifyReplacement
+	// sagaStartReboot sets the conditions of a reboot, and sagaEndProposal then removes its proposal.
+	sagaStartReboot
+	sagaEndProposal
+	sagaRebootTaint
+	sagaRebootRecord
+	sagaRebootSend
+	sagaRebootIssue
+	sagaRebootUntaint
+	sagaRebootEnd
+	sagaRebootFail
+	// sagaUntaint and the steps behind it are a rollback.
 	sagaUntaint
 	sagaUnmark
 	sagaUnpropose
@@ -43,12 +54,13 @@ type sagaClaim struct {
 	Note                                   uint8
 	Reserved, Confirmed, Marked, IsTainted bool
 	// Ends is whether its node is drained and its instance is terminating.
-	Ends bool
+	Ends   bool
+	Reboot sagaReboot
 }
 
 // counts reports whether budgets count its node, for the next command.
 func (c sagaClaim) counts() bool {
-	return c.Phase == claimDeleting && !c.Ends || c.isActing() || c.Phase == claimPresent && c.Note != 0 && c.Reserved
+	return c.Phase == claimDeleting && !c.Ends || c.isActing() || c.Phase == claimPresent && c.Reboot.Step != rebootNone || c.Phase == claimPresent && c.Note != 0 && c.Reserved
 }
 
 func (c sagaClaim) isActing() bool { return c.Phase == claimPresent && c.Note != 0 && c.Confirmed }
@@ -60,7 +72,8 @@ type sagaWriter struct {
 	Todo, At uint8
 	// Acting are the candidates that carry a confirmed proposal, as last read. Stale are the candidates whose
 	// proposal has changed since, and Changed all that have changed in any way.
-	Acting, Stale, Changed uint8
+	// NodeChanged are the candidates whose node has changed.
+	Acting, Stale, Changed, NodeChanged uint8
 	// IsConfirmation is whether the replica handles a confirmation, and not a reconcile.
 	IsConfirmation, OutboxStale bool
 	// Unsure is whether a planted bug let the replica continue with a command that was undone, and Unready with a replacement
@@ -97,6 +110,8 @@ type DisruptionModel struct {
 	// Commands are the candidates of each command, as bits. Replaces is whether the commands have a replacement each.
 	Commands []uint8
 	Replaces bool
+	// Reboots is whether the nodes are rebooted in place of removed.
+	Reboots bool
 	// Budget is how many nodes may be disrupted at once. If HasLease, one replica acts at a time, until it crashes.
 	Budget   int
 	HasLease bool
@@ -116,6 +131,7 @@ func DisruptionModels() []DisruptionModel {
 		{Name: "two nodes with one replacement", Commands: []uint8{3}, Replaces: true, Budget: 2, HasLease: true},
 		{Name: "an empty node", Commands: []uint8{1}, Budget: 1, Late: append(counted, sagaActMark, sagaActTaint, sagaActUntaint, sagaActUnmark)},
 		{Name: "two empty nodes, one command each", Commands: []uint8{1, 2}, Budget: 2, HasLease: true},
+		{Name: "a node that is rebooted", Commands: []uint8{1}, Reboots: true, Budget: 1},
 		{Name: "two empty nodes, one command each, budget 1", Commands: []uint8{1, 2}, Budget: 1, OnlyBudgets: true, Late: counted},
 	}
 }
@@ -130,6 +146,8 @@ func (m DisruptionModel) firstUndo() uint8 {
 
 func (m DisruptionModel) afterConfirm() uint8 {
 	switch {
+	case m.Reboots:
+		return sagaStartReboot
 	case !m.OnlyBudgets:
 		return sagaMark
 	case m.Replaces:
@@ -158,7 +176,7 @@ func (m DisruptionModel) Check(sagaState) string { return "" }
 // IsSettled reports whether every command has ended: its nodes are gone, or they have neither mark nor taint.
 func (m DisruptionModel) IsSettled(s sagaState) bool {
 	for _, c := range s.Claims {
-		if c.Phase == claimDeleting || c.Phase == claimPresent && (c.Confirmed || c.Marked || c.IsTainted) {
+		if c.Phase == claimDeleting || c.Phase == claimPresent && (c.Confirmed || c.Marked || c.IsTainted || c.Reboot.Step != rebootNone) {
 			return false
 		}
 	}
@@ -189,6 +207,16 @@ func (s *sagaState) touchClaim(c, by int) {
 	for w := range s.Writers {
 		if w != by && s.Writers[w].Step != sagaIdle {
 			s.Writers[w].Changed |= 1 << c
+		}
+	}
+}
+
+// touchNode records that the node of a claim has changed.
+func (s *sagaState) touchNode(c, by int) {
+	s.touchLate(c, true)
+	for w := range s.Writers {
+		if w != by && s.Writers[w].Step != sagaIdle {
+			s.Writers[w].NodeChanged |= 1 << c
 		}
 	}
 }

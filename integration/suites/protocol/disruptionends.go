@@ -6,9 +6,14 @@ func (p *sagaStepper) startReconcile(w int) {
 		me := sagaWriter{Todo: 1 << c}
 		switch {
 		case claim.Phase != claimPresent:
+		case claim.isActing() && p.m.Reboots:
+			me.Command, me.Step = claim.Note-1, sagaStartReboot
+			p.next(sagaActReconcile, w, uint8(c), p.s, me, "")
 		case claim.isActing():
 			me.Command, me.Acting = claim.Note-1, 1<<c
 			p.continueCommand(w, c, me)
+		case claim.Reboot.Step != rebootNone:
+			p.continueReboot(w, c)
 		case claim.Marked || claim.IsTainted && p.m.Bug != "taint-not-looked-for":
 			me.Step = p.m.firstUndo()
 			p.next(sagaActReconcile, w, uint8(c), p.s, me, "")
@@ -62,10 +67,7 @@ func (p *sagaStepper) assessReplacement(command uint8) (isReady, isFailed, mayTi
 // verifyReplacement reads the claim and then its replacement from the API server.
 func (p *sagaStepper) verifyReplacement(w int) {
 	me := p.s.Writers[w]
-	c := uint8(0)
-	for me.Todo&(1<<c) == 0 {
-		c++
-	}
+	c := p.firstTodo(me)
 	if me.Step == sagaVerify {
 		claim := p.s.Claims[c]
 		me.Step, me.Changed, me.Stale = sagaVerifyReplacement, 0, 0
@@ -124,10 +126,7 @@ func (p *sagaStepper) checkDeletion(claim sagaClaim, command uint8) string {
 // crash the proposal is still there.
 func (p *sagaStepper) rollBack(w int) {
 	me := p.s.Writers[w]
-	c := uint8(0)
-	for me.Todo&(1<<c) == 0 {
-		c++
-	}
+	c := p.firstTodo(me)
 	n, bit := p.s, uint8(1)<<c
 	claim := &n.Claims[c]
 	isGone := claim.Phase == claimRemoved
@@ -135,7 +134,7 @@ func (p *sagaStepper) rollBack(w int) {
 	case sagaUntaint:
 		if me.Step = sagaUnmark; !isGone && !claim.Ends && claim.IsTainted {
 			p.delayWrite(w, sagaActUntaint, int(c))
-			n.touchLate(int(c), true)
+			n.touchNode(int(c), w)
 			claim.IsTainted = claim.Phase == claimDeleting && claim.IsTainted
 		}
 		p.next(sagaActUntaint, w, c, n, me, "")

@@ -34,6 +34,7 @@ func (p *sagaStepper) landLateWrite() {
 		claim.Marked = f.Kind-1 == sagaActMark
 	case sagaActTaint, sagaActUntaint:
 		claim.IsTainted = f.Kind-1 == sagaActTaint
+		n.touchNode(int(f.Claim), -1)
 		p.add(sagaActLand, 0, f.Claim, n, "")
 		return
 	case sagaActUnpropose:
@@ -56,15 +57,20 @@ func (w *sagaWriter) forget(m DisruptionModel) {
 	switch {
 	case isRollback:
 		w.Stale, w.Acting, w.Changed = w.Stale&w.Todo, w.Acting&w.Todo, 0
-	case w.Step <= sagaConfirm:
+	case w.Step <= sagaConfirm, w.Step == sagaEndProposal:
 		w.Stale, w.Changed = w.Stale&own, 0
 	default:
 		w.Stale, w.Acting = 0, 0
 	}
-	if isDeletion := w.Step == sagaDelete || w.Step == sagaVerifyReplacement; isDeletion || w.IsConfirmation && !m.Replaces {
+	if isCompared := w.Step == sagaDelete || w.Step == sagaVerifyReplacement || w.Step >= sagaRebootTaint && w.Step <= sagaRebootFail; isCompared || w.IsConfirmation && !m.Replaces {
 		w.Changed &= own
 	} else {
 		w.Changed = 0
+	}
+	if w.Step == sagaRebootTaint || w.Step == sagaRebootUntaint {
+		w.NodeChanged &= own
+	} else {
+		w.NodeChanged = 0
 	}
 	if !m.Replaces {
 		w.OutboxStale = false

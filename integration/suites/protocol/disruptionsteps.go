@@ -41,6 +41,16 @@ const (
 	sagaActUserDeletes
 	sagaActUserClears
 	sagaActInterrupt
+	sagaActStartReboot
+	sagaActRebootTaint
+	sagaActRebootRecord
+	sagaActRebootSend
+	sagaActRebootIssue
+	sagaActRebootUntaint
+	sagaActRebootEnd
+	sagaActRebootFail
+	sagaActReboots
+	sagaActRebootExpires
 	sagaActDelay
 	sagaActLand
 	sagaActCrash
@@ -66,6 +76,11 @@ var sagaSentences = map[uint8]string{
 	sagaActAbandon: "Lifecycle deletes the replacement of command %[2]d, whose plan was given up.", sagaActDrain: "Node %[2]d is drained, and its instance terminates.",
 	sagaActRemove: "NodeClaim %[2]d is removed.", sagaActUserDeletes: "A user deletes NodeClaim %[2]d or its node.",
 	sagaActUserClears: "A user removes the proposal from NodeClaim %[2]d.", sagaActInterrupt: "The replacement of command %[2]d is interrupted and deleted.",
+	sagaActStartReboot: "%[1]s writes the conditions DisruptionReason and Rebooting of NodeClaim %[2]d.", sagaActRebootTaint: "%[1]s adds the taint of reboots to node %[2]d.",
+	sagaActRebootRecord: "%[1]s records the boot ID of node %[2]d, which is drained.", sagaActRebootSend: "%[1]s requests the reboot of node %[2]d.",
+	sagaActRebootIssue: "%[1]s writes on NodeClaim %[2]d that the reboot is issued.", sagaActRebootUntaint: "%[1]s removes the taint of reboots from node %[2]d.",
+	sagaActRebootEnd: "%[1]s writes on NodeClaim %[2]d that the reboot has ended.", sagaActRebootFail: "%[1]s deletes NodeClaim %[2]d, whose reboot failed.",
+	sagaActReboots: "EC2 reboots node %[2]d.", sagaActRebootExpires: "The requests to reboot node %[2]d expire.",
 	sagaActDelay: "%[1]s gets no answer to its write of NodeClaim %[2]d or its node, and stops.", sagaActLand: "The late write of NodeClaim %[2]d or its node is executed.",
 	sagaActCrash: "%[1]s crashes and restarts.",
 }
@@ -175,12 +190,13 @@ func (p *sagaStepper) stepReplacements() {
 
 // stepCandidate drains a node that is being deleted, and lets users change it.
 func (p *sagaStepper) stepCandidate(c int) {
+	p.stepReboot(c)
 	claim, at := p.s.Claims[c], uint8(c)
 	change := func(kind uint8, edit func(*sagaClaim)) {
 		n := p.s
 		edit(&n.Claims[c])
 		n.touchNote(c, -1)
-		n.touchLate(c, true)
+		n.touchNode(c, -1)
 		p.add(kind, 0, at, n, "")
 	}
 	switch {

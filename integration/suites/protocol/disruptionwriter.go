@@ -30,6 +30,10 @@ func (p *sagaStepper) stepWriter(w int) {
 		p.verifyReplacement(w)
 	case sagaDelete:
 		p.deleteClaims(w)
+	case sagaStartReboot, sagaEndProposal:
+		p.startReboot(w)
+	case sagaRebootTaint, sagaRebootRecord, sagaRebootSend, sagaRebootIssue, sagaRebootUntaint, sagaRebootEnd, sagaRebootFail:
+		p.takeRebootStep(w)
 	case sagaUntaint, sagaUnmark, sagaUnpropose:
 		p.rollBack(w)
 	}
@@ -157,7 +161,8 @@ func (p *sagaStepper) countBudget(w int) {
 			going++
 		}
 	}
-	if going > p.m.Budget {
+	isRebooting := p.s.Claims[0].Reboot.Step != rebootNone && p.m.Commands[me.Command]&1 != 0 || p.s.Claims[1].Reboot.Step != rebootNone && p.m.Commands[me.Command]&2 != 0
+	if going > p.m.Budget || isRebooting {
 		me.Step = p.m.firstUndo()
 		if me.Todo = me.Acting; me.Todo == 0 {
 			me = sagaWriter{}
@@ -249,7 +254,7 @@ func (p *sagaStepper) taintNode(w int) {
 	if n.Claims[c].Phase == claimPresent {
 		p.delayWrite(w, sagaActTaint, int(c))
 		n.Claims[c].IsTainted = true
-		n.touchLate(int(c), true)
+		n.touchNode(int(c), w)
 		if me.Unsure && p.m.Bug == "written-is-begun" {
 			broken = "no node is tainted before all NodeClaims of its command are marked"
 		}

@@ -122,6 +122,8 @@ func (m LaunchModel) view(s launchState, c int) LaunchView {
 const (
 	ProposalNone ProposalStep = iota
 	ProposalWritten
+	// ProposalReboot is confirmed, and the node is to be rebooted.
+	ProposalReboot
 	// ProposalConfirmed has no replacement, ProposalWaits has one that was never initialized, and that of ProposalReady was.
 	ProposalConfirmed
 	ProposalWaits
@@ -131,7 +133,7 @@ const (
 // ProposalStep is how far the proposal of a NodeClaim has come.
 type ProposalStep uint8
 
-var proposalTexts = []string{"no proposal", "proposed", "confirmed without replacement", "replacement waits", "replacement ready"}
+var proposalTexts = []string{"no proposal", "proposed", "confirmed for a reboot", "confirmed without replacement", "replacement waits", "replacement ready"}
 
 // DisruptionView is what can be seen of the disruption of a NodeClaim. After it is being deleted nothing else counts.
 type DisruptionView struct {
@@ -141,7 +143,22 @@ type DisruptionView struct {
 	Proposal   ProposalStep
 	// IsMarked is whether it has the condition DisruptionReason, and IsTainted whether its node has the taint.
 	IsMarked, IsTainted bool
+	// Reboot is how far a reboot has come, and IsRebootTainted whether the node has its taint.
+	Reboot          RebootStep
+	IsRebootTainted bool
 }
+
+// Steps of a reboot.
+const (
+	RebootNone RebootStep = iota
+	RebootRequested
+	RebootIssued
+)
+
+// RebootStep is how far the reboot of a NodeClaim's node has come.
+type RebootStep uint8
+
+var rebootTexts = []string{"", ", reboot requested", ", reboot issued"}
 
 // String returns the view as in disruptionpaths.md.
 func (v DisruptionView) String() string {
@@ -159,6 +176,10 @@ func (v DisruptionView) String() string {
 	}
 	if v.IsTainted {
 		text += ", tainted"
+	}
+	text += rebootTexts[v.Reboot]
+	if v.IsRebootTainted {
+		text += ", tainted for a reboot"
 	}
 	return text
 }
@@ -186,11 +207,13 @@ func (m DisruptionModel) view(s sagaState, c int) DisruptionView {
 	case claimDeleting:
 		return DisruptionView{Exists: true, IsDeleting: true}
 	}
-	v := DisruptionView{Exists: true, IsMarked: claim.Marked, IsTainted: claim.IsTainted}
+	v := DisruptionView{Exists: true, IsMarked: claim.Marked, IsTainted: claim.IsTainted, Reboot: RebootStep(claim.Reboot.Step), IsRebootTainted: claim.Reboot.IsTainted}
 	switch {
 	case claim.Note == 0:
 	case !claim.Confirmed:
 		v.Proposal = ProposalWritten
+	case m.Reboots:
+		v.Proposal = ProposalReboot
 	case !m.Replaces:
 		v.Proposal = ProposalConfirmed
 	case s.EverReady&(1<<(claim.Note-1)) == 0:

@@ -20,17 +20,17 @@ type pathChecker struct {
 	// launches and disruptions are the last views, by the names of NodeClaims.
 	launches    map[string]protocol.LaunchView
 	disruptions map[string]protocol.DisruptionView
-	// proposals are the ids of the last proposals, and tainted the names of tainted nodes.
+	// proposals are the ids of the last proposals, and taints the taints of nodes.
 	proposals map[string]string
-	tainted   map[string]bool
-	// launched are the intents that EC2 has launched. Claims that were rebooted are not compared: the model has no reboots.
-	launched, rebooted map[string]bool
+	taints    map[string]nodeTaints
+	// launched are the intents that EC2 has launched.
+	launched map[string]bool
 }
 
 func newPathChecker() pathChecker {
 	return pathChecker{
 		launches: map[string]protocol.LaunchView{}, disruptions: map[string]protocol.DisruptionView{},
-		proposals: map[string]string{}, tainted: map[string]bool{}, launched: map[string]bool{}, rebooted: map[string]bool{},
+		proposals: map[string]string{}, taints: map[string]nodeTaints{}, launched: map[string]bool{},
 	}
 }
 
@@ -46,21 +46,21 @@ func (p *pathChecker) observeWrite(c *checker, e memcluster.Effect) {
 		return
 	}
 	if node, ok := e.After.(*corev1.Node); ok {
-		p.observeNode(c, node.Name, isDisrupted(node), e.Actor)
+		has := func(t corev1.Taint) bool { return karpenter.HasTaint(node.Spec.Taints, t) }
+		p.observeNode(c, node.Name, nodeTaints{has(karpenter.DisruptedTaint()), has(karpenter.RebootingTaint())}, e.Actor)
 	} else if _, ok := e.Before.(*corev1.Node); ok {
-		p.observeNode(c, e.Key.Name, false, e.Actor)
+		p.observeNode(c, e.Key.Name, nodeTaints{}, e.Actor)
 	}
 }
 
-func isDisrupted(node *corev1.Node) bool {
-	return karpenter.HasTaint(node.Spec.Taints, karpenter.DisruptedTaint())
-}
+// nodeTaints are the taints of a node that disruptions and reboots write.
+type nodeTaints struct{ isDisrupted, isRebooting bool }
 
-func (p *pathChecker) observeNode(c *checker, name string, isTainted bool, actor string) {
-	if p.tainted[name] == isTainted {
+func (p *pathChecker) observeNode(c *checker, name string, taints nodeTaints, actor string) {
+	if p.taints[name] == taints {
 		return
 	}
-	p.tainted[name] = isTainted
+	p.taints[name] = taints
 	for _, claim := range c.disruptions.claims {
 		if claim.Status.NodeName == name {
 			p.compareDisruption(c, claim.Name, p.viewDisruption(c, claim), actor)
@@ -85,9 +85,6 @@ func (p *pathChecker) checkClaim(c *checker, e memcluster.Effect, before, after 
 		return
 	}
 	p.compareLaunch(c, name, p.viewLaunch(after), e.Actor)
-	if acting, ok := confirmedProposal(after); after.IsRebooting() || ok && acting.Reboot != "" {
-		p.rebooted[name] = true
-	}
 	view := p.viewDisruption(c, after)
 	if before != nil && before.DeletionTimestamp == nil && after.DeletionTimestamp != nil {
 		view.ForCommand = isForCommand(c, e, before)
@@ -119,12 +116,18 @@ func (p *pathChecker) viewDisruption(c *checker, claim *karpenter.NodeClaim) pro
 	if claim.DeletionTimestamp != nil {
 		return protocol.DisruptionView{Exists: true, IsDeleting: true}
 	}
-	v := protocol.DisruptionView{Exists: true, IsMarked: claim.Status.Conditions.IsTrue("DisruptionReason"), IsTainted: p.tainted[claim.Status.NodeName]}
+	taints := p.taints[claim.Status.NodeName]
+	v := protocol.DisruptionView{
+		Exists: true, IsMarked: claim.Status.Conditions.IsTrue("DisruptionReason"), IsTainted: taints.isDisrupted,
+		Reboot: rebootStep(claim), IsRebootTainted: taints.isRebooting,
+	}
 	acting, isActing := confirmedProposal(claim)
 	switch {
 	case acting.ID == "":
 	case !isActing:
 		v.Proposal = protocol.ProposalWritten
+	case acting.Reboot != "":
+		v.Proposal = protocol.ProposalReboot
 	case len(acting.Replacements) == 0:
 		v.Proposal = protocol.ProposalConfirmed
 	default:
@@ -140,6 +143,17 @@ func (p *pathChecker) viewDisruption(c *checker, claim *karpenter.NodeClaim) pro
 	}
 	p.proposals[claim.Name] = acting.ID
 	return v
+}
+
+func rebootStep(claim *karpenter.NodeClaim) protocol.RebootStep {
+	switch rebooting, _ := claim.Status.Conditions.Get("Rebooting"); {
+	case rebooting.Status != "True":
+		return protocol.RebootNone
+	case rebooting.Reason == "RebootIssued":
+		return protocol.RebootIssued
+	default:
+		return protocol.RebootRequested
+	}
 }
 
 // observeCall remembers the intents that EC2 launches, in the order of the writes.
@@ -177,7 +191,7 @@ func (p *pathChecker) compareDisruption(c *checker, name string, view protocol.D
 		p.disruptions[name] = view
 		view.ForCommand = true
 	}
-	if !known || p.rebooted[name] || !before.Exists {
+	if !known || !before.Exists {
 		return
 	}
 	if !protocol.AllowsDisruptionStep(before, view) {
