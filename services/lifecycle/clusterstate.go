@@ -39,6 +39,8 @@ type clusterState struct {
 	pods func(node string) []*corev1.Pod
 	// livePods reads the pods of a node from the API server.
 	livePods func(node string) ([]*corev1.Pod, error)
+	// liveNode reads a node from the API server.
+	liveNode func(name string) (*corev1.Node, error)
 	// attachments returns the VolumeAttachments of a node.
 	attachments func(node string) []*storagev1.VolumeAttachment
 	// budgets returns the PodDisruptionBudgets of a namespace.
@@ -58,6 +60,9 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 		livePods: func(node string) ([]*corev1.Pod, error) {
 			pods, err := s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, node)
 			return cluster.CastAll[*corev1.Pod](pods), err
+		},
+		liveNode: func(name string) (*corev1.Node, error) {
+			return cluster.Get[*corev1.Node](ctx, s.Client, cluster.Nodes, cluster.Key{Name: name})
 		},
 		attachments: indexBy[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
 		budgets:     indexBy[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),

@@ -276,3 +276,48 @@ func (r *reservedClient) Update(ctx context.Context, o cluster.Object) (cluster.
 	}
 	return stored, err
 }
+
+// reusedName is the client of a replica that is paused before it reads the pods of a node. Meanwhile another node gets the name.
+type reusedName struct {
+	cluster.Client
+	meanwhile func()
+}
+
+func (r *reusedName) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+	if kind == cluster.Pods && r.meanwhile != nil {
+		r.meanwhile()
+		r.meanwhile = nil
+	}
+	return r.Client.ListBy(ctx, kind, index, value)
+}
+
+// A replica that was paused during a drain whose deadline has passed deletes no pods of a new node with the same name.
+func TestPausedDrainOfReusedName(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Format(time.RFC3339)
+	})
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	client := &reusedName{s.ClientFor("lifecycle"), func() {
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.SetUID("another") })
+		s.addPod("old-0", "new")
+	}}
+	s.startService(client)
+	for range 10 {
+		s.now = s.now.Add(time.Second)
+		if client.meanwhile != nil {
+			s.cache.DeliverAll()
+		}
+		if err := s.svc.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if client.meanwhile != nil {
+		t.Fatal("the replica was not paused")
+	}
+	if pod, err := s.Get(t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: "new"}); err != nil || pod.GetDeletionTimestamp() != nil {
+		t.Errorf("the pod of the new node is deleted (%v)", err)
+	}
+}

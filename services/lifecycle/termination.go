@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // deleteRetryInterval is how often the deletion of a pod is repeated.
@@ -32,7 +33,7 @@ func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Te
 func (s *Service) readAllPods(nodes []*corev1.Node, w clusterState) ([]*corev1.Pod, bool) {
 	var all []*corev1.Pod
 	for _, node := range nodes {
-		pods, read := s.readPods(node.Name, w)
+		pods, read := s.readPods(node, w)
 		if !read {
 			return nil, false
 		}
@@ -41,11 +42,21 @@ func (s *Service) readAllPods(nodes []*corev1.Node, w clusterState) ([]*corev1.P
 	return all, true
 }
 
-// readPods reads the pods of a node that seems empty. An error is reported by the reconcile.
-func (s *Service) readPods(node string, w clusterState) ([]*corev1.Pod, bool) {
-	pods, err := w.livePods(node)
+// readPods reads the pods of a node that seems empty. An error is reported by the reconcile. If the replica was
+// paused, another node may have the name by now, with pods that must stay.
+func (s *Service) readPods(node *corev1.Node, w clusterState) ([]*corev1.Pod, bool) {
+	pods, err := w.livePods(node.Name)
+	if err == nil && len(pods) > 0 {
+		var now *corev1.Node
+		if now, err = w.liveNode(node.Name); err == nil && now.UID != node.UID {
+			err = fault.F("comparing the node", fault.Conflict, "another node has the name %s", node.Name)
+		}
+		if fault.Is(err, fault.Missing) {
+			return nil, true // Its pods are lost.
+		}
+	}
 	if err != nil {
-		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its termination: %w", node, err))
+		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its termination: %w", node.Name, err))
 	}
 	return pods, err == nil
 }
