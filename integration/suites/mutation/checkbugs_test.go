@@ -44,10 +44,10 @@ var checkBugs = []bug{{
 	boot, recorded`,
 }, {
 	// EC2 rejects a launch into a full reservation, so only its model can break the promise.
-	name: "running-instances-use-no-reservation", promise: "no reservation is exceeded",
+	name: "full-reservation-accepts", promise: "no reservation is exceeded",
 	file: "shared/cloud/memcloud/reservation.go",
-	from: `i.CapacityType == cloud.Reserved && i.State != cloud.Terminated && target`,
-	to:   `i.CapacityType == cloud.Reserved && i.State == cloud.Pending && target`,
+	from: `		if r.ID == target.ID && c.left(r) == 0 {`,
+	to:   `		if r.ID == target.ID && c.left(r) < 0 {`,
 }, {
 	// SQS keeps a message whose delivery is lost, so only its model can break the promise.
 	name: "lost-deliveries-are-lost", promise: "messages are conserved",

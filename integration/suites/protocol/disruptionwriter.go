@@ -30,12 +30,20 @@ func (p *sagaStepper) stepWriter(w int) {
 		p.verifyReplacement(w)
 	case sagaDelete:
 		p.deleteClaims(w)
-	case sagaStartReboot, sagaEndProposal:
-		p.startReboot(w)
-	case sagaRebootTaint, sagaRebootRecord, sagaRebootSend, sagaRebootIssue, sagaRebootUntaint, sagaRebootEnd, sagaRebootFail:
-		p.takeRebootStep(w)
-	case sagaUntaint, sagaUnmark, sagaUnpropose:
+	default:
+		p.rebootOrRollBack(w)
+	}
+}
+
+// rebootOrRollBack takes the next effect of a reboot or of a rollback.
+func (p *sagaStepper) rebootOrRollBack(w int) {
+	switch step := p.s.Writers[w].Step; {
+	case step >= sagaUntaint:
 		p.rollBack(w)
+	case step >= sagaRebootTaint:
+		p.takeRebootStep(w)
+	default:
+		p.startReboot(w)
 	}
 }
 
@@ -151,9 +159,10 @@ func (p *sagaStepper) reserveClaims(w int) {
 // countBudget lists all claims and counts the claims that are being disrupted.
 func (p *sagaStepper) countBudget(w int) {
 	me := p.s.Writers[w]
-	going := 0
+	going, isRebooting := 0, false
 	for c, claim := range p.s.Claims {
 		own := p.m.Commands[me.Command]&(1<<c) != 0
+		isRebooting = isRebooting || own && claim.Reboot.Step != rebootNone
 		if p.m.Bug == "reservations-not-counted" {
 			claim.Reserved = false
 		}
@@ -161,7 +170,6 @@ func (p *sagaStepper) countBudget(w int) {
 			going++
 		}
 	}
-	isRebooting := p.s.Claims[0].Reboot.Step != rebootNone && p.m.Commands[me.Command]&1 != 0 || p.s.Claims[1].Reboot.Step != rebootNone && p.m.Commands[me.Command]&2 != 0
 	if going > p.m.Budget || isRebooting {
 		me.Step = p.m.firstUndo()
 		if me.Todo = me.Acting; me.Todo == 0 {

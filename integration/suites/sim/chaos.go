@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
@@ -29,13 +30,19 @@ type chaos struct {
 	// crash and pause are drawn once per seed, so that seeds differ in kind: some have long pauses, some have many
 	// crashes.
 	crash, pause float64
+	// aimed draws faults at moments that others rarely reach: a crash between the bindings of one launch result, whose chance is
+	// bindCrash, and another account that fills the reservations just before a launch.
+	aimed     *rand.Rand
+	bindCrash float64
 	// apiServerFails is whether a fault of the API server lasts, and watchesHang whether all watches are stopped.
 	apiServerFails, watchesHang bool
 	endings                     []ending
 }
 
-func newChaos(s *sim) *chaos {
+func newChaos(s *sim, seed int64) *chaos {
 	c := &chaos{sim: s, crash: s.random.Float64() * 0.004, pause: s.random.Float64() * 0.004}
+	c.aimed = rand.New(rand.NewPCG(uint64(seed), 0x62696e64)) //nolint:gosec // a seeded source: a run must be repeatable
+	c.bindCrash = c.aimed.Float64() * 0.5
 	world := s.world
 	world.Broker.SetFaults(memqueue.Faults{
 		FailSend: c.drawRate(0.02), LoseSendAnswer: c.drawRate(0.02), FailReceive: c.drawRate(0.02), FailDelete: c.drawRate(0.02),
@@ -63,8 +70,14 @@ func (c *chaos) drawRate(most float64) float64 {
 
 // drawCallFault draws the fault of a task at a call.
 func (c *chaos) drawCallFault(call embedded.Call, _ int, m callPhase) callFault {
+	if m == beforeCall && call.Verb == "create-fleet" && c.features.reservation && c.aimed.IntN(2) == 0 {
+		c.fillReservations()
+	}
 	roll := c.random.Float64()
 	switch {
+	case m == afterCall && c.isHalfBound(call) && c.aimed.Float64() < c.bindCrash:
+		c.faults["bindings interrupted"]++
+		return callFault{crash: true}
 	case roll < c.crash:
 		c.faults["crash "+call.Actor+" "+string(m)+" "+call.Verb]++
 		return callFault{crash: true}
@@ -74,6 +87,26 @@ func (c *chaos) drawCallFault(call embedded.Call, _ int, m callPhase) callFault 
 	default:
 		return callFault{}
 	}
+}
+
+// isHalfBound reports whether a call has just bound a NodeClaim while another one of its intent has no instance.
+func (c *chaos) isHalfBound(call embedded.Call) bool {
+	name, isClaim := strings.CutPrefix(call.About, cluster.NodeClaims.Kind+" ")
+	if !isClaim || call.Verb != "update-status" {
+		return false
+	}
+	object, err := c.world.Kube.AsKubernetes("checker").Get(context.Background(), cluster.NodeClaims, cluster.Key{Name: name})
+	if err != nil {
+		return false
+	}
+	bound := object.(*karpenter.NodeClaim)
+	if bound.Status.ProviderID == "" || c.checker.bindings[string(bound.UID)] != "" {
+		return false
+	}
+	return slices.ContainsFunc(c.listObjects(cluster.NodeClaims), func(o cluster.Object) bool {
+		other := o.(*karpenter.NodeClaim)
+		return other.Annotations[intentTag] == bound.Annotations[intentTag] && other.Status.ProviderID == ""
+	})
 }
 
 // namedAction is a change of the cluster or of AWS.

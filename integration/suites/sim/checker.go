@@ -71,6 +71,8 @@ type checker struct {
 	clocks *machineClocks
 	// boundAt is when a NodeClaim was first seen with its instance.
 	boundAt map[string]time.Time
+	// usedByOthers is how many instances of other accounts run in each reservation.
+	usedByOthers map[string]int
 	// finishedReceipts are the receipts of messages whose handler has returned.
 	finishedReceipts map[string]bool
 }
@@ -83,7 +85,7 @@ func newChecker(world *embedded.EmbeddedCluster, pools map[string]corev1.Resourc
 	return &checker{
 		vcpu: vcpu, world: world, limits: limitChecker{pools: pools, returnedAt: map[string]time.Time{}}, orphanSince: map[string]time.Time{}, bindings: map[string]string{},
 		claimsByIntent: map[string]map[string]bool{}, reported: map[string]bool{}, occurrences: map[string]int{}, finishedReceipts: map[string]bool{}, ownerClaims: map[string]string{},
-		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{}, paths: newPathChecker(),
+		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{}, paths: newPathChecker(), usedByOthers: map[string]int{},
 	}
 }
 

@@ -33,6 +33,8 @@ var leastSeeds = map[string]int{
 	"queue duplicated-late": 20, "queue event-delayed": 20, "queue stale-receipt-deleted": 150, "queue stale-receipt-hidden": 150, "queue stale-receipt-ignored": 150,
 	"queue delayed": 100, "queue delete-failed": 100, "queue duplicated": 100, "queue event-lost": 100, "queue hide-failed": 100, "queue receive-answer-lost": 100,
 	"queue receive-failed": 100, "queue reordered": 100, "queue routed-twice": 100, "queue send-answer-lost": 100, "queue send-failed": 100,
+	// Faults aimed at one moment.
+	"bindings interrupted": 100, "reservation filled before a launch": 100,
 	// Checked situations.
 	"admitted in place of leaving nodes": 30, "counted against limits again": 100, "deletion cost written": 40, "disruption drifted": 400, "disruption empty": 20,
 	"disruption that replaced": 150, "disruption that terminates first": 300, "disruption under a budget": 20, "disruption underutilized": 100,

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,8 +63,29 @@ func (c *chaos) fillReservation() {
 		return
 	}
 	count := 1 + c.random.IntN(r.Available)
-	c.world.Cloud.UseReservation(r.ID, count)
-	c.endings = append(c.endings, ending{c.world.Now().Add(c.drawDuration(1, 180)), func() { c.world.Cloud.UseReservation(r.ID, -count) }})
+	c.useReservation(r.ID, count, c.drawDuration(1, 180))
+}
+
+// fillReservations lets another account use all free instances of all reservations for a while, after the catalogue has counted
+// them.
+func (c *chaos) fillReservations() {
+	all, _ := c.world.Cloud.DescribeReservations(context.Background())
+	for _, r := range all {
+		if r.Available > 0 {
+			c.faults["reservation filled before a launch"]++
+			c.useReservation(r.ID, r.Available, time.Duration(30+c.aimed.IntN(90))*time.Second)
+		}
+	}
+}
+
+// useReservation lets another account use this many instances of a reservation.
+func (c *chaos) useReservation(id string, count int, period time.Duration) {
+	use := func(count int) {
+		c.world.Cloud.UseReservation(id, count)
+		c.checker.usedByOthers[id] += count
+	}
+	use(count)
+	c.endings = append(c.endings, ending{c.world.Now().Add(period), func() { use(-count) }})
 }
 
 // reclaimInstance interrupts an instance in a reservation.
@@ -91,7 +113,7 @@ func reservedBy(pool string) int {
 	return reservedCount
 }
 
-// checkReservations checks that no reservation has more instances than its size.
+// checkReservations checks that no reservation has more instances than its size, together with those of other accounts.
 func (c *checker) checkReservations(records []memcloud.Record) {
 	count := map[string]int{}
 	for _, r := range records {
@@ -100,8 +122,9 @@ func (c *checker) checkReservations(records []memcloud.Record) {
 		}
 		count[r.Reservation]++
 		c.occurrences["ran in a reservation"] = 1
-		if pool := r.Tags[karpenter.NodePoolLabelKey]; count[r.Reservation] > reservedBy(pool) {
-			c.reportViolation("no reservation is exceeded", "the reservation %s of NodePool %s has %d instances", r.Reservation, pool, count[r.Reservation])
+		others := c.usedByOthers[r.Reservation]
+		if pool := r.Tags[karpenter.NodePoolLabelKey]; count[r.Reservation]+others > reservedBy(pool) {
+			c.reportViolation("no reservation is exceeded", "the reservation %s of NodePool %s has %d instances, and %d of other accounts", r.Reservation, pool, count[r.Reservation], others)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 		s.checker.checkCall(call, err)
 		s.corruptAfterLaunch(call, err)
 	}
-	s.chaos = newChaos(s)
+	s.chaos = newChaos(s, seed)
 	s.onRestart = s.chaos.hangWatchesOf
 	defer s.endTasks()
 	if err := world.Apply(ctx, append(append(s.workloadObjects(), class, pool), objects...)...); err != nil {
