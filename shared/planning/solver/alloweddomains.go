@@ -54,20 +54,15 @@ func (w *state) minDomainCounts(c *podClass, key string) []int {
 		if g.kind != spreadKind || g.key != key {
 			continue
 		}
-		domains, least := 0, 0
+		var counts []int
 		for _, value := range w.topology.domainValues(w, key) {
-			if !w.isEligibleDomain(c, g, value) {
-				continue
+			if w.isEligibleDomain(c, g, value) {
+				counts = append(counts, g.counts[value]-g.uncertain[value])
 			}
-			if n := g.counts[value] - g.uncertain[value]; domains == 0 || n < least {
-				least = n
-			}
-			domains++
 		}
-		if domains < g.min {
-			least = 0
+		if len(counts) > 0 && len(counts) >= g.min {
+			out[i] = slices.Min(counts)
 		}
-		out[i] = least
 	}
 	return out
 }

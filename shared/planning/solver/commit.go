@@ -175,7 +175,7 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 	}
 	st.countPlannedNode(planned)
 	// These caches were computed without the new node.
-	w.feasibleSets, w.feasibleByKey, w.requiredSets, st.byName = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, nil, nil
+	w.feasibleSets, w.feasibleByKey, st.byName = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, nil
 }
 
 // countPlannedNode subtracts a planned node from limits, IP quotas and reservations.

@@ -42,7 +42,7 @@ func (r *rounds) explainTypes(p *pool, c *podClass, anyOf []planning.Requirement
 		}
 	}
 	for _, by := range e.rules {
-		e.filters = append(e.filters, p.types.newFilter(by, by.values.AllowsAbsent() || !by.decided))
+		e.filters = append(e.filters, p.types.newPoolFilter(by))
 	}
 	for k := p.firstCandidate; k < p.endCandidate; k++ {
 		e.candidates[w.candidates[k].typeIndex] = append(e.candidates[w.candidates[k].typeIndex], k)

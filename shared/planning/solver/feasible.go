@@ -231,15 +231,13 @@ type labelRules []labelRule
 type labelRule struct {
 	key    string
 	values planning.Values
-	// decided is true if only the instance type can set the label.
-	decided bool
 }
 
 // sortRules returns the requirements sorted by key.
 func sortRules(r planning.Requirements) labelRules {
 	out := make(labelRules, 0, len(r))
 	for _, key := range slices.Sorted(maps.Keys(r)) {
-		out = append(out, labelRule{key, r[key], karpenter.IsWellKnownLabel(key) && !slices.Contains(planning.LabelsNotFromType, key)})
+		out = append(out, labelRule{key, r[key]})
 	}
 	return out
 }

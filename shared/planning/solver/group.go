@@ -87,7 +87,6 @@ func (w *state) bindRules(c *podClass) {
 			continue
 		}
 		g := w.findGroup(t, c)
-		g.hard = g.hard || t.hard
 		switch {
 		case g.kind == affinityKind || !g.isIdle():
 			c.rules.groups = append(c.rules.groups, g)
@@ -116,7 +115,7 @@ func (w *state) findGroup(t topologyTerm, c *podClass) *group {
 		return g
 	}
 	g := &group{
-		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, region: where, ignoresNodeAffinity: everywhere, honorsTaints: tolerated,
+		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, hard: t.hard, region: where, ignoresNodeAffinity: everywhere, honorsTaints: tolerated,
 		labels: labels, members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{}, uncertain: map[string]int{},
 	}
 	w.topology.groups[id] = g
@@ -243,7 +242,6 @@ func (w *state) addBoundAntiAffinity() {
 			one := topologyTerm{kind: antiAffinityKind, key: t.TopologyKey, selection: chosen, hard: true}
 			if !isHostname(t.TopologyKey) {
 				g := w.findGroup(one, nil)
-				g.hard = true
 				if domain, ok := w.nodes[node].domainValue(g.key); ok {
 					g.owners[domain] += count
 				}

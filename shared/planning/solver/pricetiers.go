@@ -117,21 +117,21 @@ func (w *state) countMinValues(p *pool, candidates packing.Set, zoneCapacityType
 	return out
 }
 
-// launchTiers returns the prices of the offerings that one launch tries.
-func (w *state) launchTiers(p *pool, candidates packing.Set, zoneCapacityTypes uint64) []priceTier {
-	var all []priceTier
-	spot, sold := zoneCapacityTypes&^w.withoutSpot(zoneCapacityTypes), uint64(0)
+// filterTiers returns the prices of the candidates' offerings in some zoneCapacityTypes.
+func (w *state) filterTiers(p *pool, candidates packing.Set, zoneCapacityTypes uint64) (out []priceTier) {
 	for _, s := range w.priceTiers(p) {
 		if s.zoneCapacityTypes &= zoneCapacityTypes; s.zoneCapacityTypes != 0 && candidates.Has(int(s.candidate)) {
-			all = append(all, s)
-			sold |= s.zoneCapacityTypes
+			out = append(out, s)
 		}
 	}
-	if sold&spot != 0 {
-		all = slices.DeleteFunc(all, func(s priceTier) bool { return s.zoneCapacityTypes&spot == 0 })
-		for i := range all {
-			all[i].zoneCapacityTypes &= spot
-		}
+	return out
+}
+
+// launchTiers returns the prices of the offerings that one launch tries.
+func (w *state) launchTiers(p *pool, candidates packing.Set, zoneCapacityTypes uint64) []priceTier {
+	all := w.filterTiers(p, candidates, zoneCapacityTypes&^w.withoutSpot(zoneCapacityTypes))
+	if len(all) == 0 {
+		all = w.filterTiers(p, candidates, zoneCapacityTypes)
 	}
 	types := map[int32]bool{}
 	return slices.DeleteFunc(all, func(s priceTier) bool {

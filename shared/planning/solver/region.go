@@ -32,7 +32,7 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 	}
 	anyOf, tolerations, key := []planning.Requirements{{}}, tolerateAll, "where"
 	if s.NodeAffinityPolicy == nil || *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if got, problem := affinityAlternatives(c.spec); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
+		if got, _ := affinityAlternatives(c.spec); len(got) > 1 || len(got[0]) > 0 { // Pods without an alternative have no rules.
 			anyOf, key = got, key+c.constraintKey
 		}
 	}

@@ -115,7 +115,7 @@ func (r *rounds) rejectNode(p *pool, c *podClass, large packing.Set) planning.Re
 		return w.explainLimits(p, large, r.packer.Quota(p.index))
 	case !r.anyCandidate(large, func(k int) bool { return r.packer.HasAddresses(k, c.feasible.zoneCapacityTypes) }):
 		return p.newRejection(planning.RuleAddresses, "no zone of the pool has free addresses in its subnets and free capacity in its placement group")
-	case c.blockedBy != "" || len(c.fullSets) > 0 || len(c.rules.hosts) > 0:
+	case c.blockedBy != "" || len(c.rules.hosts) > 0:
 		return p.newRejection(planning.RuleTopology, "%s", w.explainTopology(c))
 	default:
 		return p.newRejection(planning.RulePod, "the pod fits on a new node, but not with the host ports of the pool's daemons or not with minValues")

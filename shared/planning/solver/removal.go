@@ -91,7 +91,6 @@ func (r *removal) newState() *state {
 	st, w := r.baseline, *r.state
 	w.removal = r
 	w.feasibleSets, w.feasibleByKey, w.topology = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, topology{}
-	w.requiredSets, w.classes, w.pods, w.currentClass = nil, nil, 0, nil
 	w.problem.Nodes, w.problem.Pools = st.resetTallies(), r.state.releaseLimits(r.nodes)
 	return &w
 }
@@ -262,7 +261,6 @@ func (r *removal) addAntiAffinityRule(w *state, rule *antiAffinityRule) {
 	one := topologyTerm{kind: antiAffinityKind, key: rule.key, selection: rule.selection, hard: true}
 	if !isHostname(rule.key) {
 		g := w.findGroup(one, nil)
-		g.hard = true
 		for _, o := range at {
 			if domain, ok := w.nodes[o.node].domainValue(g.key); ok {
 				g.owners[domain] += o.count

@@ -54,7 +54,7 @@ type group struct {
 	uncertain map[string]int
 	// soughtDomains caches the results of isSoughtDomain.
 	soughtDomains map[string]bool
-	// hard is true if the rule is required for any owner.
+	// hard is true if the rule is required.
 	hard bool
 	// openedDomain is the domain that a pod with this affinity opened, while no selected pod without
 	// it is there.

@@ -3,6 +3,7 @@ package solver
 import (
 	"slices"
 
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
@@ -95,7 +96,7 @@ func (x *typeIndex) filterTypes(rules labelRules) []int {
 	for _, by := range rules {
 		switch {
 		case !slices.Contains(planning.LabelsNotFromType, by.key): // No type has the other labels.
-			questions = append(questions, x.newFilter(by, by.values.AllowsAbsent() || !by.decided))
+			questions = append(questions, x.newPoolFilter(by))
 		case by.values.IsEmpty():
 			return nil
 		}
@@ -131,6 +132,12 @@ type typeFilter struct {
 
 func (x *typeIndex) newFilter(by labelRule, without bool) typeFilter {
 	return typeFilter{types: x.types, label: x.findLabel(by.key), rule: by, allowsAbsent: without}
+}
+
+// newPoolFilter returns the filter for a requirement of a pool: it gives its nodes custom labels, but only the type sets
+// well-known ones.
+func (x *typeIndex) newPoolFilter(by labelRule) typeFilter {
+	return x.newFilter(by, by.values.AllowsAbsent() || !karpenter.IsWellKnownLabel(by.key))
 }
 
 // allowsType reports whether the rule allows the i-th type.
