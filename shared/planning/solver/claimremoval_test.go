@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -113,6 +114,9 @@ func TestRemovalsWithClaims(t *testing.T) {
 			if got := describeDevices(&result); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
+			if one := sim.SimulateRemovalWithOneNode(tt.remove...); describeDevices(&one) != tt.want {
+				t.Errorf("with one new node: got %s\nwant %s", describeDevices(&one), tt.want)
+			}
 			if stranded := sim.FindStrandedPods(result, tt.remove...); len(stranded) != countUnplacedPods(&result) {
 				t.Errorf("stranded: %v", stranded)
 			}
@@ -143,5 +147,27 @@ func TestCommittedDevices(t *testing.T) {
 			t.Errorf("removal of node %d: got %s, want %s", i, got, want)
 		}
 		sim.Commit(result, i)
+	}
+}
+
+// TestCommittedSharesCount checks that both requests of a committed pod use a shared device.
+func TestCommittedSharesCount(t *testing.T) {
+	c := newClaimCluster()
+	for _, name := range []string{"n1", "free", "n2"} {
+		c.addNode(name, "ap-northeast-2a", 0)
+	}
+	shareNetworkDevice(c.addNetworkDevices("r"))
+	c.addPods("p", 1, sharingRemote("6Gi"), sharingRemote("6Gi"))
+	c.bindPod("n1", "remote.example.com/gone/a", "remote.example.com/gone/b")
+	c.addBoundPod("q", "n2", "remote.example.com/gone/c", sharingRemote("6Gi"))
+	sim := solver.NewSimulation(c.Snapshot, c.types())
+	first := sim.SimulateRemoval(0)
+	if got, want := describeDevices(&first), "p-0 on free"; got != want {
+		t.Fatalf("first removal: got %s, want %s", got, want)
+	}
+	sim.Commit(first, 0)
+	second := sim.SimulateRemoval(2)
+	if got, want := describeDevices(&second), strings.Replace(noFreeDevices, "p-0", "q-0", 1); got != want {
+		t.Errorf("second removal: got %s, want %s because 4 of 16 GiB are free", got, want)
 	}
 }

@@ -29,6 +29,8 @@ type claimCluster struct {
 	planning.Batch
 	// devices, if set, are the devices of the instance types instead.
 	devices map[string][]catalog.DeviceTemplate
+	// freeIPs, if set, are the free addresses for new nodes and their pods, by zone.
+	freeIPs map[string]int64
 }
 
 func newClaimCluster() *claimCluster {
@@ -57,6 +59,9 @@ func newClass(name, expression string) resourcev1.DeviceClass {
 // types returns the instance types with their devices.
 func (c *claimCluster) types() instancetypes.InstanceTypes {
 	stock := instancetypes.New(c.Snapshot, planningtest.NewCatalogue())
+	if c.freeIPs != nil {
+		stock.FreeIPs = map[string]map[string]int64{c.Snapshot.NodeClasses[0].Name: c.freeIPs}
+	}
 	for _, list := range stock.ByNodeClass {
 		for i := range list {
 			t := &list[i]
@@ -289,6 +294,13 @@ func TestResourceClaims(t *testing.T) {
 			c.addRemoteDevices("ap-northeast-2b", "r")
 			c.addPods("p", 2, exactly(1, "remote"))
 		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r in ap-northeast-2b; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-1-claim, or they violate its constraints"},
+		{"a planned node gets devices of the zone that has addresses", func(c *claimCluster) {
+			c.freeIPs = map[string]int64{"ap-northeast-2a": 1, "ap-northeast-2b": 9}
+			c.addRemoteDevices("ap-northeast-2a", "r")
+			c.addRemoteDevices("ap-northeast-2b", "s")
+			c.addPods("p", 1, exactly(1, "gpu")).Spec.Requests = planningtest.NewRequests("200m", "100Mi")
+			c.addPods("q", 1, exactly(1, "remote"))
+		}, "p-0 q-0 on t4g.2xlarge|t4g.xlarge with gpu-0 s in ap-northeast-2b"},
 		{"pods that share a claim on devices of a node share the node", func(c *claimCluster) {
 			c.addSharedClaim(c.addPods("p", 2, exactly(1, "gpu")), newClaim("both", []resourcev1.DeviceRequest{exactly(1, "gpu")}, nil))
 		}, "p-0 p-1 on t4g.2xlarge|t4g.xlarge with gpu-0"},

@@ -225,6 +225,20 @@ func TestPendingPodsPrecedeMovedPods(t *testing.T) {
 	}
 }
 
+// TestPendingPodsMoveWithTheirRequests removes the node that a pending pod will get. Only this pod requests its resource,
+// and no other node has that.
+func TestPendingPodsMoveWithTheirRequests(t *testing.T) {
+	const fpga = "example.com/fpga"
+	snapshot := planningtest.NewBatch().Snapshot
+	closed(&snapshot)
+	snapshot.Nodes = []planning.Node{node("with", func(n *planning.Node) { n.Allocatable[fpga] = resource.MustParse("1") }), node("without")}
+	snapshot.PendingPods = []planning.PodClass{planningtest.NewPods("web", 1, "100m", "64Mi", func(s *planning.PodSpec) { s.Requests[fpga] = resource.MustParse("1") })}
+	result := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemoval(0)
+	if len(result.Nominations) != 0 || count(result.Unplaced) != 1 {
+		t.Errorf("%d pods on the other node and %d unplaced, want the pod unplaced", len(result.Nominations), count(result.Unplaced))
+	}
+}
+
 // TestCommittedNodesCountInLimits commits a result that uses up the limits of a pool which counts nodes
 // until they are gone.
 func TestCommittedNodesCountInLimits(t *testing.T) {

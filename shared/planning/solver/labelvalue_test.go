@@ -103,3 +103,21 @@ func TestOddAffinitiesGiveValidClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolsNeedLabelsOfTheirTypes launches only types that have a well-known label which the pool requires: the pool cannot
+// give it to a node.
+func TestPoolsNeedLabelsOfTheirTypes(t *testing.T) {
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "64Mi"))
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: karpenter.LabelInstanceGPUName, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4"}}}
+	batch.Snapshot.NodePools[0].Spec.Limits = nil
+	result := solve(t, batch)
+	if len(result.Nodes) != 1 {
+		t.Fatalf("%d nodes, want one: %+v", len(result.Nodes), result.Unplaced)
+	}
+	for _, o := range result.Nodes[0].Offerings {
+		if !strings.HasPrefix(o.InstanceType, "g4dn.") {
+			t.Errorf("the node may be a %s, which has no such GPU", o.InstanceType)
+		}
+	}
+}

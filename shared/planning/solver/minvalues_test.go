@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
@@ -122,5 +124,55 @@ func TestMinValuesCountAllowedZones(t *testing.T) {
 		if result := solve(t, batch); len(result.Nodes) != tt.planned {
 			t.Errorf("%s, %s: %d nodes, unplaced %+v", tt.name, tt.policy, len(result.Nodes), result.Unplaced)
 		}
+	}
+}
+
+// TestMinValuesCountOneLaunch plans a pod for a pool that requires more instance families than the 60 types of one launch
+// have: the cheapest types with spot offerings.
+func TestMinValuesCountOneLaunch(t *testing.T) {
+	family := karpenter.LabelInstanceFamily
+	batch := planningtest.NewBatch(planningtest.NewPods("w", 1, "500m", "64Mi"))
+	pool := &batch.Snapshot.NodePools[0]
+	pool.Spec.Limits = nil
+	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.LabelInstanceCategory, Operator: karpenter.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
+		{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{"on-demand", "spot"}},
+		{Key: family, Operator: karpenter.NodeSelectorOpExists, MinValues: new(50)},
+	}
+	batch.Snapshot.Settings.MinValuesPolicy = "BestEffort"
+	result := solve(t, batch)
+	if len(result.Nodes) != 1 {
+		t.Fatalf("%d nodes, want one: %+v", len(result.Nodes), result.Unplaced)
+	}
+	types, families := map[string]bool{}, map[string]bool{}
+	for _, o := range result.Nodes[0].Offerings {
+		if o.CapacityType == karpenter.CapacityTypeSpot && len(types) < 60 {
+			types[o.InstanceType], families[strings.Split(o.InstanceType, ".")[0]] = true, true
+		}
+	}
+	if got := result.Nodes[0].Requirements[family].MinValues(); got != len(families) || len(types) != 60 {
+		t.Errorf("the NodeClaim requires %d families, and the first %d types have %d", got, len(types), len(families))
+	}
+}
+
+// TestMinValuesOfEqualPrices plans a pod where spot and on-demand cost the same. A launch tries only spot, and so only the
+// zone that has spot.
+func TestMinValuesOfEqualPrices(t *testing.T) {
+	types := market()
+	one := &types.ByNodeClass[planningtest.NewNodeClass().Name][0]
+	one.Offerings = nil
+	for _, o := range []struct{ zone, capacityType string }{{"a", "spot"}, {"a", "on-demand"}, {"c", "on-demand"}} {
+		offering := instancetypes.InstanceOffering{PricedOffering: planning.PricedOffering{PricePerHour: 0.1}, Available: true}
+		offering.InstanceType, offering.Zone, offering.CapacityType = one.Name, "ap-northeast-2"+o.zone, o.capacityType
+		one.Offerings = append(one.Offerings, offering)
+	}
+	batch := spending(1, "")
+	batch.Snapshot.Settings.MinValuesPolicy = "BestEffort"
+	batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpExists, MinValues: new(2)},
+	}
+	result := solver.SolveWithTypes(batch, types)
+	if len(result.Nodes) != 1 || result.Nodes[0].Requirements[corev1.LabelTopologyZone].MinValues() != 1 {
+		t.Errorf("planned %+v, want a node with minValues lowered to one zone", result.Nodes)
 	}
 }

@@ -2,6 +2,8 @@ package solver_test
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -55,6 +57,33 @@ func TestJoinedNodesHaveDevices(t *testing.T) {
 		c.Snapshot = sim.ProjectSnapshot()
 		if err := findDoubleAllocation(&c.Snapshot); err != "" {
 			t.Errorf("round %d: %s", round, err)
+		}
+	}
+}
+
+// TestJoinedNodesHaveTheirOwnDevices moves two pods to two planned nodes, of which each has the devices for one pod.
+func TestJoinedNodesHaveTheirOwnDevices(t *testing.T) {
+	c := newClaimCluster()
+	c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.xlarge"}
+	for _, pod := range []struct{ name, node string }{{"p", "n1"}, {"q", "n2"}} {
+		c.addNode(pod.node, "ap-northeast-2a", 2)
+		c.addPods(pod.name, 1, exactly(2, "gpu"))
+		c.bindPod(pod.node, "gpu.example.com/"+pod.node+"/"+pod.node+"-0", "gpu.example.com/"+pod.node+"/"+pod.node+"-1")
+	}
+	sim := solver.NewSimulation(c.Snapshot, c.types())
+	result := sim.SimulateRemoval(0, 1)
+	sim.Commit(result, 0, 1)
+	joined := sim.ProjectSnapshot()
+	if err := findDoubleAllocation(&joined); err != "" || len(joined.Nodes) != 2 {
+		t.Fatalf("%d nodes, want two: %s", len(joined.Nodes), err)
+	}
+	for i := range joined.Nodes {
+		claim := joined.Nodes[i].Pods[0].Pods[0].Claims[0]
+		at := slices.IndexFunc(joined.Devices.Claims, func(one resourcev1.ResourceClaim) bool { return one.Name == claim })
+		for _, r := range joined.Devices.Claims[at].Status.Allocation.Devices.Results {
+			if !strings.HasPrefix(r.Pool, joined.Nodes[i].Name+"/") {
+				t.Errorf("%s has a device of %s, and its pod is on %s", claim, r.Pool, joined.Nodes[i].Name)
+			}
 		}
 	}
 }

@@ -179,3 +179,18 @@ func TestSpreadCountsOnlyItsNodes(t *testing.T) {
 		})
 	}
 }
+
+// TestSpreadCountsOnlyNodesWithAllItsLabels plans pods that are spread over zones and racks. The running pods are on a node
+// without a rack, which kube-scheduler does not count in the spread over zones either.
+func TestSpreadCountsOnlyNodesWithAllItsLabels(t *testing.T) {
+	web := requireLabels("app", "web")
+	batch := inZones(planningtest.NewPods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1), spreads("rack", 3)))
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "rack", Operator: karpenter.NodeSelectorOpIn, Values: []string{"1"}})
+	batch.Snapshot.Nodes = []planning.Node{node("without", func(n *planning.Node) {
+		n.Pods, n.Used = []planning.PodClass{planningtest.NewPods("running", 2, "100m", "64Mi", web)}, n.Allocatable
+	})}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1}, perZone(solve(t, batch))); diff != "" {
+		t.Errorf("pods by zone (-want +got):\n%s", diff)
+	}
+}

@@ -61,11 +61,16 @@ func reclaim(s *planning.Snapshot) {
 	}}
 }
 
-// describePlan returns the pool and capacity type of each planned node, and why pods are unplaced.
+// describePlan returns the pool and capacity type of each planned node, and why pods are unplaced. The NodeClaim of a
+// reserved node must allow nothing else.
 func describePlan(r planning.Result) string {
 	var out []string
 	for _, n := range r.Nodes {
-		out = append(out, n.NodePool+"/"+n.Offerings[0].CapacityType)
+		capacityType := n.Offerings[0].CapacityType
+		if only, _ := n.Requirements[karpenter.CapacityTypeLabelKey].SingleValue(); only != capacityType && capacityType == karpenter.CapacityTypeReserved {
+			capacityType = n.Requirements[karpenter.CapacityTypeLabelKey].String()
+		}
+		out = append(out, n.NodePool+"/"+capacityType)
 	}
 	slices.Sort(out)
 	for _, u := range r.Unplaced {

@@ -150,14 +150,18 @@ func TestStrandedCountsCommits(t *testing.T) {
 // TestStrandedOnNewNodes checks that a new node counts as its cheapest offering.
 func TestStrandedOnNewNodes(t *testing.T) {
 	snapshot := inZones().Snapshot
-	snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("a", 3, "500m", "100Mi")))}
+	snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("a", 2, "500m", "1Gi")))}
 	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 	plan := simulation.SimulateRemoval(0)
 	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) == 0 || len(left) > 0 {
 		t.Fatalf("%d stranded pods with %d new nodes", len(left), len(plan.Nodes))
 	}
+	plan.Nodes[0].Offerings[0].InstanceType = "t4g.small" // It has 2 GiB.
+	if left := simulation.FindStrandedPods(plan, 0); len(left) != 1 {
+		t.Errorf("%d stranded pods with a node for one pod", len(left))
+	}
 	plan.Nodes = nil
-	if left := simulation.FindStrandedPods(plan, 0); len(left) != 3 {
+	if left := simulation.FindStrandedPods(plan, 0); len(left) != 2 {
 		t.Errorf("%d stranded pods without any node", len(left))
 	}
 }

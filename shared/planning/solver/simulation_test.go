@@ -80,6 +80,10 @@ func TestRemovedPodsAreNotCounted(t *testing.T) {
 		{"anti-affinity over nodes counts the remaining pods", []planning.Node{
 			node("old", running(queuedPod("a", apartOver(host, "a")))), node("a-taken", running(queuedPod("b", apartOver(host, "a")))), node("other"),
 		}, map[string]int{"other": 1}},
+		{"anti-affinity of remaining pods excludes their zone", []planning.Node{
+			node("old", inZone("b"), running(queuedPod("a", requireLabels("app", "a")))), node("a-taken", running(queuedPod("b", apartOver(zone, "a")))),
+			node("other", inZone("c")),
+		}, map[string]int{"other": 1}},
 		{"host ports of the removed node are free", []planning.Node{
 			node("old", porting, running(queuedPod("a", ported))), node("a-taken", porting), node("other"),
 		}, map[string]int{"other": 1}},

@@ -115,6 +115,12 @@ func TestRejections(t *testing.T) {
 		{"no matching type", func(b *planning.Batch) {
 			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
 		}, planning.RuleNoOffering, "instance-size In [8xlarge]"},
+		{"no matching type in a pool of one type", func(b *planning.Batch) {
+			pool(b).Spec.Template.Spec.Requirements = append(pool(b).Spec.Template.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{
+				Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g.medium"},
+			})
+			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
+		}, planning.RuleNoOffering, "instance-size In [8xlarge]"},
 		{"sold out", func(b *planning.Batch) {
 			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
 		}, planning.RuleNoOffering, "all 3 instance types of the pool are currently unavailable"},
@@ -150,6 +156,19 @@ func TestRejections(t *testing.T) {
 				t.Errorf("rejected by %v: %s\nwant %s: %s", rules, detail, tt.rule, tt.detail)
 			}
 		})
+	}
+}
+
+// TestReasonsAreNamedOnce rejects a pod whose anti-affinity has two terms over zones and one over another label.
+func TestReasonsAreNamedOnce(t *testing.T) {
+	term := func(key string, labels ...string) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: selector(labels...)}
+	}
+	batch := planningtest.NewBatch(planningtest.NewPods("web", 2, "500m", "64Mi", requireLabels("app", "web", "tier", "front"),
+		averse(term(zoneKey, "app", "web"), term(karpenter.CapacityTypeLabelKey, "app", "web"), term(zoneKey, "tier", "front"))))
+	rules, detail := labelRule(t, batch)
+	if !slices.Contains(rules, planning.RuleTopology) || strings.Count(detail, "every "+zoneKey) != 1 {
+		t.Errorf("rejected by %v: %s\nwant each reason once", rules, detail)
 	}
 }
 

@@ -117,6 +117,9 @@ func TestZones(t *testing.T) {
 		{"anti-affinity of others", []planning.PodClass{
 			planningtest.NewPods("w", 1, "500m", "64Mi", web), planningtest.NewPods("big", 2, "900m", "64Mi", averse(toWeb))},
 			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
+		{"pods that others exclude share zones", []planning.PodClass{
+			planningtest.NewPods("w", 3, "900m", "64Mi", apart("web"), spreads(karpenter.CapacityTypeLabelKey, 5)), planningtest.NewPods("small", 1, "500m", "64Mi", averse(toWeb))},
+			map[string]int{"a": 3, "b": 1}, 0},
 		{"contradictory affinity and anti-affinity", []planning.PodClass{planningtest.NewPods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
 			s.Affinity = &corev1.Affinity{
 				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}},
@@ -145,6 +148,32 @@ func TestZones(t *testing.T) {
 				t.Errorf("%d unplaced pods, want %d: %+v", left, tt.left, result.Unplaced)
 			}
 		})
+	}
+}
+
+// TestPodsAvoidFullSpreads plans a pod for zone a or b. It has no rule, but the spread of other pods counts it, which allows
+// no more pods in zone b, where these are.
+func TestPodsAvoidFullSpreads(t *testing.T) {
+	web, everyZone := requireLabels("app", "web"), corev1.NodeInclusionPolicyIgnore
+	batch := inZones(
+		planningtest.NewPods("spread", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b"), spreads(zoneKey, 2, func(c *corev1.TopologySpreadConstraint) {
+			c.NodeAffinityPolicy = &everyZone
+		})),
+		planningtest.NewPods("free", 1, "400m", "64Mi", web, inOneOf(zoneKey, "ap-northeast-2a", "ap-northeast-2b")),
+	)
+	batch.Snapshot.Nodes = []planning.Node{node("full", func(n *planning.Node) {
+		n.Pods, n.Used = []planning.PodClass{planningtest.NewPods("running", 3, "100m", "64Mi", web)}, n.Allocatable
+	})}
+	if got := perZone(solve(t, batch)); got["a"] != 1 || got["b"] != 2 {
+		t.Errorf("pods by zone %v, want the pod in zone a", got)
+	}
+}
+
+func inOneOf(key string, values ...string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}},
+		}}}
 	}
 }
 

@@ -1,0 +1,49 @@
+package solver
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// TestDifferentSpecsAreDifferentKinds checks all specs with one or two of some fields. Their texts are bytes that a key also
+// uses for lengths and counts.
+func TestDifferentSpecsAreDifferentKinds(t *testing.T) {
+	fields := []func(*planning.PodSpec){func(*planning.PodSpec) {}}
+	for _, text := range []string{"\x00", "\x01", "\x02", "\x01\x01"} {
+		fields = append(fields,
+			func(s *planning.PodSpec) { s.Namespace = text },
+			func(s *planning.PodSpec) { s.OwnerKind = text },
+			func(s *planning.PodSpec) { s.DoNotDisrupt = text },
+			func(s *planning.PodSpec) { s.DeletionCost = text },
+			func(s *planning.PodSpec) { s.Labels = map[string]string{text: ""} },
+			func(s *planning.PodSpec) { s.NodeSelector = map[string]string{text: ""} },
+			func(s *planning.PodSpec) {
+				s.Requests = corev1.ResourceList{corev1.ResourceName(text): resource.MustParse("1")}
+			},
+			func(s *planning.PodSpec) { s.Tolerations = []corev1.Toleration{{Key: text}} },
+			func(s *planning.PodSpec) { s.Tolerations = []corev1.Toleration{{Value: text}} },
+			func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Claim: text}} },
+			func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: text}} },
+			func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{IP: text}} },
+			func(s *planning.PodSpec) { s.Priority = int32(len(text)) },
+			func(s *planning.PodSpec) { s.GraceSeconds = int64(len(text)) },
+			func(s *planning.PodSpec) { s.ResourceClaims = len(text) },
+		)
+	}
+	var kinds podKinds
+	for _, first := range fields {
+		for _, second := range fields {
+			spec := &planning.PodSpec{}
+			first(spec)
+			second(spec)
+			if other := kinds.findKind(spec).spec; !reflect.DeepEqual(spec, other) {
+				t.Errorf("two specs are of one kind:\n%+v\n%+v", spec, other)
+			}
+		}
+	}
+}
