@@ -23,15 +23,16 @@ func TestPanicIsIsolatedToClass(t *testing.T) {
 		{"no single class is the cause", 1, false, 0, 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var batch planning.Batch
+			var pending []planning.PodClass
 			for i := range 40 {
 				ref := planning.PodRef{UID: strconv.Itoa(i)}
-				batch.Pending = append(batch.Pending, planning.PodClass{Spec: planning.PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []planning.PodRef{ref}})
+				pending = append(pending, planning.PodClass{Spec: planning.PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []planning.PodRef{ref}})
 			}
-			result := isolateFailures(batch, func(b *planning.Batch) (planning.Result, *planningFailure) {
+			describe := func(class *planning.PodClass) (*planning.PodSpec, []planning.PodRef) { return &class.Spec, class.Pods }
+			result := isolateFailures(pending, describe, func(left []planning.PodClass) (planning.Result, *planningFailure) {
 				out := planning.Result{}
-				for i := range b.Pending {
-					class := &b.Pending[i]
+				for i := range left {
+					class := &left[i]
 					if int(class.Spec.Priority) < tt.bad {
 						fault := &planningFailure{cause: "index out of range"}
 						if tt.blamed {
@@ -52,5 +53,27 @@ func TestPanicIsIsolatedToClass(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPanicNamesClassInWork checks which class a panic is reported for.
+func TestPanicNamesClassInWork(t *testing.T) {
+	class := &podClass{spec: &planning.PodSpec{Namespace: "n"}}
+	for _, tt := range []struct {
+		name  string
+		state *state
+		want  *planning.PodSpec
+	}{
+		{"before the snapshot is read", nil, nil},
+		{"between classes", &state{}, nil},
+		{"during a class", &state{currentClass: class}, class.spec},
+	} {
+		plan := func() (fault *planningFailure) {
+			defer recoverFailure(&tt.state, &fault)
+			panic("index out of range")
+		}
+		if fault := plan(); fault == nil || fault.spec != tt.want || fault.cause != "index out of range" {
+			t.Errorf("%s: got %+v, want the spec %+v", tt.name, fault, tt.want)
+		}
 	}
 }

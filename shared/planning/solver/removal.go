@@ -64,11 +64,7 @@ func (r *removal) listMoved() {
 // planOnce plans once. It recovers from a panic and returns it as a failure.
 func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFailure) {
 	var w *state
-	defer func() {
-		if cause := recover(); cause != nil {
-			fault = newFailure(w, cause)
-		}
-	}()
+	defer recoverFailure(&w, &fault)
 	best := planWithEffort(r, e, retryBudget, &w)
 	result = addStaticNodes(best.Result, r.planStaticNodes(w, best.Nodes))
 	result.BoundPerHour = 0 // Removals do not compute it.

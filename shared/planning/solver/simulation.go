@@ -2,7 +2,6 @@ package solver
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -117,23 +116,13 @@ func (s *Simulation) SimulateTermination(reservation string, node int) planning.
 func (s *Simulation) simulate(e effort, closed packing.Set, nodes []int) planning.Result {
 	r := s.baseline.newRemoval(nodes)
 	r.closedNodes = closed
-	var aside []planning.UnplacedPods
-	for {
-		result, fault := r.planOnce(e)
-		if fault == nil {
-			result.Unplaced, result.OverlayStatuses = append(aside, result.Unplaced...), s.baseline.types.OverlayStatuses
-			return result
-		}
-		i := slices.IndexFunc(r.moved, func(m kindPods) bool { return m.kind.spec == fault.spec })
-		if i < 0 || len(aside) == maxFailures {
-			for _, one := range r.moved {
-				aside = append(aside, fault.unplacedPods(&planning.PodClass{Spec: *one.kind.spec, Pods: one.pods}))
-			}
-			return planning.Result{Unplaced: aside}
-		}
-		aside = append(aside, fault.unplacedPods(&planning.PodClass{Spec: *r.moved[i].kind.spec, Pods: r.moved[i].pods}))
-		r.moved = slices.Delete(r.moved, i, i+1)
-	}
+	describe := func(m *kindPods) (*planning.PodSpec, []planning.PodRef) { return m.kind.spec, m.pods }
+	result := isolateFailures(r.moved, describe, func(moved []kindPods) (planning.Result, *planningFailure) {
+		r.moved = moved
+		return r.planOnce(e)
+	})
+	result.OverlayStatuses = s.baseline.types.OverlayStatuses
+	return result
 }
 
 // Commit applies a result, so that later simulations build on it: the nodes are being removed, their

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -16,7 +17,11 @@ func Solve(batch planning.Batch, cat catalog.Catalogue) planning.Result {
 
 // SolveWithTypes is Solve with instance types that are already computed.
 func SolveWithTypes(batch planning.Batch, stock instancetypes.InstanceTypes) planning.Result {
-	result := isolateFailures(batch, func(b *planning.Batch) (planning.Result, *planningFailure) { return planBatch(b, stock) })
+	describe := func(class *planning.PodClass) (*planning.PodSpec, []planning.PodRef) { return &class.Spec, class.Pods }
+	result := isolateFailures(batch.Pending, describe, func(pending []planning.PodClass) (planning.Result, *planningFailure) {
+		batch.Pending = pending
+		return planBatch(&batch, stock)
+	})
 	result.OverlayStatuses = stock.OverlayStatuses
 	return result
 }
@@ -25,30 +30,30 @@ func SolveWithTypes(batch planning.Batch, stock instancetypes.InstanceTypes) pla
 // unplaced.
 const maxFailures = 16
 
-// isolateFailures calls attempt again without each class that made it panic.
-func isolateFailures(batch planning.Batch, attempt func(*planning.Batch) (planning.Result, *planningFailure)) planning.Result {
+// isolateFailures calls attempt again without each class that made it panic. describe returns the spec and the pods of a
+// class.
+func isolateFailures[T any](classes []T, describe func(*T) (*planning.PodSpec, []planning.PodRef), attempt func([]T) (planning.Result, *planningFailure)) planning.Result {
 	var aside []planning.UnplacedPods
 	for {
-		result, fault := attempt(&batch)
+		result, fault := attempt(classes)
 		if fault == nil {
 			result.Unplaced = append(aside, result.Unplaced...)
 			return result
 		}
-		if fault.spec == nil || len(aside) == maxFailures {
-			for i := range batch.Pending {
-				aside = append(aside, fault.unplacedPods(&batch.Pending[i]))
+		failed := -1
+		for i := range classes {
+			if spec, _ := describe(&classes[i]); spec == fault.spec {
+				failed = i
+			}
+		}
+		if failed < 0 || len(aside) == maxFailures {
+			for i := range classes {
+				aside = append(aside, fault.unplacedPods(describe(&classes[i])))
 			}
 			return planning.Result{Unplaced: aside}
 		}
-		rest := make([]planning.PodClass, 0, len(batch.Pending))
-		for i := range batch.Pending {
-			if class := &batch.Pending[i]; &class.Spec == fault.spec {
-				aside = append(aside, fault.unplacedPods(class))
-			} else {
-				rest = append(rest, *class)
-			}
-		}
-		batch.Pending = rest
+		aside = append(aside, fault.unplacedPods(describe(&classes[failed])))
+		classes = slices.Concat(classes[:failed], classes[failed+1:])
 	}
 }
 
@@ -58,17 +63,20 @@ type planningFailure struct {
 	cause any
 }
 
-// newFailure returns the failure with the class that was in work.
-func newFailure(w *state, cause any) *planningFailure {
-	out := &planningFailure{cause: cause}
-	if w != nil && w.currentClass != nil {
-		out.spec = w.currentClass.spec
+// recoverFailure recovers from a panic, and sets the failure with the class that was in work. It must be deferred.
+func recoverFailure(w **state, fault **planningFailure) {
+	cause := recover()
+	if cause == nil {
+		return
 	}
-	return out
+	*fault = &planningFailure{cause: cause}
+	if *w != nil && (*w).currentClass != nil {
+		(*fault).spec = (*w).currentClass.spec
+	}
 }
 
-func (b *planningFailure) unplacedPods(class *planning.PodClass) planning.UnplacedPods {
-	return planning.UnplacedPods{Namespace: class.Spec.Namespace, Pods: class.Pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("the planner failed for this pod: %v", b.cause)}}}
+func (b *planningFailure) unplacedPods(spec *planning.PodSpec, pods []planning.PodRef) planning.UnplacedPods {
+	return planning.UnplacedPods{Namespace: spec.Namespace, Pods: pods, Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: fmt.Sprintf("the planner failed for this pod: %v", b.cause)}}}
 }
 
 // planBatch plans a batch. While pods stay unplaced that could be placed, it tries further efforts and
@@ -76,11 +84,7 @@ func (b *planningFailure) unplacedPods(class *planning.PodClass) planning.Unplac
 // pods.
 func planBatch(batch *planning.Batch, stock instancetypes.InstanceTypes) (result planning.Result, fault *planningFailure) {
 	var w *state
-	defer func() {
-		if cause := recover(); cause != nil {
-			fault = newFailure(w, cause)
-		}
-	}()
+	defer recoverFailure(&w, &fault)
 	q := batchTask{batch, stock}
 	best := planWithEffort(q, effort{}, retryBudget, &w)
 	first, left := w, int(retryBudget)
