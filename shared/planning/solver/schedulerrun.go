@@ -185,7 +185,6 @@ func (t *schedulerRun) keepRemoval() {
 	for _, i := range t.removedNodes {
 		delete(t.placed, i)
 	}
-	t.placedClasses, t.removedNodes, t.changedNodes = t.placedClasses[:0], t.removedNodes[:0], t.changedNodes[:0]
 	t.dropScores()
 }
 
@@ -212,7 +211,6 @@ func (t *schedulerRun) undoRemoval(known int) {
 		}
 		l.updated = 0
 	}
-	t.changedNodes = t.changedNodes[:0]
 	t.dropScores()
 }
 

@@ -17,10 +17,10 @@ func (w *state) mustYield(c *podClass, waiting []*podClass) bool {
 	})
 }
 
-// mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they do
-// not have the rule themselves, and cannot go to some domain that c can use.
+// mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they
+// cannot go to some domain that c can use.
 func (w *state) mustPrecede(d, c *podClass, g *group) bool {
-	if !g.members[d.set] || len(d.pods) == 0 || d.failed || d.problem != "" || d.feasible == c.feasible || slices.Contains(d.rules.groups, g) {
+	if !g.members[d.set] || len(d.pods) == 0 || d.failed || d.problem != "" {
 		return false
 	}
 	return slices.ContainsFunc(w.topology.domainValues(w, g.key), func(value string) bool {
