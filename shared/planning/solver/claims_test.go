@@ -265,6 +265,8 @@ func TestResourceClaims(t *testing.T) {
 			"1 unplaced: devices: the node has too few free devices for ResourceClaim p-0-claim, or they violate its constraints"},
 		{"no device matches", func(c *claimCluster) { c.addPods("p", 1, exactly(1, "gpu", "false")) }, "1 unplaced: devices: ResourceClaim p-0-claim: no device of the node matches request request"},
 		{"a class that does not exist", func(c *claimCluster) { c.addPods("p", 1, exactly(1, "none")) }, `1 unplaced: pod: ResourceClaim p-0-claim, request request: DeviceClass "none" not found`},
+		{"a class that does not exist, for two pods", func(c *claimCluster) { c.addPods("p", 2, exactly(1, "none")) },
+			`2 unplaced: pod: ResourceClaim p-1-claim, request request: DeviceClass "none" not found`},
 		{"a claim that does not exist", func(c *claimCluster) { c.addPods("p", 1).Spec.Claims[0].Problem = "ResourceClaim default/x not found" }, "1 unplaced: pod: ResourceClaim default/x not found"},
 		{"a pod whose claim was not generated needs none", func(c *claimCluster) { c.addPods("p", 1).Spec.Claims = nil }, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with "},
 		{"capacity of a shared device", func(c *claimCluster) { c.addPods("p", 2, sharing("40Gi")) }, "p-0 p-1 on t4g.2xlarge|t4g.xlarge with shared shared"},

@@ -286,6 +286,17 @@ func TestCommittedRemovalsFreeLimits(t *testing.T) {
 	}
 }
 
+// TestMissingStaticNodesAreExpected reads a cluster in which a static pool lacks one node, and no pod is pending.
+func TestMissingStaticNodesAreExpected(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	snapshot.Settings.Gates.StaticCapacity = true
+	snapshot.NodePools[0].Spec.Replicas = new(int64(2))
+	snapshot.Nodes = []planning.Node{node("a")}
+	if nodes := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).ProjectSnapshot().Nodes; len(nodes) != 2 {
+		t.Errorf("%d nodes, want a and the missing one", len(nodes))
+	}
+}
+
 // TestStaticNodesAreReplaced removes a node of a static pool.
 func TestStaticNodesAreReplaced(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot

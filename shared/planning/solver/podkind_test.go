@@ -13,7 +13,16 @@ import (
 // TestDifferentSpecsAreDifferentKinds checks all specs with one or two of some fields. Their texts are bytes that a key also
 // uses for lengths and counts.
 func TestDifferentSpecsAreDifferentKinds(t *testing.T) {
-	fields := []func(*planning.PodSpec){func(*planning.PodSpec) {}}
+	required := func(term corev1.NodeSelectorTerm) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}}
+		}
+	}
+	fields := []func(*planning.PodSpec){
+		func(*planning.PodSpec) {},
+		required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{}}}),
+		required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{}}, MatchFields: []corev1.NodeSelectorRequirement{{}}}),
+	}
 	for _, text := range []string{"\x00", "\x01", "\x02", "\x01\x01"} {
 		fields = append(fields,
 			func(s *planning.PodSpec) { s.Namespace = text },
@@ -30,6 +39,9 @@ func TestDifferentSpecsAreDifferentKinds(t *testing.T) {
 			func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Claim: text}} },
 			func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: text}} },
 			func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{IP: text}} },
+			required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: text}}}),
+			required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Values: []string{text}}}}),
+			required(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Values: []string{text}}}}),
 			func(s *planning.PodSpec) { s.Priority = int32(len(text)) },
 			func(s *planning.PodSpec) { s.GraceSeconds = int64(len(text)) },
 			func(s *planning.PodSpec) { s.ResourceClaims = len(text) },

@@ -38,6 +38,81 @@ func TestSelfAffinityChoosesFeasibleZone(t *testing.T) {
 	}
 }
 
+// TestSelfAffinityChoosesNodeWithRoom places pods that must share one node, and that a spread counts by zone. New nodes are
+// too small for all of them, and of the existing nodes only the one in zone b is large enough.
+func TestSelfAffinityChoosesNodeWithRoom(t *testing.T) {
+	host := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")}
+	batch := inZones(
+		planningtest.NewPods("flock", 5, "1", "64Mi", requireLabels("app", "flock"), affine(host)),
+		planningtest.NewPods("watch", 2, "100m", "64Mi", watching(5, "flock")))
+	batch.Snapshot.Nodes = []planning.Node{cores("a", "1"), cores("b", "1", inZone("b"), func(n *planning.Node) {
+		n.Allocatable[corev1.ResourceCPU], n.Used = resource.MustParse("6"), nil
+	}), cores("c", "3", inZone("c"))}
+	onto := map[string]int{}
+	result := solve(t, batch)
+	for _, n := range result.Nominations {
+		if n.Pod.Name[:5] == "flock" {
+			onto[n.Node]++
+		}
+	}
+	if onto["b"] != 5 {
+		t.Errorf("pods by node %v, unplaced %+v", onto, result.Unplaced)
+	}
+}
+
+// TestSelfAffinityYieldsToBoundPods places pods with one affinity to their own label. Some of them can only go to zone b, so
+// that the others must go there too. One pod can go nowhere. No second effort is needed.
+func TestSelfAffinityYieldsToBoundPods(t *testing.T) {
+	web := requireLabels("app", "web")
+	together := affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")})
+	batch := inZones(
+		planningtest.NewPods("free", 2, "900m", "64Mi", web, together),
+		planningtest.NewPods("bound", 2, "500m", "64Mi", web, together, selecting(zoneKey, "ap-northeast-2b")),
+		planningtest.NewPods("lost", 1, "100m", "64Mi", web, func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Claim: "data", Problem: "it is lost"}} }),
+	)
+	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
+	if result := solver.FirstEffort(batch, stock); perZone(result)["b"] != 4 || count(result.Unplaced) != 1 {
+		t.Errorf("pods by zone %v, unplaced %+v", perZone(result), result.Unplaced)
+	}
+	batch.Snapshot.Nodes = []planning.Node{node("old", running(batch.Pending...))}
+	if result := solver.NewSimulation(batch.Snapshot, stock).SimulateRemovalWithOneNode(0); perZone(result)["b"] != 4 || count(result.Unplaced) != 1 {
+		t.Errorf("one by one: pods by zone %v, unplaced %+v", perZone(result), result.Unplaced)
+	}
+}
+
+// TestSelfAffinityDoesNotYieldToOtherPods places a large pod with an affinity to its own label before a small pod that this
+// affinity does not select, one by one. The other order leaves no room for the large pod.
+func TestSelfAffinityDoesNotYieldToOtherPods(t *testing.T) {
+	snapshot := inZones().Snapshot
+	closed(&snapshot)
+	snapshot.Nodes = []planning.Node{
+		node("old", running(taking("large", "3", besideOver(zoneKey, "large")), taking("small", "1", zoneOf("b")))), cores("n1", "3", inZone("b")), cores("n2", "1", inZone("b")),
+	}
+	result := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemovalWithOneNode(0)
+	if len(result.Nominations) != 2 {
+		t.Errorf("%d of 2 pods have a node, unplaced %+v", len(result.Nominations), result.Unplaced)
+	}
+}
+
+// TestFollowersOfLaterPodsAreRetried places databases, and a pod beside each of them. One database and its pod fit on the
+// node that the databases prefer. The other database gets a new node once its preference is dropped, and its pod follows.
+func TestFollowersOfLaterPodsAreRetried(t *testing.T) {
+	db, beside := requireLabels("app", "db"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "db")})
+	batch := inZones(
+		planningtest.NewPods("db", 2, "500m", "64Mi", db, func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+				{Weight: 1, Preference: topologyTerm("disk", "fast")},
+			}}}
+		}),
+		planningtest.NewPods("beside", 2, "400m", "64Mi", beside),
+	)
+	batch.Snapshot.Nodes = []planning.Node{cores("preferred", "900m", func(n *planning.Node) { n.Labels["disk"] = "fast" })}
+	result := solver.FirstEffort(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()))
+	if len(result.Nominations) != 2 || len(result.Nodes) != 1 || len(result.Unplaced) > 0 {
+		t.Errorf("%d pods on the node, %d new nodes, unplaced %+v", len(result.Nominations), len(result.Nodes), result.Unplaced)
+	}
+}
+
 // TestPodsThatCountOthersComeFirst places pods with a spread that counts only other pods before those other pods.
 func TestPodsThatCountOthersComeFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})

@@ -25,6 +25,11 @@ func solve(t *testing.T, batch planning.Batch) planning.Result {
 	if err := planningtest.CheckResult(batch, cat, result); err != nil {
 		t.Errorf("invalid plan:\n%v", err)
 	}
+	for _, u := range result.Unplaced {
+		if detail := u.Rejections[0].Detail; strings.HasPrefix(detail, "the planner failed") {
+			t.Error(detail)
+		}
+	}
 	return result
 }
 

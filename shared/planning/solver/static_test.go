@@ -47,11 +47,14 @@ func TestStaticNodesAvoidExoticTypes(t *testing.T) {
 	}
 }
 
-// TestStaticPoolsAreIndependent launches the nodes of a static pool although one before it is not ready, or allows no type.
+// TestStaticPoolsAreIndependent launches the nodes of a static pool although one before it is not ready, has no
+// EC2NodeClass, or allows no type.
 func TestStaticPoolsAreIndependent(t *testing.T) {
 	broken := staticPool("broken", "t4g")
 	broken.Status.Conditions = nil
-	for _, first := range []karpenter.NodePool{broken, staticPool("empty", "none")} {
+	classless := staticPool("classless", "t4g")
+	classless.Spec.Template.Spec.NodeClassRef.Name = "missing"
+	for _, first := range []karpenter.NodePool{broken, classless, staticPool("empty", "none")} {
 		if r := solveStatic(first, staticPool("good", "t4g")); len(r.Nodes) != 1 || r.Nodes[0].NodePool != "good" {
 			t.Errorf("after %s: got %+v", first.Name, r.Nodes)
 		}

@@ -231,6 +231,27 @@ func TestOtherNamespaces(t *testing.T) {
 	}
 }
 
+// TestNoNamespaceIsNotAllNamespaces plans pods with anti-affinity to databases, which run in every zone: to those of all
+// namespaces, and to those of namespaces that do not exist.
+func TestNoNamespaceIsNotAllNamespaces(t *testing.T) {
+	away := func(namespaces *metav1.LabelSelector) func(*planning.PodSpec) {
+		return averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db"), NamespaceSelector: namespaces})
+	}
+	batch := inZones(
+		planningtest.NewPods("all", 1, "500m", "64Mi", away(&metav1.LabelSelector{})),
+		planningtest.NewPods("none", 1, "400m", "64Mi", away(selector("team", "nobody"))),
+	)
+	for _, letter := range []string{"a", "b", "c"} {
+		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, node(letter, inZone(letter), func(n *planning.Node) {
+			n.Pods, n.Used = []planning.PodClass{planningtest.NewPods("db-"+letter, 1, "1", "64Mi", requireLabels("app", "db"))}, n.Allocatable
+		}))
+	}
+	result := solve(t, batch)
+	if count(result.Unplaced) != 1 || result.Unplaced[0].Pods[0].Name != "all-0" {
+		t.Errorf("unplaced %+v, want the pod that all databases exclude", result.Unplaced)
+	}
+}
+
 // TestOtherLabels spreads over labels other than zone and host name.
 func TestOtherLabels(t *testing.T) {
 	web := requireLabels("app", "web")
@@ -355,6 +376,8 @@ func TestSelfAffinityFollows(t *testing.T) {
 		{"pinned and smaller", []planning.PodClass{planningtest.NewPods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
 		{"free, with pinned followers", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
+		{"free, with a free follower", []planning.PodClass{
+			planningtest.NewPods("w", 1, "100m", "64Mi", web), planningtest.NewPods("follower", 1, "300m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 2}, 0},
 		{"pinned to a zone that the followers exclude", []planning.PodClass{
 			planningtest.NewPods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
 		{"too large for any node", []planning.PodClass{
