@@ -31,11 +31,7 @@ var samples = []mutants.FixedSample{
 	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
 }
 
-// unlisted are the packages whose survivors are not listed yet. Their mutants are run only if JOIST_MUTANTS matches them.
-var unlisted = []string{"shared/planning/solver"}
-
-// selectDrawn returns the mutants without those of sampled packages that are not drawn, and a text for each sample whose survivors
-// are listed.
+// selectDrawn returns the mutants without those of sampled packages that are not drawn, and a text for each sample.
 func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) {
 	drawn = slices.DeleteFunc(slices.Clone(all), func(m mutants.Mutant) bool {
 		return slices.ContainsFunc(samples, func(s mutants.FixedSample) bool { return s.Has(m) })
@@ -43,9 +39,6 @@ func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) 
 	for _, sample := range samples {
 		part, of := sample.Draw(all)
 		drawn = append(drawn, part...)
-		if slices.Contains(unlisted, sample.Dir) {
-			continue
-		}
 		notes = append(notes, fmt.Sprintf("%d of %d in %s (seed %d)", len(part), of, sample.Dir, sample.Seed))
 	}
 	return drawn, notes
@@ -55,8 +48,8 @@ func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) 
 const sampleSize = 100
 
 // TestMutants runs the packages' tests with generated mutants. A mutant that survives must be listed with a reason, and a listed
-// mutant must survive. JOIST_MUTANTS=all runs all checked mutants, and another value those whose identity matches it as a regular
-// expression: the checked ones, or if it matches none of these, the drawn ones, or else any. JOIST_MUTANTS_SEED repeats a sample.
+// mutant must survive. JOIST_MUTANTS=all runs all drawn mutants, and another value those whose identity matches it as a regular
+// expression: the drawn ones, or if it matches none of these, any. JOIST_MUTANTS_SEED repeats a sample.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -79,10 +72,7 @@ func TestMutants(t *testing.T) {
 		t.Errorf("testdata/survivors.yaml lists a mutant that does not exist; remove it, or write it as it is now: %s", name)
 	}
 	drawn, notes := selectDrawn(all)
-	checked := slices.DeleteFunc(slices.Clone(drawn), func(m mutants.Mutant) bool {
-		return slices.ContainsFunc(unlisted, func(dir string) bool { return mutants.IsBelow(m.Package, dir) })
-	})
-	wanted := chooseMutants(t, checked, drawn, all)
+	wanted := chooseMutants(t, drawn, all)
 	var results []mutants.RunResult
 	started := time.Now()
 	for _, source := range sources {
@@ -103,14 +93,14 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	if os.Getenv("JOIST_MUTANTS") != "" {
-		comparePage(t, mutants.CountRows(results, reasons), checked, notes)
+		comparePage(t, mutants.CountRows(results, reasons), drawn, notes)
 	}
 	fmt.Print(mutants.FormatTable(results, reasons))
-	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(checked), time.Since(started).Round(time.Second))
+	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(drawn), time.Since(started).Round(time.Second))
 }
 
 // comparePage compares the rows of the packages that were run as a whole with the page.
-func comparePage(t *testing.T, rows map[string]mutants.PageRow, checked []mutants.Mutant, notes []string) {
+func comparePage(t *testing.T, rows map[string]mutants.PageRow, drawn []mutants.Mutant, notes []string) {
 	t.Helper()
 	const file = "../../../deploy/docs/mutations.md"
 	page, err := os.ReadFile(file)
@@ -118,7 +108,7 @@ func comparePage(t *testing.T, rows map[string]mutants.PageRow, checked []mutant
 		t.Fatal(err)
 	}
 	want := map[string]int{}
-	for _, m := range checked {
+	for _, m := range drawn {
 		want[m.Package]++
 	}
 	old, all, whole := mutants.ReadRows(string(page)), map[string]mutants.PageRow{}, false
@@ -133,7 +123,7 @@ func comparePage(t *testing.T, rows map[string]mutants.PageRow, checked []mutant
 	if !whole {
 		return
 	}
-	golden.Compare(t, file, mutants.FormatPage(all, notes, unlisted))
+	golden.Compare(t, file, mutants.FormatPage(all, notes))
 }
 
 // checkResult fails the test for a survivor that is not listed, and for a listed mutant that is killed.
@@ -150,7 +140,7 @@ func checkResult(t *testing.T, r mutants.RunResult, reason string) {
 }
 
 // chooseMutants returns the identities of the mutants that are run.
-func chooseMutants(t *testing.T, checked, drawn, all []mutants.Mutant) map[string]bool {
+func chooseMutants(t *testing.T, drawn, all []mutants.Mutant) map[string]bool {
 	t.Helper()
 	which := os.Getenv("JOIST_MUTANTS")
 	chosen := map[string]bool{}
@@ -163,10 +153,10 @@ func chooseMutants(t *testing.T, checked, drawn, all []mutants.Mutant) map[strin
 				t.Fatalf("JOIST_MUTANTS_SEED=%s is not a number (use the seed of an earlier run): %v", text, err)
 			}
 		}
-		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(checked), seed)
-		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(checked))
+		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(drawn), seed)
+		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(drawn))
 		for _, i := range order[:min(sampleSize, len(order))] {
-			chosen[checked[i].String()] = true
+			chosen[drawn[i].String()] = true
 		}
 		return chosen
 	case "all":
@@ -176,7 +166,7 @@ func chooseMutants(t *testing.T, checked, drawn, all []mutants.Mutant) map[strin
 	if err != nil {
 		t.Fatalf("JOIST_MUTANTS is neither all nor a regular expression: %v", err)
 	}
-	for _, from := range [][]mutants.Mutant{checked, drawn, all} {
+	for _, from := range [][]mutants.Mutant{drawn, all} {
 		for _, m := range from {
 			if name := m.String(); pattern.MatchString(name) {
 				chosen[name] = true

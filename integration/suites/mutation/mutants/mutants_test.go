@@ -128,7 +128,7 @@ func TestPageRowsAreReadAgain(t *testing.T) {
 	lived := mutants.Mutant{Package: "shared/a", Function: "f"}
 	rows := mutants.CountRows([]mutants.RunResult{{Mutant: lived}, {Mutant: mutants.Mutant{Package: "shared/a"}, Killed: true}, {Mutant: mutants.Mutant{Package: "shared/b"}, Killed: true}},
 		map[string]string{lived.String(): "log: a"})
-	page := mutants.FormatPage(rows, nil, nil)
+	page := mutants.FormatPage(rows, nil)
 	if want := "| shared/a | 2 | 1 | 0 | 0 | 1 | 0 | 50.0 % |\n| shared/b | 1 | 1 | 0 | 0 | 0 | 0 | 100.0 % |\n| total | 3 | 2 | 0 | 0 | 1 | 0 | 66.7 % |\n"; !strings.Contains(page, want) {
 		t.Errorf("the page does not contain\n%s\n%s", want, page)
 	}

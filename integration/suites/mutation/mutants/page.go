@@ -113,9 +113,8 @@ func ReadRows(page string) map[string]PageRow {
 
 const totalRow = "total"
 
-// FormatPage returns the page of the documentation. samples state how many mutants of which directory are checked, and unlisted are the
-// directories whose survivors are not listed yet.
-func FormatPage(rows map[string]PageRow, samples, unlisted []string) string {
+// FormatPage returns the page of the documentation. samples state how many mutants of which directory are checked.
+func FormatPage(rows map[string]PageRow, samples []string) string {
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	b.WriteString("| package | mutants | killed by tests | equivalent | killed by the simulator | only text of logs | performance only | killed by tests |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
@@ -138,10 +137,6 @@ func FormatPage(rows map[string]PageRow, samples, unlisted []string) string {
 	write(totalRow, total)
 	if len(samples) > 0 {
 		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has the mutants that one seed draws: %s.\n", strings.Join(samples, ", "))
-	}
-	if len(unlisted) > 0 {
-		fmt.Fprintf(&b, "\nThe survivors of these packages are not listed yet, and neither command runs their mutants without a regular expression: %s.\n",
-			strings.Join(unlisted, ", "))
 	}
 	return b.String()
 }
