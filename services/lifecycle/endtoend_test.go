@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +131,27 @@ func TestInstanceTerminatedWithoutRequest(t *testing.T) {
 		t.Error("the claim or node was not removed")
 	}
 	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-2", Shown: s.now}), "")
+}
+
+// A pod on a terminated instance, such as one that kube-scheduler bound after the drain, is evicted when its Node is removed,
+// and not deleted 40 s later by Kubernetes.
+func TestPodOfTerminatedInstanceIsEvicted(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	s.addPodTo("late")
+	before := len(s.Events())
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.advance(5 * time.Second)
+	if s.getClaim("one-0") != nil || s.getNodeOf() != nil {
+		t.Error("the claim or node was not removed")
+	}
+	late, err := s.Get(t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: "late"})
+	if err != nil || late.GetDeletionTimestamp() == nil {
+		t.Errorf("the pod of the terminated instance was not evicted: %v", err)
+	}
+	if texts := strings.Join(s.eventTexts(before), "\n"); !strings.Contains(texts, "Evicted pod: ") {
+		t.Errorf("the Events are\n%s", texts)
+	}
 }
 
 func TestInterruptionNotice(t *testing.T) {

@@ -37,10 +37,10 @@ func (v View) finalize() []effect.Effect {
 // terminationPause is how long after the condition InstanceTerminating the first request has been sent.
 const terminationPause = 10 * time.Second
 
-// releaseNode removes the node and the claim of a terminated instance. Unless the termination was
-// requested, it is requested before the claim's finalizer is removed: if the message that the
-// instance is gone was wrong, no instance without a claim stays. In a zone that is shifted away no
-// request is sent, and inventories find the instance after the shift.
+// releaseNode removes the node and the claim of a terminated instance. Pods that are still on the node are evicted, and not
+// waited for. Unless the termination was requested, it is requested before the claim's finalizer is removed: if the message
+// that the instance is gone was wrong, no instance without a claim stays. In a zone that is shifted away no request is sent,
+// and inventories find the instance after the shift.
 func (v View) releaseNode() []effect.Effect {
 	if v.Node == nil {
 		id, err := v.Claim.Instance()
@@ -50,15 +50,16 @@ func (v View) releaseNode() []effect.Effect {
 		}
 		return append([]effect.Effect{v.requestTermination(id.InstanceID)}, v.removeFinalizer()...)
 	}
+	effects := v.evictLatePods()
 	if v.Node.DeletionTimestamp == nil {
-		return []effect.Effect{effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(v.Node), UID: v.Node.UID, Why: "instance gone"}}
+		return append(effects, effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(v.Node), UID: v.Node.UID, Why: "instance gone"})
 	}
 	if !slices.Contains(v.Node.Finalizers, karpenter.TerminationFinalizer) {
-		return nil
+		return effects
 	}
 	node := v.Node.DeepCopy()
 	node.Finalizers = removeItem(node.Finalizers, karpenter.TerminationFinalizer)
-	return []effect.Effect{effect.Update{Object: node}}
+	return append(effects, effect.Update{Object: node})
 }
 
 // removeFinalizer removes the finalizer from the claim.

@@ -60,9 +60,14 @@ func TestTerminatedInstanceIsFinalized(t *testing.T) {
 	leaves := change(initialized).and(beingDeleted(time.Minute), markedGone)
 	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
 	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
+	podDeleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Pods[0].DeletionTimestamp = &at }
 	run(t, []row{
-		{"the node is deleted first", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
+		{"the node is deleted first", view(leaves), []string{"delete n node-uid: instance gone"}},
 		{"the node's finalizer is removed", view(leaves, deleted), []string{"update n"}},
+		{"pods of the terminated instance are evicted", view(leaves, pods("web", "api")), []string{"evict web", "evict api", "delete n node-uid: instance gone"}},
+		{"a pod was bound after the instance terminated", view(leaves, deleted, pods("web")), []string{"evict web", "update n"}},
+		{"the node does not wait for a refused eviction", view(leaves, deleted, pods("web"), noEviction), []string{"update n"}},
+		{"a pod is being deleted", view(leaves, deleted, pods("web"), podDeleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
 		{"the claim's finalizer is removed last", view(leaves, nodeless), []string{"send terminate.requested.v1", "update c"}},
 		{"no request during a zonal shift", view(leaves, nodeless, withZonalShift), []string{"update c"}},

@@ -69,8 +69,9 @@ func (v View) drainAndTerminate() []effect.Effect {
 	return append(effects, v.awaitVolumes(deadline)...)
 }
 
-// evictLatePods evicts pods that kube-scheduler bound after the drain, because its cache showed the taint late. An evicted
-// pod is replaced at once. Otherwise Kubernetes would delete it with the Node, 40 s after the Node is removed.
+// evictLatePods evicts pods that kube-scheduler bound after the drain, because its cache showed the taint late, and pods of an
+// instance that ended without a drain. An evicted pod is replaced at once. Otherwise Kubernetes would delete it with the
+// Node, 40 s after the Node is removed.
 func (v View) evictLatePods() []effect.Effect {
 	if v.Node == nil {
 		return nil
