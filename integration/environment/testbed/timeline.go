@@ -46,11 +46,11 @@ func (d *Timeline) Phases() []timeline.Act {
 	return slices.Clone(d.acts)
 }
 
-// WaitFor waits for a condition and logs the progress.
+// WaitFor waits for a condition and logs the progress. The limit is that of WaitWhileChanging for the state that Now describes.
 func (d *Timeline) WaitFor(limit time.Duration, what string, holds func() bool) {
 	d.Helper()
 	var logged time.Time
-	d.WaitUntil(limit*time.Duration(max(1, d.Patience)), what, func() bool {
+	d.WaitWhileChanging(limit*time.Duration(max(1, d.Patience)), what, d.Now, func() bool {
 		if time.Since(logged) > 2*time.Second {
 			logged = time.Now()
 			d.Logf("%s", d.Now())

@@ -60,7 +60,21 @@ func (w *TestBed) checkHealth() error {
 // WaitUntil waits until the condition is true, and fails the test after the limit.
 func (w *TestBed) WaitUntil(limit time.Duration, what string, holds func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(limit)
+	w.waitWith(&patience{limit: limit, most: limit}, what, nil, holds)
+}
+
+// maxExtension is by how much WaitWhileChanging extends its limit at most. A cluster that changes back and forth ends the wait.
+const maxExtension = 4
+
+// WaitWhileChanging waits until the condition is true, and fails the test when the state has not changed for the limit, or
+// after maxExtension times the limit. A machine with other work needs more time for the same steps, but it takes each of them.
+func (w *TestBed) WaitWhileChanging(limit time.Duration, what string, state func() string, holds func() bool) {
+	w.Helper()
+	w.waitWith(&patience{limit: limit, most: maxExtension * limit}, what, state, holds)
+}
+
+func (w *TestBed) waitWith(p *patience, what string, state func() string, holds func() bool) {
+	w.Helper()
 	for {
 		if w.options.Look != nil {
 			w.options.Look()
@@ -71,14 +85,43 @@ func (w *TestBed) WaitUntil(limit time.Duration, what string, holds func() bool)
 		if err := w.checkHealth(); err != nil {
 			w.Fatalf("while waiting for %s: %v", what, err)
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("timed out after %s waiting for %s\n%s", limit, what, w.LastLogs())
+		now := ""
+		if state != nil {
+			now = state()
+		}
+		if why := p.checkState(now, time.Now()); why != "" {
+			w.Fatalf("timed out waiting for %s: %s\n%s", what, why, w.LastLogs())
 		}
 		select {
 		case <-w.Cache.Changed():
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// patience limits a wait: by limit since the last change of a state, and by most since the first check.
+type patience struct {
+	limit, most time.Duration
+
+	began, changed time.Time
+	state          string
+}
+
+// checkState records the state, and returns why the wait is over; empty if it is not.
+func (p *patience) checkState(state string, now time.Time) string {
+	if p.began.IsZero() {
+		p.began = now
+	}
+	if p.changed.IsZero() || state != p.state {
+		p.changed, p.state = now, state
+	}
+	switch {
+	case now.Sub(p.began) > p.most:
+		return fmt.Sprintf("it took longer than %s", p.most)
+	case now.Sub(p.changed) > p.limit:
+		return fmt.Sprintf("nothing changed for %s", p.limit)
+	}
+	return ""
 }
 
 // RunPhase runs a phase that the following ones depend on, and stops the test if it fails.
