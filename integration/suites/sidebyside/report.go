@@ -27,6 +27,17 @@ type DaySample struct {
 	Evicted int `json:"evicted"`
 }
 
+// NodeLife is one instance of the day.
+type NodeLife struct {
+	Name         string  `json:"name"`
+	Type         string  `json:"type"`
+	CapacityType string  `json:"capacityType"`
+	PerHour      float64 `json:"perHour"`
+	// From is the time of day of the launch, zero if it was before the day. To is that of the end, zero if it outlived the day.
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+}
+
 // DayMeasurements are those of one controller.
 type DayMeasurements struct {
 	Name    string      `json:"name"`
@@ -35,10 +46,10 @@ type DayMeasurements struct {
 	Fill time.Duration `json:"fill"`
 	// Starts are the times from the creation of each pod of the day until it was ready, sorted, in real time.
 	Starts []time.Duration `json:"starts"`
-	// Launched and Removed count instances, and Evicted pods, of the day.
-	Launched int `json:"launched"`
-	Removed  int `json:"removed"`
-	Evicted  int `json:"evicted"`
+	// Fleet are the instances of the day, by the time of their launch.
+	Fleet []NodeLife `json:"fleet"`
+	// Evicted counts pods.
+	Evicted int `json:"evicted"`
 	// Lost counts pods that were deleted with their nodes instead of being evicted.
 	Lost int `json:"lost"`
 	// CPUSeconds is the CPU time of the controllers during the day, by process.
@@ -60,6 +71,31 @@ type Comparison struct {
 // Dollars returns what the instances cost during the day, in US dollars.
 func (s DayMeasurements) Dollars() float64 {
 	return s.integrate(func(one DaySample) float64 { return one.PerHour })
+}
+
+// Launched counts the instances that were launched during the day.
+func (s DayMeasurements) Launched() int {
+	return s.countNodes(func(n NodeLife) bool { return n.From > 0 })
+}
+
+// Removed counts the instances that ended during the day.
+func (s DayMeasurements) Removed() int {
+	return s.countNodes(func(n NodeLife) bool { return n.To > 0 })
+}
+
+// ShortLived counts the instances that were launched and ended within an hour of the day.
+func (s DayMeasurements) ShortLived() int {
+	return s.countNodes(func(n NodeLife) bool { return n.From > 0 && n.To > 0 && n.To-n.From <= time.Hour })
+}
+
+func (s DayMeasurements) countNodes(counts func(NodeLife) bool) int {
+	n := 0
+	for _, one := range s.Fleet {
+		if counts(one) {
+			n++
+		}
+	}
+	return n
 }
 
 // PendingHours returns the sum over all pods of the time without a node, in hours of the simulated day.
@@ -120,8 +156,9 @@ func (r Comparison) Table() string {
 	})
 	row("evictions", func(s DayMeasurements) string { return strconv.Itoa(s.Evicted) })
 	row("pods deleted with their nodes", func(s DayMeasurements) string { return strconv.Itoa(s.Lost) })
-	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.Launched) })
-	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.Removed) })
+	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.Launched()) })
+	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.Removed()) })
+	row("nodes removed within an hour of their launch", func(s DayMeasurements) string { return strconv.Itoa(s.ShortLived()) })
 	row("nodes, maximum", func(s DayMeasurements) string {
 		return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes }))
 	})

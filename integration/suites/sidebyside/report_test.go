@@ -16,7 +16,8 @@ func inventedReport() Comparison {
 	for i, name := range []string{"one", "other"} {
 		side := DayMeasurements{
 			Name: name, Fill: 10 * time.Second, Starts: []time.Duration{time.Second, 2 * time.Second, 9 * time.Second},
-			Launched: 7, Removed: 3, Evicted: 24 * (i + 1), Lost: i, CPUSeconds: map[string]float64{"a": 1.5, "b": 2}, LoadAverage: 2,
+			Fleet:   []NodeLife{{}, {To: 2 * time.Hour}, {From: time.Hour, To: 2 * time.Hour}, {From: time.Hour, To: 3 * time.Hour}, {From: time.Hour}},
+			Evicted: 24 * (i + 1), Lost: i, CPUSeconds: map[string]float64{"a": 1.5, "b": 2}, LoadAverage: 2,
 		}
 		for hour := range 25 {
 			sample := DaySample{At: time.Duration(hour) * time.Hour, PerHour: 4, Nodes: 10 + hour/3, Pending: hour % 5, Running: 100, Evicted: hour * (i + 1)}
@@ -58,8 +59,9 @@ func TestWriteTable(t *testing.T) {
 | pods without a node, maximum | 4 | 4 |
 | evictions | 24 | 48 |
 | pods deleted with their nodes | 0 | 1 |
-| nodes launched | 7 | 7 |
+| nodes launched | 3 | 3 |
 | nodes removed | 3 | 3 |
+| nodes removed within an hour of their launch | 1 | 1 |
 | nodes, maximum | 18 | 18 |
 | from an empty cluster to the first hour's pods | 10.0 s | 10.0 s |
 | CPU of the controllers | 4 s | 4 s |

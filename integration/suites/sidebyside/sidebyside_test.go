@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -60,8 +63,8 @@ func measureKarpenter(t *testing.T, l length) DayMeasurements {
 	types := marketTypes(t)
 	w := testbed.New(t, testbed.Options{CRDs: copyKwokCRDs(t)})
 	price := priceOf(types)
-	r := newRecorder(w, "Karpenter with its kwok provider", func() (map[string]float64, error) {
-		fleet := map[string]float64{}
+	r := newRecorder(w, "Karpenter with its kwok provider", func() (map[string]NodeLife, error) {
+		fleet := map[string]NodeLife{}
 		for _, c := range w.Claims() {
 			if c.Status.ProviderID == "" || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeLaunched) {
 				continue
@@ -70,14 +73,14 @@ func measureKarpenter(t *testing.T, l length) DayMeasurements {
 			if err != nil {
 				return nil, fmt.Errorf("NodeClaim %s: %w", c.Name, err)
 			}
-			fleet[c.Name] = perHour
+			fleet[c.Name] = NodeLife{Type: c.Labels[corev1.LabelInstanceTypeStable], CapacityType: c.Labels[karpenter.CapacityTypeLabelKey], PerHour: perHour}
 		}
 		return fleet, nil
 	})
 	w.StartKwokKarpenter(dir, writeKwokTypes(t, types))
 	w.Apply("testdata/kwoknodeclass.yaml", map[string]string{"JOIN": joinAfter.String()})
 	side := r.measure(l, types, "karpenter.kwok.sh", "KWOKNodeClass")
-	w.StopKarpenter()
+	keepRecords(t, "karpenter", map[string][]byte{"karpenter.log": []byte(strings.Join(w.StopKarpenter(), "\n"))})
 	return side
 }
 
@@ -88,18 +91,36 @@ func measureJoist(t *testing.T, l length) DayMeasurements {
 	}
 	types := marketTypes(t)
 	w := testbed.New(t, testbed.Options{Boot: joinAfter / 4, Join: joinAfter, Machines: 100 * time.Millisecond, EvenSpot: true})
-	r := newRecorder(w, "Joist", func() (map[string]float64, error) {
-		fleet := map[string]float64{}
+	r := newRecorder(w, "Joist", func() (map[string]NodeLife, error) {
+		fleet := map[string]NodeLife{}
 		for _, one := range w.RunningInstances() {
-			fleet[one.ID] = one.PricePerHour
+			fleet[one.ID] = NodeLife{Type: one.Type, CapacityType: one.CapacityType, PerHour: one.PricePerHour}
 		}
 		return fleet, nil
 	})
 	w.StartJoist(dir, false)
 	w.Apply("testdata/ec2nodeclass.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
 	side := r.measure(l, types, "karpenter.k8s.aws", "EC2NodeClass")
+	keepRecords(t, "joist", readRecords(w))
 	w.RunPhase("shutdown", w.Stop)
 	return side
+}
+
+// readRecords returns the logs of Joist's services, and its documents by key.
+func readRecords(w *testbed.TestBed) map[string][]byte {
+	w.Helper()
+	records := map[string][]byte{}
+	for _, path := range w.ServiceLogs() {
+		text, err := os.ReadFile(path)
+		w.RequireNoError(err)
+		records[filepath.Base(path)] = text
+	}
+	for _, key := range w.Blobs.ListKeys() {
+		text, err := w.Blobs.Get(w.Context(), key)
+		w.RequireNoError(err)
+		records[key] = text
+	}
+	return records
 }
 
 // measure fills the cluster with the first step's pods, and replays the load.
@@ -147,6 +168,25 @@ func sum(replicas map[string]int) int {
 		n += some
 	}
 	return n
+}
+
+// keepRecords writes what a side has recorded, by file, so that its decisions can be explained after the run.
+func keepRecords(t *testing.T, side string, files map[string][]byte) {
+	t.Helper()
+	into := os.Getenv("JOIST_SIDEBYSIDE_INTO")
+	if into == "" {
+		return
+	}
+	for name, text := range files {
+		path := filepath.Join(into, side, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o750)
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func writeReport(t *testing.T, report Comparison) {

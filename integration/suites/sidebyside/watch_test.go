@@ -1,7 +1,9 @@
 package sidebyside
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +27,8 @@ const evictedReason = "EvictionByEvictionAPI"
 // recorder measures one side. Its lock protects all fields below it.
 type recorder struct {
 	*testbed.TestBed
-	// fleet returns the ids of the billed instances with their prices per hour.
-	fleet func() (map[string]float64, error)
+	// fleet returns the billed instances, by id. Their times are not set.
+	fleet func() (map[string]NodeLife, error)
 
 	mu   sync.Mutex
 	side DayMeasurements
@@ -38,14 +40,15 @@ type recorder struct {
 	evicted, lost map[types.UID]bool
 	// losses describe the pods of lost.
 	losses []string
-	// known are the billed instances.
-	known map[string]float64
+	// known are the billed instances, and ended those that were removed during the day.
+	known map[string]NodeLife
+	ended []NodeLife
 	loads []float64
 	// before are the CPU seconds at the beginning of the day.
 	before map[string]float64
 }
 
-func newRecorder(w *testbed.TestBed, name string, fleet func() (map[string]float64, error)) *recorder {
+func newRecorder(w *testbed.TestBed, name string, fleet func() (map[string]NodeLife, error)) *recorder {
 	r := &recorder{
 		TestBed: w, fleet: fleet, side: DayMeasurements{Name: name},
 		created: map[types.UID]time.Time{}, evicted: map[types.UID]bool{}, lost: map[types.UID]bool{},
@@ -130,8 +133,8 @@ func (r *recorder) takeSample() error {
 		return err
 	}
 	one := DaySample{Nodes: len(fleet)}
-	for _, price := range fleet {
-		one.PerHour += price
+	for _, node := range fleet {
+		one.PerHour += node.PerHour
 	}
 	for _, pod := range pods {
 		switch {
@@ -145,26 +148,35 @@ func (r *recorder) takeSample() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.clock == nil {
-		r.known = fleet
+		r.recordNodes(fleet, 0)
+		r.ended = nil
 		return nil
 	}
-	for id := range fleet {
-		if _, old := r.known[id]; !old {
-			r.side.Launched++
-		}
-	}
-	for id := range r.known {
-		if _, remains := fleet[id]; !remains {
-			r.side.Removed++
-		}
-	}
-	r.known = fleet
 	one.At, one.Evicted = r.clock(), len(r.evicted)
+	r.recordNodes(fleet, one.At)
 	r.side.Samples = append(r.side.Samples, one)
 	if average, err := loadAverage(); err == nil {
 		r.loads = append(r.loads, average)
 	}
 	return nil
+}
+
+// recordNodes records which nodes came and went since the last sample.
+func (r *recorder) recordNodes(fleet map[string]NodeLife, at time.Duration) {
+	for id, node := range fleet {
+		node.Name, node.From = id, at
+		if old, is := r.known[id]; is {
+			node = old
+		}
+		fleet[id] = node
+	}
+	for id, node := range r.known {
+		if _, remains := fleet[id]; !remains {
+			node.To = at
+			r.ended = append(r.ended, node)
+		}
+	}
+	r.known = fleet
 }
 
 func loadAverage() (float64, error) {
@@ -200,6 +212,8 @@ func (r *recorder) end() DayMeasurements {
 	for _, average := range r.loads {
 		s.LoadAverage += average / float64(len(r.loads))
 	}
+	s.Fleet = slices.AppendSeq(slices.Clone(r.ended), maps.Values(r.known))
+	slices.SortFunc(s.Fleet, func(a, b NodeLife) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name)) })
 	s.Evicted, s.Lost = len(r.evicted), len(r.lost)
 	for _, loss := range r.losses {
 		r.Logf("%s", loss)
