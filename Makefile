@@ -187,7 +187,7 @@ soak: ## Run mixed load for an hour, with random kills of services, restarts of 
 	@$(STAGES) soak
 
 .PHONY: sidebyside
-sidebyside: ## Run Karpenter with its kwok provider and then Joist over the same day of load, and plot both (30 minutes)
+sidebyside: ## Run Karpenter with its kwok provider and then Joist over the same day of load, and plot both; then the same day in a model (40 minutes)
 	@$(STAGES) sidebyside
 
 .PHONY: scale

@@ -42,7 +42,7 @@ func Consolidate(ctx context.Context, s *Scenario, o Options) (*Consolidation, e
 		pool.StatusConditions().SetTrue(karpv1.ConditionTypeNodeClassReady)
 	}
 	f.out = f.before()
-	for limited.Err() == nil {
+	for limited.Err() == nil && (o.Rounds == 0 || len(f.out.Rounds) < o.Rounds) {
 		changed, err := f.pass(limited)
 		switch {
 		case !changed && limited.Err() != nil: // The method was interrupted, so its result means nothing.
@@ -73,8 +73,12 @@ func (f *fleet) pass(ctx context.Context) (changed bool, err error) {
 	if f.cluster, err = newCluster(ctx, f.scenario, f.store); err != nil {
 		return false, err
 	}
-	for _, node := range f.store.nodes {
-		f.cluster.UpdateNodeClaim(claimOf(node))
+	for _, n := range f.scenario.Nodes {
+		claim := claimOf(f.store.nodes[n.Name])
+		if n.Kept {
+			claim.StatusConditions().SetFalse(karpv1.ConditionTypeConsolidatable, "NotConsolidatable", "NotConsolidatable")
+		}
+		f.cluster.UpdateNodeClaim(claim)
 	}
 	began := meter.Start()
 	command, candidates, err := f.decide(ctx)

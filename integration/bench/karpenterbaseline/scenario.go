@@ -57,6 +57,8 @@ type node struct {
 	Name, NodePool, InstanceType, Zone, CapacityType string
 
 	Pods []*corev1.Pod
+	// Kept is whether the node may not be disrupted, because its consolidateAfter has not elapsed for example.
+	Kept bool
 }
 
 // Read decodes a scenario from a file, which may be gzipped, and its instance types from

@@ -36,6 +36,8 @@ type Options struct {
 	ReservedFallback bool
 	// CreditReservation is the id of a reservation that has one more free instance.
 	CreditReservation string
+	// Rounds is the number of commands after which Consolidate ends; 0 is no limit.
+	Rounds int
 }
 
 // quiet drops events.

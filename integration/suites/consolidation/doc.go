@@ -13,5 +13,6 @@
 // scheduler that places pods as Kubernetes's does. This takes only seconds.
 //
 // It also replays a day with models and the service's decisions, and measures which moves
-// a NodePool's thresholds avoid, and what they cost.
+// a NodePool's thresholds avoid, and what they cost. And it replays the day of package
+// sidebyside in the model, for Joist and for Karpenter's own code.
 package consolidation

@@ -3,6 +3,8 @@ package consolidation
 import (
 	"math"
 	dice "math/rand/v2"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // scheduler places pods as Kubernetes's default configuration does, independently of
@@ -16,7 +18,7 @@ type scheduler struct{ rng *dice.Rand }
 func (s scheduler) place(p *replica, hosts []*host) *host {
 	var fit []*host
 	for _, h := range hosts {
-		if h.open() && p.app.need.fits(h.room()) {
+		if h.open() && h.admits(p) && p.app.need.fits(h.room()) {
 			fit = append(fit, h)
 		}
 	}
@@ -38,6 +40,11 @@ func (s scheduler) place(p *replica, hosts []*host) *host {
 		}
 	}
 	return best
+}
+
+// admits reports whether the host has the pod's capacity type.
+func (h *host) admits(p *replica) bool {
+	return p.app.capacityType == "" || h.node.Labels[karpenter.CapacityTypeLabelKey] == p.app.capacityType
 }
 
 // resources returns the sum of both resource plugins' scores, each from 0 to 100.

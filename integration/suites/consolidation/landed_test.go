@@ -154,6 +154,7 @@ func (m *model) act(c *disruption.Command) {
 	var names []string
 	for i := range c.Result.Nodes {
 		h := m.launch(&c.Result.Nodes[i])
+		h.cause = replacement
 		out.came, names = append(out.came, h), append(names, h.node.Name)
 	}
 	for _, h := range out.nodes {

@@ -24,6 +24,8 @@ const (
 	bootTime, startTime = 5 * time.Second, 2 * time.Second
 	// expected is how long lifecycle does not count a replacement as empty.
 	expected = time.Minute
+	// nominated is how long a node is not disrupted on which a plan expects pods.
+	nominated = 20 * time.Second
 )
 
 // room is an amount of millicores, bytes and pods.
@@ -48,6 +50,8 @@ type deployment struct {
 	spec planning.PodSpec
 	need room
 	pods []*replica
+	// capacityType is that of the nodes that the pods select; empty for any.
+	capacityType string
 }
 
 // replica is a pod; on is nil while it is pending.
@@ -56,6 +60,7 @@ type replica struct {
 	app            *deployment
 	on             *host
 	created, ready time.Time
+	cause          cause
 }
 
 // host is a node of the model.
@@ -68,6 +73,11 @@ type host struct {
 	counts map[string]int
 	pods   []*replica
 	boots  time.Time
+	// podEvent is the last pod event as Karpenter records it: at most every ten seconds.
+	podEvent time.Time
+	// cause is why it was launched. ended is when it was removed, zero if it was not.
+	cause cause
+	ended time.Time
 	// going is its command while it is disrupted.
 	going *replacing
 }
@@ -94,11 +104,17 @@ type model struct {
 	waiting  []*replica
 	commands []*replacing
 
-	launched, born, moved int
+	// launches are all hosts ever, in the order of their launch.
+	launches    []*host
+	born, moved int
+	// start is the time until a pod is ready.
+	start time.Duration
+	// planUpstream plans the waiting pods with Karpenter; nil plans with Joist.
+	planUpstream func()
 }
 
 func newModel(t *testing.T, seed uint64, of size) *model {
-	m := &model{T: t, rng: rand(seed), now: planningtest.Now, base: planningtest.NewBatch().Snapshot, types: map[string]instancetypes.Type{}}
+	m := &model{T: t, start: startTime, rng: rand(seed), now: planningtest.Now, base: planningtest.NewBatch().Snapshot, types: map[string]instancetypes.Type{}}
 	m.sell("4")
 	for _, a := range of.apps {
 		d := &deployment{app: a, spec: planningtest.NewPods(a.name, 0, a.cpu, a.memory).Spec}
@@ -119,6 +135,11 @@ func (m *model) sell(cores ...string) {
 	}
 	p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(5 * time.Second)
 	p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "10%"}}
+	m.offer(p)
+}
+
+// offer sets the NodePool.
+func (m *model) offer(p karpenter.NodePool) {
 	m.base.NodePools = []karpenter.NodePool{p}
 	m.stock = instancetypes.New(m.base, planningtest.NewCatalogue())
 	for _, kind := range m.stock.TypesForPool(p.Name, m.base.NodeClasses[0].Name) {
@@ -126,17 +147,25 @@ func (m *model) sell(cores ...string) {
 	}
 }
 
-func (m *model) create(d *deployment) {
+func (m *model) create(d *deployment) *replica {
 	m.born++
 	p := &replica{name: fmt.Sprintf("%s-%05d", d.name, m.born), app: d, created: m.now}
 	d.pods, m.waiting = append(d.pods, p), append(m.waiting, p)
+	return p
 }
 
 func (m *model) bind(p *replica, h *host) {
-	p.on, p.ready = h, m.now.Add(startTime)
+	p.on, p.ready = h, m.now.Add(m.start)
 	h.pods, h.used = append(h.pods, p), h.used.plus(p.app.need, 1)
 	h.counts[p.app.name]++
+	m.recordPodEvent(h)
+}
+
+func (m *model) recordPodEvent(h *host) {
 	h.node.LastPodEvent = m.now
+	if m.now.Sub(h.podEvent) >= 10*time.Second {
+		h.podEvent = m.now
+	}
 }
 
 func (m *model) remove(p *replica) {
@@ -144,7 +173,7 @@ func (m *model) remove(p *replica) {
 	h := p.on
 	h.pods, h.used = slices.DeleteFunc(h.pods, same), h.used.plus(p.app.need, -1)
 	h.counts[p.app.name]--
-	h.node.LastPodEvent = m.now
+	m.recordPodEvent(h)
 	p.app.pods = slices.DeleteFunc(p.app.pods, same)
 }
 
@@ -152,7 +181,7 @@ func (m *model) remove(p *replica) {
 func (m *model) spare(d *deployment) int {
 	available := -d.kept
 	for _, p := range d.pods {
-		if p.on != nil && !m.now.Before(p.ready) {
+		if m.isReady(p) {
 			available++
 		}
 	}
@@ -163,8 +192,7 @@ func (m *model) spare(d *deployment) int {
 func (m *model) launch(n *planning.PlannedNode) *host {
 	o := n.Offerings[0]
 	kind := m.types[o.InstanceType]
-	name := fmt.Sprintf("node-%04d", m.launched)
-	m.launched++
+	name := fmt.Sprintf("node-%04d", len(m.launches))
 	labels := maps.Clone(kind.Labels)
 	maps.Copy(labels, map[string]string{
 		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: planningtest.Region,
@@ -175,9 +203,10 @@ func (m *model) launch(n *planning.PlannedNode) *host {
 		node: planning.Node{
 			Name: name, Claim: name, ClaimUID: "uid-" + name, NodePool: n.NodePool, Instance: "i-" + name, Labels: labels,
 			Allocatable: kind.Allocatable, Capacity: kind.Capacity, Launched: true, Registered: true, Created: m.now,
+			NominatedUntil: m.now.Add(nominated),
 		},
 	}
-	m.hosts = append(m.hosts, h)
+	m.hosts, m.launches = append(m.hosts, h), append(m.launches, h)
 	return h
 }
 
@@ -218,7 +247,7 @@ func (m *model) drain() {
 			if spare[p.app] > 0 {
 				spare[p.app]--
 				m.remove(p)
-				m.create(p.app)
+				m.create(p.app).cause = eviction
 				m.moved++
 			}
 		}
@@ -227,7 +256,13 @@ func (m *model) drain() {
 	m.commands = slices.DeleteFunc(m.commands, func(c *replacing) bool {
 		return !slices.ContainsFunc(c.nodes, func(h *host) bool { return !empty[h] })
 	})
-	m.hosts = slices.DeleteFunc(m.hosts, func(h *host) bool { return h.going != nil && !slices.Contains(m.commands, h.going) })
+	m.hosts = slices.DeleteFunc(m.hosts, func(h *host) bool {
+		gone := h.going != nil && !slices.Contains(m.commands, h.going)
+		if gone {
+			h.ended = m.now
+		}
+		return gone
+	})
 }
 
 func largestFirst(pods []*replica) []*replica {
@@ -267,17 +302,25 @@ func (m *model) plan() {
 	if !anew {
 		return
 	}
+	if m.planUpstream != nil {
+		m.planUpstream()
+		return
+	}
 	s := m.snapshot()
 	s.PendingPods = nil
 	plan := solver.SolveWithTypes(planning.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
 	if len(plan.Unplaced) > 0 {
 		m.Fatalf("unplaced pods: %+v", plan.Unplaced[0])
 	}
+	for _, n := range plan.Nominations {
+		m.nominate(n.Claim)
+	}
 	for i := range plan.Nodes {
 		h := m.launch(&plan.Nodes[i])
 		for _, placed := range plan.Nodes[i].Pods {
 			h.node.ExpectedPods = append(h.node.ExpectedPods, placed.Pod.UID)
 		}
+		m.recordCause(h)
 	}
 }
 
