@@ -90,7 +90,7 @@ func (u *upstream) step(evaluates bool) {
 	}
 }
 
-// decide returns Karpenter's command for some nodes, or for all if the list is nil; nil if there is none.
+// decide returns Karpenter's command for some nodes, or for all if the list is nil; nil without a command.
 func (u *upstream) decide(only []string) *karpenterbaseline.Round {
 	going := 0
 	for _, h := range u.hosts {

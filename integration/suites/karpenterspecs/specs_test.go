@@ -14,7 +14,7 @@ import (
 )
 
 // suites are the packages of Karpenter whose specs run, by the name of the list in testdata. A sample has one
-// of three neighbours among the small ones, so those that take long are neighbours.
+// of three neighbours among the small ones, so the suites that take long are neighbours.
 var suites = []struct {
 	name, pkg string
 	change    *change

@@ -40,7 +40,7 @@ type recorder struct {
 	evicted, lost map[types.UID]bool
 	// losses describe the pods of lost.
 	losses []string
-	// known are the billed instances, and ended those that were removed during the day.
+	// known are the billed instances, and ended the ones that were removed during the day.
 	known map[string]NodeLife
 	ended []NodeLife
 	loads []float64

@@ -265,7 +265,7 @@ func (e *exactSearch) shared(segments uint64) (out Set) {
 	return out
 }
 
-// listNodes returns the candidates for pods of all these segments, the cheapest first. It leaves out those that cost
+// listNodes returns the candidates for pods of all these segments, the cheapest first. It leaves out candidates that cost
 // more than a candidate of the same pool that is as large.
 func (e *exactSearch) listNodes(segments uint64) []ratedNode {
 	if list, known := e.lists[segments]; known {

@@ -94,7 +94,7 @@ func TestSelfAffinityDoesNotYieldToOtherPods(t *testing.T) {
 	}
 }
 
-// TestFollowersOfLaterPodsAreRetried places databases, and a pod beside each of them. One database and its pod fit on the
+// TestFollowersOfLaterPodsAreRetried places databases, and a pod next to each of them. One database and its pod fit on the
 // node that the databases prefer. The other database gets a new node once its preference is dropped, and its pod follows.
 func TestFollowersOfLaterPodsAreRetried(t *testing.T) {
 	db, beside := requireLabels("app", "db"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "db")})
@@ -104,7 +104,7 @@ func TestFollowersOfLaterPodsAreRetried(t *testing.T) {
 				{Weight: 1, Preference: topologyTerm("disk", "fast")},
 			}}}
 		}),
-		planningtest.NewPods("beside", 2, "400m", "64Mi", beside),
+		planningtest.NewPods("follower", 2, "400m", "64Mi", beside),
 	)
 	batch.Snapshot.Nodes = []planning.Node{cores("preferred", "900m", func(n *planning.Node) { n.Labels["disk"] = "fast" })}
 	result := solver.FirstEffort(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()))

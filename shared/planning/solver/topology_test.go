@@ -239,7 +239,7 @@ func TestNoNamespaceIsNotAllNamespaces(t *testing.T) {
 	}
 	batch := inZones(
 		planningtest.NewPods("all", 1, "500m", "64Mi", away(&metav1.LabelSelector{})),
-		planningtest.NewPods("none", 1, "400m", "64Mi", away(selector("team", "nobody"))),
+		planningtest.NewPods("none", 1, "400m", "64Mi", away(selector("team", "absent"))),
 	)
 	for _, letter := range []string{"a", "b", "c"} {
 		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, node(letter, inZone(letter), func(n *planning.Node) {

@@ -69,7 +69,7 @@ func (s *FakeLauncher) FindDrift(ctx context.Context, q ClaimDrift) (string, err
 	return "", nil
 }
 
-// labelsOf returns the labels of a NodeClaim with those that a launch sets.
+// labelsOf returns the labels of a NodeClaim with the labels that a launch sets.
 func labelsOf(t *cloudprovider.InstanceType, listed *event.Listed, own map[string]string) map[string]string {
 	out := map[string]string{}
 	if t != nil {
@@ -119,7 +119,7 @@ func makeInventory(ctx context.Context, instances cloud.Instances, identity even
 	return blob.Get[event.Inventory](ctx, blobs, body.Inventory)
 }
 
-// oneInstance describes an instance whatever its tags are, because the specs' instances have none.
+// oneInstance describes an instance with any tags, because the specs' instances have none.
 type oneInstance struct {
 	cloud.Instances
 	id string

@@ -46,7 +46,7 @@ func WriteDeletionCosts(ctx context.Context, in RankingInput) ([]WrittenCost, er
 	return s.client.costs, nil
 }
 
-// RankedNodes are the names of nodes: those that are being removed, those with a rank, the lowest first, and the others.
+// RankedNodes are the names of nodes: first the nodes that are being removed, then the nodes with a rank, the lowest first, then the others.
 type RankedNodes struct{ Leaving, Ranked, Unranked []string }
 
 // RankNodes ranks the nodes without writing. The value of a node is what would be written on a pod of a ReplicaSet that

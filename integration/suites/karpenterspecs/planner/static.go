@@ -13,7 +13,7 @@ import (
 )
 
 // PlanStaticNodes returns the nodes that the static NodePools of the question lack. Every node and NodeClaim counts,
-// except those that are being deleted.
+// except claims that are being deleted.
 func PlanStaticNodes(ctx context.Context, q Question) ([]NodeAnswer, error) {
 	q.AnySystem, q.Nodes = true, map[string]bool{}
 	q.Settings.Gates.StaticCapacity = true
