@@ -1,7 +1,9 @@
 package testbed
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/joist-autoscaler/joist/shared/host/profiling"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
@@ -32,15 +35,37 @@ func (w *TestBed) metricsEnvironment(service string) []string {
 
 // ReadMetrics reads the metrics of a service by its process name (Options.Metrics). It fails while the service starts.
 func (w *TestBed) ReadMetrics(name string) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", w.metricsPorts[name]), nil)
+	text, err := w.readMetricsPort(name, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
+}
+
+// ReadHeapProfile returns the heap profile of a service in the cluster after a garbage collection, for `go tool pprof`. The
+// service needs ENABLE_PROFILING (Options.Environ).
+func (w *TestBed) ReadHeapProfile(name string) ([]byte, error) {
+	return w.readMetricsPort(name, profiling.Path+"heap?gc=1")
+}
+
+// readMetricsPort returns the answer of a service on its port of metrics.
+func (w *TestBed) readMetricsPort(name, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", w.metricsPorts[name], path), nil)
 	if err != nil {
 		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of %s: %w", name, err)
+		return nil, fmt.Errorf("reading %s of %s: %w", path, name, err)
 	}
 	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(response.Body)
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", response.Status, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s of %s: %w", path, name, err)
+	}
+	return text, nil
 }

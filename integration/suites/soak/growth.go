@@ -2,6 +2,7 @@ package soak
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,21 +12,29 @@ type ServiceReading struct {
 	At time.Duration `json:"at"`
 	// Life counts the processes of the service: each restart begins another.
 	Life int `json:"life"`
-	// Heap are the bytes that were live after the last garbage collection.
-	Heap       float64 `json:"heap"`
+	// Heap are the bytes that were live after the last garbage collection, which was at the Unix time Collected.
+	Heap      float64 `json:"heap"`
+	Collected float64 `json:"collected"`
+	// Goroutines and Files are the numbers of goroutines and of open file descriptors.
 	Goroutines float64 `json:"goroutines"`
+	Files      float64 `json:"files"`
 }
 
 // Growth is the common slope of a value over all lives of a service.
 type Growth struct {
 	// Mean is the mean value. PerHour is how much it grows in an hour, and Error the standard error of that.
 	Mean, PerHour, Error float64
-	// Readings is how many readings it is of.
+	// Readings is how many readings it is of, and Span the time from the first to the last of each life, in total.
 	Readings int
+	Span     time.Duration
 }
 
-// warmUp is how long a process fills its caches: readings of it do not count.
-const warmUp = time.Minute
+const (
+	// warmUp is how long a process fills its caches: readings of it do not count.
+	warmUp = time.Minute
+	// minSpan is the shortest time over which readings show growth.
+	minSpan = 10 * time.Minute
+)
 
 // FindGrowth fits one slope and a level for each life to the readings after from, without the first minute of a life.
 func FindGrowth(readings []ServiceReading, from time.Duration, value func(ServiceReading) float64) Growth {
@@ -50,6 +59,7 @@ func FindGrowth(readings []ServiceReading, from time.Duration, value func(Servic
 		n := float64(len(life))
 		g.Mean += y
 		g.Readings += len(life)
+		g.Span += life[len(life)-1].At - life[0].At
 		for _, r := range life {
 			dx, dy := r.At.Hours()-x/n, value(r)-y/n
 			xx, xy, yy = xx+dx*dx, xy+dx*dy, yy+dy*dy
@@ -68,9 +78,16 @@ func FindGrowth(readings []ServiceReading, from time.Duration, value func(Servic
 	return g
 }
 
+// keepCollections keeps the first reading after each garbage collection: those that follow show the same heap again, and
+// would make its growth look more certain than it is.
+func keepCollections(readings []ServiceReading) []ServiceReading {
+	return slices.CompactFunc(slices.Clone(readings), func(a, b ServiceReading) bool {
+		return a.Life == b.Life && a.Collected == b.Collected
+	})
+}
+
 // IsGrowing reports whether the value certainly grows by more than a part of its mean in an hour: three standard errors
-// below the slope are still more. Fewer than ten minutes of readings decide nothing: caches of the cluster fill that long.
+// below the slope are still more. Readings over less than ten minutes decide nothing: caches of the cluster fill that long.
 func (g Growth) IsGrowing(part float64) bool {
-	const enough = 120
-	return g.Readings >= enough && g.PerHour-3*g.Error > part*g.Mean
+	return g.Span >= minSpan && g.PerHour-3*g.Error > part*g.Mean
 }

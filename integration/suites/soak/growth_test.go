@@ -2,6 +2,7 @@ package soak
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -34,5 +35,17 @@ func TestFindGrowth(t *testing.T) {
 	}
 	if g := FindGrowth(nil, 0, heap); g.IsGrowing(0) {
 		t.Errorf("%+v without readings", g)
+	}
+}
+
+// TestKeepCollections keeps one reading of each garbage collection and life.
+func TestKeepCollections(t *testing.T) {
+	readings := []ServiceReading{{At: 1, Collected: 1}, {At: 2, Collected: 1}, {At: 3, Collected: 3}, {At: 4, Life: 1, Collected: 3}}
+	var kept []time.Duration
+	for _, r := range keepCollections(readings) {
+		kept = append(kept, r.At)
+	}
+	if want := []time.Duration{1, 3, 4}; !slices.Equal(kept, want) {
+		t.Errorf("kept the readings %v, want %v", kept, want)
 	}
 }

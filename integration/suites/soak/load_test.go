@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,23 +29,25 @@ type action struct {
 	// weight is how often it is chosen, compared with the others.
 	weight int
 	do     func() error
+	// kills is whether it kills services.
+	kills bool
 }
 
 func (s *run) actions() []action {
 	return []action{
-		{"scale a Deployment", 60, s.scaleRandom},
-		{"warn a spot instance", 15, s.interruptRandom},
-		{"change the NodePool", 2, s.driftNodes},
-		{"kill a service", 8, s.killRandom},
-		{"kill every service", 1, func() error { s.restartAll(); return nil }},
-		{"restart the API server", 2, func() error { return s.Plane.Restart(s.Context()) }},
-		{"cut connections to AWS", 6, func() error { s.Server.CutConnections(); return nil }},
+		{scaleAction, 60, s.scaleRandom, false},
+		{warnAction, 15, s.interruptRandom, false},
+		{driftAction, 2, s.driftNodes, false},
+		{killAction, 8, s.killRandom, true},
+		{killAllAction, 1, s.restartAll, true},
+		{restartAction, 2, func() error { return s.Plane.Restart(s.Context()) }, false},
+		{cutAction, 6, func() error { s.Server.CutConnections(); return nil }, false},
 	}
 }
 
-// act does one random action. Requests that fail because the API server has just started are not counted.
-func (s *run) act() {
-	all := s.actions()
+// act does one random action. An action that fails, as while the API server starts, is counted as failed.
+func (s *run) act(kills bool) {
+	all := slices.DeleteFunc(s.actions(), func(a action) bool { return a.kills && !kills })
 	total := 0
 	for _, a := range all {
 		total += a.weight
@@ -54,7 +57,7 @@ func (s *run) act() {
 		if at -= a.weight; at < 0 {
 			if err := a.do(); err != nil {
 				s.Logf("%s: %v", a.name, err)
-				a.name += ", failed"
+				a.name += failedSuffix
 			}
 			s.count(a.name)
 			return
@@ -100,10 +103,11 @@ func (s *run) interruptRandom() error {
 			spot = append(spot, r.ID)
 		}
 	}
-	if len(spot) > 0 {
-		slices.Sort(spot)
-		s.Cloud.InterruptSpot(spot[s.random.IntN(len(spot))])
+	if len(spot) == 0 {
+		return errors.New("there is no spot instance")
 	}
+	slices.Sort(spot)
+	s.Cloud.InterruptSpot(spot[s.random.IntN(len(spot))])
 	return nil
 }
 
@@ -127,21 +131,23 @@ func (s *run) killRandom() error {
 	services := s.RunningServices()
 	name := services[s.random.IntN(len(services))]
 	s.RestartService(name)
-	s.countLife(name)
+	s.countKill(name)
 	return nil
 }
 
-func (s *run) restartAll() {
+func (s *run) restartAll() error {
 	s.RestartJoist()
 	for _, name := range s.RunningServices() {
-		s.countLife(name)
+		s.countKill(name)
 	}
+	return nil
 }
 
-func (s *run) countLife(service string) {
+func (s *run) countKill(service string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lives[service]++
+	s.report.Restarts[service]++
 }
 
 // pause returns the time until the next action: two seconds on average.

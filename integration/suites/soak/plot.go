@@ -45,7 +45,11 @@ func SVG(r Measurements) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return timeline.SVG(r.Took, nil, fleet, binds, drains, heaps)
+	var acts []timeline.Act
+	if r.Calm > 0 {
+		acts = []timeline.Act{{Name: "with kills of services", To: r.Calm}, {Name: "without", From: r.Calm, To: r.Took}}
+	}
+	return timeline.SVG(r.Took, acts, fleet, binds, drains, heaps)
 }
 
 func samplePoints(r Measurements, of func(ClusterSample) int) []timeline.Point {
@@ -55,8 +59,7 @@ func samplePoints(r Measurements, of func(ClusterSample) int) []timeline.Point {
 // drawHeaps draws the three services with the largest heaps.
 func drawHeaps(p *plot.Plot, r Measurements) error {
 	services := slices.SortedFunc(maps.Keys(r.Readings), func(a, b string) int {
-		heapA, _ := r.growths(a)
-		heapB, _ := r.growths(b)
+		heapA, heapB := r.growth(a, values[0]), r.growth(b, values[0])
 		return cmp.Or(cmp.Compare(heapB.Mean, heapA.Mean), strings.Compare(a, b))
 	})
 	for i, service := range services[:min(len(services), 3)] {

@@ -8,14 +8,17 @@ import (
 	"time"
 )
 
-// measured returns a run of 30 minutes with seven services.
+// measured returns a run of 40 minutes with seven services.
 func measured() Measurements {
-	r := Measurements{Seed: 7, Took: 30 * time.Minute, Actions: map[string]int{"kill a service": 2}, Readings: map[string][]ServiceReading{}}
+	r := Measurements{Seed: 7, Took: 40 * time.Minute, Calm: 20 * time.Minute, Actions: map[string]int{}, Readings: map[string][]ServiceReading{}, Orphans: map[string][]Latency{}}
+	for _, name := range actionNames {
+		r.Actions[name] = 2
+	}
 	for at := time.Duration(0); at < r.Took; at += 5 * time.Second {
 		r.Samples = append(r.Samples, ClusterSample{At: at, Running: 40, Nodes: 5, Instances: 5})
 		for i := range 7 {
 			name := fmt.Sprintf("joist-%d", i)
-			r.Readings[name] = append(r.Readings[name], ServiceReading{At: at, Heap: float64(8 + i), Goroutines: 30})
+			r.Readings[name] = append(r.Readings[name], ServiceReading{At: at, Heap: float64(8 + i), Collected: at.Seconds(), Goroutines: 30, Files: 20})
 		}
 	}
 	r.Binds = []Latency{{At: time.Minute, Took: 3 * time.Second, Of: "a"}}
@@ -40,17 +43,40 @@ func TestFindProblems(t *testing.T) {
 	}{
 		{"within the limits", func(*Measurements) {}, ""},
 		{"a pod is pending", func(r *Measurements) { r.Binds[0].Took = pendingMax + time.Second }, "pod a was pending"},
-		{"an orphan", func(r *Measurements) { r.Orphan = orphanMax + time.Second }, "no NodeClaim"},
+		{"a late drain", func(r *Measurements) { r.Drains = []Latency{{Took: noticeMax + time.Second, Of: "i-1"}} }, "i-1 was drained 2m1s after EC2's warning"},
+		{"an orphan", func(r *Measurements) {
+			r.Orphans[claimOrphan] = []Latency{{Took: orphanMax, Of: "a"}, {Took: orphanMax + time.Second, Of: "b"}}
+		}, "NodeClaim without instance: b for 1m31s"},
+		{"a message expired", func(r *Measurements) { r.Messages.Expired = 1 }, "1 messages expired"},
+		{"an event without a queue", func(r *Measurements) { r.Messages.Undelivered = 1 }, "no queue for 1 events"},
+		{"a start without an API server", func(r *Measurements) { r.Ended = []Exit{{At: time.Minute, Text: "exit status 1"}} }, ""},
+		{"a panic", func(r *Measurements) {
+			r.Ended = []Exit{{At: time.Minute, Service: "joist-0", Text: "exit status 2\npanic: nil map"}}
+		}, "joist-0 panicked at 1m0s"},
+		{"an exit of a service that runs", func(r *Measurements) {
+			r.Ended = []Exit{{At: 30 * time.Minute, Service: "joist-0", Text: "exit status 1"}}
+		}, "joist-0 ended by itself at 30m0s"},
+		{"an action failed each time", func(r *Measurements) {
+			r.Actions = map[string]int{killAction + failedSuffix: 3}
+			r.Took = r.Calm
+		}, killAction + " failed each time"},
+		{"an action never happened", func(r *Measurements) { delete(r.Actions, cutAction) }, cutAction + ": this never happened"},
+		{"no metrics", func(r *Measurements) { r.Readings["joist-2"] = nil }, "heap of joist-2: there are readings of 0s"},
 		{"a heap grows", func(r *Measurements) {
 			for i := range r.Readings["joist-0"] {
 				r.Readings["joist-0"][i].Heap += float64(i)
 			}
-		}, "the heap of joist-0 grows"},
+		}, "heap of joist-0: grows"},
 		{"goroutines grow", func(r *Measurements) {
 			for i := range r.Readings["joist-1"] {
 				r.Readings["joist-1"][i].Goroutines += float64(i)
 			}
-		}, "the goroutines of joist-1 grow"},
+		}, "goroutines of joist-1: grows"},
+		{"files stay open", func(r *Measurements) {
+			for i := range r.Readings["joist-1"] {
+				r.Readings["joist-1"][i].Files += float64(i)
+			}
+		}, "open files of joist-1: grows"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := measured()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +16,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // run is a test bed under load.
@@ -48,11 +52,18 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &run{random: rand.New(rand.NewPCG(seed, 1)), observed: observed{
-		report:  Measurements{Seed: seed, Actions: map[string]int{}, Readings: map[string][]ServiceReading{}},
-		pending: map[types.UID]time.Duration{}, warned: map[string]time.Duration{}, orphans: map[string]time.Duration{}, lives: map[string]int{},
+		report: Measurements{
+			Seed: seed, Actions: map[string]int{}, Readings: map[string][]ServiceReading{}, Restarts: map[string]int{}, DeadLetters: map[string]int{},
+			Orphans: map[string][]Latency{},
+		},
+		pending: map[types.UID]time.Duration{}, pods: map[types.UID]bool{}, warned: map[string]time.Duration{}, orphans: map[string]map[string]time.Duration{},
+		lives: map[string]int{},
 	}}
 	s.Timeline = &testbed.Timeline{
-		TestBed:  testbed.New(t, testbed.Options{Machines: 100 * time.Millisecond, Notice: s.noticed, Metrics: true, Outages: true}),
+		TestBed: testbed.New(t, testbed.Options{
+			Machines: 100 * time.Millisecond, Notice: s.noticed, Metrics: true, Outages: true,
+			Environ: func(string) []string { return []string{settings.Profiling + "=true"} },
+		}),
 		Patience: 1, Broken: func() []string { return nil }, Now: s.words,
 	}
 	t.Cleanup(s.keep)
@@ -64,9 +75,6 @@ func TestSoak(t *testing.T) {
 	s.RunPhase("to nothing", s.empty)
 	s.RunPhase("dead-letter queues", s.replay)
 	s.RunPhase("shutdown", s.stop)
-	for _, problem := range s.result().FindProblems() {
-		s.Error(problem)
-	}
 }
 
 // words describes the current state.
@@ -86,20 +94,31 @@ func (s *run) pool() {
 	s.deploy()
 }
 
-// load does random actions, reads metrics, and prints the state every minute.
+// load does random actions, reads metrics, and prints the state every minute. In the second half it kills no service, so that
+// memory that grows slowly shows.
 func (s *run) load(long time.Duration) {
 	began := time.Now()
-	next, read, print := began.Add(20*time.Second), began, began.Add(time.Minute)
+	s.mu.Lock()
+	s.report.Calm = began.Add(long / 2).Sub(s.Began)
+	for _, service := range s.RunningServices() {
+		s.report.Readings[service] = nil
+	}
+	s.mu.Unlock()
+	next, read, print, profile := began.Add(20*time.Second), began, began.Add(time.Minute), began.Add(long/2+warmUp)
 	s.WaitUntil(long+2*time.Minute, "the end of the load", func() bool {
 		now := time.Now()
 		s.restartEnded()
 		if now.After(next) {
-			s.act()
+			s.act(now.Sub(began) < long/2)
 			next = time.Now().Add(s.pause())
 		}
 		if now.After(read) {
 			s.readServices()
 			read = now.Add(readEvery)
+		}
+		if now.After(profile) {
+			s.keepProfiles("early")
+			profile = began.Add(2 * long)
 		}
 		if now.After(print) {
 			fmt.Fprintf(os.Stderr, "soak: %s of %s: %s\n", now.Sub(began).Round(time.Second), long, s.words())
@@ -107,20 +126,33 @@ func (s *run) load(long time.Duration) {
 		}
 		return now.Sub(began) > long
 	})
+	s.keepProfiles("late")
 	s.mu.Lock()
 	s.report.Took = time.Since(s.Began)
 	s.mu.Unlock()
 }
 
+// keepProfiles writes the heap profiles of the services in the cluster: `go tool pprof -diff_base` compares two.
+func (s *run) keepProfiles(when string) {
+	for _, service := range topology.ClusterServices {
+		profile, err := s.ReadHeapProfile("joist-" + service)
+		if err != nil {
+			s.Logf("%v", err)
+			continue
+		}
+		file := filepath.Join(cmp.Or(os.Getenv("JOIST_SOAK_INTO"), s.TempDir()), service+"-"+when+".pprof")
+		s.RequireNoError(os.WriteFile(file, profile, 0o600))
+	}
+}
+
 // restartEnded starts services that ended by themselves.
 func (s *run) restartEnded() {
 	for _, text := range s.StartEnded() {
-		first, _, _ := strings.Cut(text, "\n")
 		s.Logf("%s", text)
 		s.count("a service ended by itself")
+		name, _, _ := strings.Cut(text, " ")
 		s.mu.Lock()
-		s.report.Ended = append(s.report.Ended, first)
-		name, _, _ := strings.Cut(first, " ")
+		s.report.Ended = append(s.report.Ended, Exit{At: time.Since(s.Began), Service: name, Text: text})
 		s.lives[name]++
 		s.mu.Unlock()
 	}
@@ -154,6 +186,7 @@ func (s *run) replay() {
 			if _, ok := s.Broker.FindQueue(to); !ok {
 				continue
 			}
+			s.countDeadLetters(name)
 			moved, err := s.Broker.MoveMessages(name, to)
 			s.RequireNoError(err)
 			s.mu.Lock()
@@ -171,6 +204,19 @@ func (s *run) replay() {
 	}
 }
 
+// countDeadLetters logs the messages of a dead-letter queue and counts them by reason. They stay in the queue.
+func (s *run) countDeadLetters(name string) {
+	q, _ := s.Broker.FindQueue(name)
+	messages, err := q.Receive(s.Ctx, 10, 0, 0)
+	s.RequireNoError(err)
+	for _, m := range messages {
+		s.Logf("%s: %v %.500s", name, m.Attributes, m.Body)
+		s.mu.Lock()
+		s.report.DeadLetters[name+": "+cmp.Or(m.Attributes[host.ReasonAttribute], "received too often")]++
+		s.mu.Unlock()
+	}
+}
+
 func (s *run) stop() {
 	complaints := s.StopAfterOutages()
 	s.mu.Lock()
@@ -181,11 +227,15 @@ func (s *run) stop() {
 	}
 }
 
-// keep writes the measurements, also of a failed run.
+// keep fails the test for each violated limit, and writes the measurements, also of a run that ended early.
 func (s *run) keep() {
 	r := s.result()
 	r.Acts = s.Phases()
 	r.Took = cmp.Or(r.Took, time.Since(s.Began))
+	for _, problem := range r.FindProblems() {
+		s.Error(problem)
+		s.Logf("%s", problem)
+	}
 	drawing, err := SVG(r)
 	if err != nil {
 		s.Error(err)

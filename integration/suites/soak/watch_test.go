@@ -24,8 +24,12 @@ const (
 type observed struct {
 	report  Measurements
 	pending map[types.UID]time.Duration
-	// warned are interrupted instances that are not drained yet, and orphans instances without a NodeClaim.
-	warned, orphans map[string]time.Duration
+	// pods are those ever observed.
+	pods map[types.UID]bool
+	// warned are interrupted instances that are not drained yet.
+	warned map[string]time.Duration
+	// orphans is since when objects are orphans, by kind and name.
+	orphans map[string]map[string]time.Duration
 	// lives counts the processes of each service.
 	lives map[string]int
 }
@@ -49,21 +53,22 @@ func (s *run) noticed(raw []byte) {
 // watch takes one sample of the cluster.
 func (s *run) watch() error {
 	pods, nodes, instances := cluster.ListCached[*corev1.Pod](s.Cache, cluster.Pods), s.Nodes(), s.RunningInstances()
-	claimed := map[string]bool{}
-	for _, claim := range s.Claims() {
-		claimed[testbed.InstanceID(claim.Status.ProviderID)] = true
-	}
+	orphans := s.findOrphans(instances)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.Began)
 	sample := ClusterSample{At: now, Nodes: len(nodes), Instances: len(instances)}
 	busy := s.followPods(pods, now, &sample)
-	s.followOrphans(instances, claimed, now)
+	for kind, names := range orphans {
+		s.followOrphans(kind, names, now)
+	}
 	for id, at := range s.warned {
 		record, known := s.Cloud.Record(id)
 		if known && busy[record.PrivateDNS] == 0 {
-			s.report.Drains = append(s.report.Drains, Latency{At: at, Took: now - at, Of: id})
 			delete(s.warned, id)
+			if now-at > 2*watchEvery { // else it had no pod
+				s.report.Drains = append(s.report.Drains, Latency{At: at, Took: now - at, Of: id})
+			}
 		}
 	}
 	if n := len(s.report.Samples); n == 0 || now-s.report.Samples[n-1].At >= sampleEvery {
@@ -76,7 +81,7 @@ func (s *run) watch() error {
 func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *ClusterSample) map[string]int {
 	busy, seen := map[string]int{}, map[types.UID]bool{}
 	for _, pod := range pods {
-		seen[pod.UID] = true
+		seen[pod.UID], s.pods[pod.UID] = true, true
 		since, waits := s.pending[pod.UID]
 		switch {
 		case pod.Spec.NodeName != "":
@@ -106,22 +111,50 @@ func (s *run) followPods(pods []*corev1.Pod, now time.Duration, sample *ClusterS
 	return busy
 }
 
-// followOrphans records how long instances have no NodeClaim.
-func (s *run) followOrphans(instances []memcloudRecord, claimed map[string]bool, now time.Duration) {
-	alive := map[string]bool{}
+// findOrphans returns the current orphans by kind: instances that run and have no NodeClaim, and NodeClaims and Nodes whose
+// instance does not run.
+func (s *run) findOrphans(instances []memcloudRecord) map[string][]string {
+	out := map[string][]string{instanceOrphan: nil, claimOrphan: nil, nodeOrphan: nil}
+	alive, claimed := map[string]bool{}, map[string]bool{}
 	for _, r := range instances {
-		alive[r.ID] = !claimed[r.ID]
-		if claimed[r.ID] {
-			continue
-		}
-		if _, known := s.orphans[r.ID]; !known {
-			s.orphans[r.ID] = now
-		}
-		s.report.Orphan = max(s.report.Orphan, now-s.orphans[r.ID])
+		alive[r.ID] = true
 	}
-	for id := range s.orphans {
-		if !alive[id] {
-			delete(s.orphans, id)
+	for _, claim := range s.Claims() {
+		id := testbed.InstanceID(claim.Status.ProviderID)
+		claimed[id] = true
+		if id != "" && !alive[id] {
+			out[claimOrphan] = append(out[claimOrphan], claim.Name)
+		}
+	}
+	for _, node := range s.ManagedNodes() {
+		if !alive[testbed.InstanceID(node.Spec.ProviderID)] {
+			out[nodeOrphan] = append(out[nodeOrphan], node.Name)
+		}
+	}
+	for id := range alive {
+		if !claimed[id] {
+			out[instanceOrphan] = append(out[instanceOrphan], id)
+		}
+	}
+	return out
+}
+
+// followOrphans records how long objects of a kind are orphans.
+func (s *run) followOrphans(kind string, names []string, now time.Duration) {
+	since := s.orphans[kind]
+	if since == nil {
+		since = map[string]time.Duration{}
+		s.orphans[kind] = since
+	}
+	for name, began := range since {
+		if !slices.Contains(names, name) {
+			s.report.Orphans[kind] = append(s.report.Orphans[kind], Latency{At: began, Took: now - began, Of: name})
+			delete(since, name)
+		}
+	}
+	for _, name := range names {
+		if _, known := since[name]; !known {
+			since[name] = now
 		}
 	}
 }
@@ -130,15 +163,21 @@ func (s *run) followOrphans(instances []memcloudRecord, claimed map[string]bool,
 func (s *run) readServices() {
 	for _, service := range s.RunningServices() {
 		families, err := s.ReadMetrics(service)
-		if err != nil || families["go_memstats_next_gc_bytes"] == nil || families["go_goroutines"] == nil {
+		if err != nil {
 			continue
+		}
+		value := func(name string) float64 {
+			if families[name] == nil {
+				return 0
+			}
+			return families[name].Metric[0].GetGauge().GetValue()
 		}
 		s.mu.Lock()
 		s.report.Readings[service] = append(s.report.Readings[service], ServiceReading{
 			At: time.Since(s.Began), Life: s.lives[service],
 			// The next collection is due when the heap is twice what the last one left.
-			Heap:       families["go_memstats_next_gc_bytes"].Metric[0].Gauge.GetValue() / 2,
-			Goroutines: families["go_goroutines"].Metric[0].Gauge.GetValue(),
+			Heap: value("go_memstats_next_gc_bytes") / 2, Collected: value("go_memstats_last_gc_time_seconds"),
+			Goroutines: value("go_goroutines"), Files: value("process_open_fds"),
 		})
 		s.mu.Unlock()
 	}
@@ -166,10 +205,32 @@ func (s *run) result() Measurements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
-	r.Binds, r.Drains, r.Samples = slices.Clone(r.Binds), slices.Clone(r.Drains), slices.Clone(r.Samples)
-	r.Launched = len(s.Cloud.Records())
+	r.Binds, r.Drains, r.Samples, r.Orphans = slices.Clone(r.Binds), slices.Clone(r.Drains), slices.Clone(r.Samples), map[string][]Latency{}
+	r.Launched, r.Pods, r.Messages = len(s.Cloud.Records()), len(s.pods), s.countMessages()
+	now := time.Since(s.Began)
+	for kind, names := range s.orphans {
+		r.Orphans[kind] = slices.Clone(s.report.Orphans[kind])
+		for name, since := range names {
+			r.Orphans[kind] = append(r.Orphans[kind], Latency{At: since, Took: now - since, Of: name})
+		}
+	}
 	for uid, since := range s.pending {
-		r.Binds = append(r.Binds, Latency{At: since, Took: time.Since(s.Began) - since, Of: string(uid)})
+		r.Binds = append(r.Binds, Latency{At: since, Took: now - since, Of: string(uid)})
 	}
 	return r
+}
+
+// countMessages counts the messages of all queues since the beginning.
+func (s *run) countMessages() Messages {
+	var m Messages
+	for _, name := range s.Broker.Queues() {
+		q, _ := s.Broker.FindQueue(name)
+		stats := q.Stats()
+		m.Sent, m.Deleted, m.Dead, m.Expired = m.Sent+stats.Sent, m.Deleted+stats.Deleted, m.Dead+stats.Dead, m.Expired+stats.Expired
+	}
+	for _, name := range s.Broker.Buses() {
+		bus, _ := s.Broker.FindBus(name)
+		m.Undelivered += bus.Stats().Undelivered
+	}
+	return m
 }

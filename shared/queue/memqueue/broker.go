@@ -83,6 +83,13 @@ func (b *Broker) Queues() []string {
 	return slices.Sorted(maps.Keys(b.queues))
 }
 
+// Buses returns the names of all buses, sorted.
+func (b *Broker) Buses() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.buses))
+}
+
 // Now returns the time of the broker's clock.
 func (b *Broker) Now() time.Time { return b.now() }
 
