@@ -40,7 +40,7 @@ func (s *run) actions() []action {
 		{driftAction, 2, s.driftNodes, false},
 		{killAction, 8, s.killRandom, true},
 		{killAllAction, 1, s.restartAll, true},
-		{restartAction, 2, func() error { return s.Plane.Restart(s.Context()) }, false},
+		{restartAction, 2, s.restartAPIServer, false},
 		{cutAction, 6, func() error { s.Server.CutConnections(); return nil }, false},
 	}
 }
@@ -133,6 +133,15 @@ func (s *run) killRandom() error {
 	s.RestartService(name)
 	s.countKill(name)
 	return nil
+}
+
+func (s *run) restartAPIServer() error {
+	at := time.Since(s.Began)
+	err := s.Plane.Restart(s.Context())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Outages = append(s.report.Outages, Latency{At: at, Took: time.Since(s.Began) - at, Of: "API server"})
+	return err
 }
 
 func (s *run) restartAll() error {

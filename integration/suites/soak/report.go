@@ -44,15 +44,19 @@ type Measurements struct {
 	Readings map[string][]ServiceReading `json:"readings"`
 	// Calm is when kills of services ended: memory is judged after it.
 	Calm time.Duration `json:"calm"`
+	// Outages are from the kill of the API server to its answer.
+	Outages []Latency `json:"outages"`
 	// Restarts counts the processes of each service that were killed, and Ended are those that ended by themselves.
 	Restarts map[string]int `json:"restarts"`
 	Ended    []Exit         `json:"ended"`
 	// Messages counts those of all queues, and Replayed those that were in dead-letter queues, which DeadLetters lists by queue
-	// and reason. Errors counts log lines of level ERROR.
+	// and reason.
 	Messages    Messages       `json:"messages"`
 	Replayed    int            `json:"replayed"`
 	DeadLetters map[string]int `json:"deadLetters"`
-	Errors      int            `json:"errors"`
+	// Denials counts log lines of level ERROR that a restart of the API server explains, and Errors the others by kind.
+	Denials int            `json:"denials"`
+	Errors  map[string]int `json:"errors"`
 	// Launched counts instances, and Pods those that were created.
 	Launched int `json:"launched"`
 	Pods     int `json:"pods"`
@@ -104,11 +108,12 @@ func (r Measurements) Summary() string {
 	}
 	writeSpans(&out, "pod pending to bound", r.Binds)
 	writeSpans(&out, "warning to drained", r.Drains)
+	writeSpans(&out, "restart of the API server", r.Outages)
 	for _, kind := range slices.Sorted(maps.Keys(r.Orphans)) {
 		writeSpans(&out, kind, r.Orphans[kind])
 	}
-	fmt.Fprintf(&out, "%d pods, %d instances; messages: %+v, %d replayed from dead-letter queues %v; %d log lines of level ERROR\n",
-		r.Pods, r.Launched, r.Messages, r.Replayed, r.DeadLetters, r.Errors)
+	fmt.Fprintf(&out, "%d pods, %d instances; messages: %+v, %d replayed from dead-letter queues %v; %d log lines of level ERROR while the API server started, others: %v\n",
+		r.Pods, r.Launched, r.Messages, r.Replayed, r.DeadLetters, r.Denials, r.Errors)
 	fmt.Fprintf(&out, "killed until %s: %v; %d ended by themselves\n", r.Calm.Round(time.Second), r.Restarts, len(r.Ended))
 	for _, service := range slices.Sorted(maps.Keys(r.Readings)) {
 		fmt.Fprintf(&out, "%-20s", service)
@@ -152,110 +157,3 @@ func (r Measurements) growth(service string, v value) Growth {
 	}
 	return FindGrowth(readings, r.Calm, v.of)
 }
-
-// The limits of a run.
-const (
-	orphanMax  = 90 * time.Second
-	pendingMax = 3 * time.Minute
-	// noticeMax is from EC2's warning to the end of a spot instance.
-	noticeMax = 2 * time.Minute
-	// growthMax is how much heap and goroutines may grow in an hour, as a part of their mean.
-	growthMax = 0.2
-)
-
-// FindProblems returns the violated limits.
-func (r Measurements) FindProblems() []string {
-	var out []string
-	for _, s := range r.Binds {
-		if s.Took > pendingMax {
-			out = append(out, fmt.Sprintf("pod %s was pending for %s from %s, longer than %s", s.Of, s.Took.Round(time.Second), s.At.Round(time.Second), pendingMax))
-		}
-	}
-	for _, s := range r.Drains {
-		if s.Took > noticeMax {
-			out = append(out, fmt.Sprintf("%s was drained %s after EC2's warning at %s, and EC2 ended it after %s", s.Of, s.Took.Round(time.Second), s.At.Round(time.Second), noticeMax))
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(r.Orphans)) {
-		for _, s := range r.Orphans[kind] {
-			if s.Took > orphanMax {
-				out = append(out, fmt.Sprintf("%s: %s for %s from %s, longer than %s", kind, s.Of, s.Took.Round(time.Second), s.At.Round(time.Second), orphanMax))
-			}
-		}
-	}
-	return slices.Concat(out, r.findLost(), r.findEnded(), r.findGrowing(), r.findMissing())
-}
-
-// findLost returns how messages were lost. That no queue loses one is the test bed's own check.
-func (r Measurements) findLost() []string {
-	var out []string
-	if r.Messages.Expired > 0 {
-		out = append(out, fmt.Sprintf("%d messages expired in their queue before a service handled them", r.Messages.Expired))
-	}
-	if r.Messages.Undelivered > 0 {
-		out = append(out, fmt.Sprintf("the bus had no queue for %d events", r.Messages.Undelivered))
-	}
-	return out
-}
-
-// findEnded returns the services that ended by themselves for another reason than that the API server was away while they
-// started.
-func (r Measurements) findEnded() []string {
-	var out []string
-	for _, e := range r.Ended {
-		switch {
-		case strings.Contains(e.Text, "panic:"), strings.Contains(e.Text, "fatal error:"):
-			out = append(out, fmt.Sprintf("%s panicked at %s: %s", e.Service, e.At.Round(time.Second), e.Text))
-		case e.At > r.Calm+time.Minute:
-			out = append(out, fmt.Sprintf("%s ended by itself at %s, when no service was started: %s", e.Service, e.At.Round(time.Second), e.Text))
-		}
-	}
-	return out
-}
-
-// findGrowing returns what grows, and the services whose growth a long run does not show.
-func (r Measurements) findGrowing() []string {
-	var out []string
-	for _, service := range slices.Sorted(maps.Keys(r.Readings)) {
-		for _, v := range values {
-			g := r.growth(service, v)
-			if g.IsGrowing(growthMax) {
-				out = append(out, fmt.Sprintf("%s of %s: grows by %.2f %s an hour (± %.2f), with a mean of %.2f", v.name, service, g.PerHour/v.scale, v.unit, g.Error/v.scale, g.Mean/v.scale))
-			}
-			if r.isLong() && g.Span < minSpan {
-				out = append(out, fmt.Sprintf("%s of %s: there are readings of %s, less than %s", v.name, service, g.Span.Round(time.Second), minSpan))
-			}
-		}
-	}
-	return out
-}
-
-// isLong reports whether a run is long enough to decide about growth, and for every action to happen.
-func (r Measurements) isLong() bool { return r.Took-r.Calm >= 2*minSpan }
-
-// findMissing returns the actions that a long run must have done and has not.
-func (r Measurements) findMissing() []string {
-	var out []string
-	for name := range r.Actions {
-		if done, failed := strings.CutSuffix(name, failedSuffix); failed && r.Actions[done] == 0 {
-			out = append(out, done+" failed each time")
-		}
-	}
-	for _, name := range actionNames {
-		if r.isLong() && r.Actions[name] == 0 {
-			out = append(out, name+": this never happened")
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// The random actions.
-const (
-	scaleAction, warnAction, driftAction = "scale a Deployment", "warn a spot instance", "change the NodePool"
-	killAction, killAllAction            = "kill a service", "kill every service"
-	restartAction, cutAction             = "restart the API server", "cut connections to AWS"
-	failedSuffix                         = ", failed"
-)
-
-var actionNames = []string{scaleAction, warnAction, driftAction, killAction, killAllAction, restartAction, cutAction}

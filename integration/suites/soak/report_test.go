@@ -49,13 +49,20 @@ func TestFindProblems(t *testing.T) {
 		}, "NodeClaim without instance: b for 1m31s"},
 		{"a message expired", func(r *Measurements) { r.Messages.Expired = 1 }, "1 messages expired"},
 		{"an event without a queue", func(r *Measurements) { r.Messages.Undelivered = 1 }, "no queue for 1 events"},
-		{"a start without an API server", func(r *Measurements) { r.Ended = []Exit{{At: time.Minute, Text: "exit status 1"}} }, ""},
-		{"a panic", func(r *Measurements) {
-			r.Ended = []Exit{{At: time.Minute, Service: "joist-0", Text: "exit status 2\npanic: nil map"}}
-		}, "joist-0 panicked at 1m0s"},
+		{"an error", func(r *Measurements) { r.Errors = map[string]int{"joist-0: a bug": 3} }, "3 log lines of level ERROR: joist-0: a bug"},
+		{"denials", func(r *Measurements) { r.Denials = 100 }, ""},
+		{"a start without an API server", func(r *Measurements) {
+			r.Ended, r.Outages = []Exit{{At: 70 * time.Second, Service: "joist-watcher", Text: "exit status 1"}}, []Latency{{At: time.Minute, Took: 4 * time.Second}}
+		}, ""},
+		{"a panic without an API server", func(r *Measurements) {
+			r.Ended, r.Outages = []Exit{{At: 70 * time.Second, Service: "joist-watcher", Text: "panic: nil map"}}, []Latency{{At: time.Minute, Took: 4 * time.Second}}
+		}, "joist-watcher ended by itself at 1m10s: panic"},
+		{"an exit outside the cluster", func(r *Measurements) {
+			r.Ended, r.Outages = []Exit{{At: 70 * time.Second, Service: "joist-planner", Text: "exit status 1"}}, []Latency{{At: time.Minute, Took: 4 * time.Second}}
+		}, "joist-planner ended by itself"},
 		{"an exit of a service that runs", func(r *Measurements) {
-			r.Ended = []Exit{{At: 30 * time.Minute, Service: "joist-0", Text: "exit status 1"}}
-		}, "joist-0 ended by itself at 30m0s"},
+			r.Ended = []Exit{{At: 30 * time.Minute, Service: "joist-watcher", Text: "exit status 1"}}
+		}, "joist-watcher ended by itself at 30m0s"},
 		{"an action failed each time", func(r *Measurements) {
 			r.Actions = map[string]int{killAction + failedSuffix: 3}
 			r.Took = r.Calm

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +55,7 @@ func TestSoak(t *testing.T) {
 	s := &run{random: rand.New(rand.NewPCG(seed, 1)), observed: observed{
 		report: Measurements{
 			Seed: seed, Actions: map[string]int{}, Readings: map[string][]ServiceReading{}, Restarts: map[string]int{}, DeadLetters: map[string]int{},
+			Errors:  map[string]int{},
 			Orphans: map[string][]Latency{},
 		},
 		pending: map[types.UID]time.Duration{}, pods: map[types.UID]bool{}, warned: map[string]time.Duration{}, orphans: map[string]map[string]time.Duration{},
@@ -217,13 +219,22 @@ func (s *run) countDeadLetters(name string) {
 	}
 }
 
+// stop stops Joist and counts its errors.
 func (s *run) stop() {
 	complaints := s.StopAfterOutages()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report.Errors = len(complaints)
-	for _, line := range complaints[:min(len(complaints), 200)] {
-		s.Logf("%s", line)
+	for _, text := range complaints {
+		line := parseErrorLine(text)
+		if line.isDenial(s.Began, s.report.Outages) {
+			s.report.Denials++
+			continue
+		}
+		// The last line of a service that ended by itself is in Ended.
+		if !slices.ContainsFunc(s.report.Ended, func(e Exit) bool { return strings.Contains(e.Text, line.Msg) }) {
+			s.report.Errors[line.kind()]++
+			s.Logf("%s", text)
+		}
 	}
 }
 

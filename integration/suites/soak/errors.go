@@ -1,0 +1,55 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// startup is how long after a restart of the API server its answers may be denials, because it has not read its roles yet.
+const startup = 30 * time.Second
+
+// errorLine is a log line of level ERROR.
+type errorLine struct {
+	service string
+	At      time.Time `json:"time"`
+	Msg     string    `json:"msg"`
+	// Error and Err are the error, as the services and client-go name it.
+	Error string `json:"error"`
+	Err   string `json:"err"`
+}
+
+// parseErrorLine parses a service's name, a colon and its log line. A line that is no JSON becomes the message.
+func parseErrorLine(text string) errorLine {
+	service, raw, _ := strings.Cut(text, ": ")
+	line := errorLine{service: service}
+	if err := json.Unmarshal([]byte(raw), &line); err != nil {
+		line.Msg = raw
+	}
+	return line
+}
+
+// isDenial reports whether the line shows only that the API server denied a request while it started.
+func (l errorLine) isDenial(began time.Time, restarts []Latency) bool {
+	return strings.Contains(l.Error+l.Err, "is forbidden") && isOutage(restarts, l.At.Sub(began))
+}
+
+// isOutage reports whether the API server was away at a time, or had just started.
+func isOutage(restarts []Latency, at time.Duration) bool {
+	return slices.ContainsFunc(restarts, func(r Latency) bool { return at >= r.At && at < r.At+r.Took+startup })
+}
+
+var (
+	quoted  = regexp.MustCompile(`"[^"]*"`)
+	numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
+)
+
+// kind returns the line without names and numbers, so that equal problems can be counted.
+func (l errorLine) kind() string {
+	text := numbers.ReplaceAllString(quoted.ReplaceAllString(l.Msg+": "+l.Error+l.Err, "…"), "N")
+	first, _, _ := strings.Cut(text, "\n")
+	return fmt.Sprintf("%s: %.160s", l.service, first)
+}
