@@ -183,7 +183,7 @@ consolidation: ## Measure and plot the consolidation of a fragmented cluster wit
 	@$(STAGES) consolidation
 
 .PHONY: soak
-soak: ## Run mixed load for an hour, with random kills of services, restarts of the API server and cut connections (SOAK=6h, SEED=7 repeats a run)
+soak: ## Run mixed load for an hour, with kills of services, restarts of the API server, failures of AWS and cut connections (SOAK=6h, SEED=7 repeats a run)
 	@$(STAGES) soak
 
 .PHONY: sidebyside

@@ -8,14 +8,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 type memcloudRecord = memcloud.Record
@@ -37,6 +42,9 @@ func (s *run) actions() []action {
 	return []action{
 		{scaleAction, 60, s.scaleRandom, false},
 		{warnAction, 15, s.interruptRandom, false},
+		{terminateAction, 3, s.terminateRandom, false},
+		{shortageAction, 3, s.exhaustZone, false},
+		{failAction, 2, s.failAWS, false},
 		{driftAction, 2, s.driftNodes, false},
 		{killAction, 8, s.killRandom, true},
 		{killAllAction, 1, s.restartAll, true},
@@ -84,6 +92,12 @@ func (s *run) deploy() {
 		}, metav1.CreateOptions{})
 		s.RequireNoError(err)
 	}
+	// Pods of the first Deployment may be evicted a few at a time.
+	_, err := s.Kube.PolicyV1().PodDisruptionBudgets("default").Create(s.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "app-0"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(4)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app-0"}}},
+	}, metav1.CreateOptions{})
+	s.RequireNoError(err)
 }
 
 func (s *run) scaleRandom() error {
@@ -97,18 +111,66 @@ func (s *run) scale(app, replicas int) error {
 }
 
 func (s *run) interruptRandom() error {
-	var spot []string
+	id, err := s.drawInstance(func(r memcloudRecord) bool { return r.CapacityType == cloud.Spot })
+	if err == nil {
+		s.Cloud.InterruptSpot(id)
+	}
+	return err
+}
+
+// terminateRandom ends an instance without a warning, as a person does in EC2's console.
+func (s *run) terminateRandom() error {
+	id, err := s.drawInstance(func(memcloudRecord) bool { return true })
+	if err == nil {
+		s.Cloud.Fail(id)
+	}
+	return err
+}
+
+// drawInstance returns a running instance that matches.
+func (s *run) drawInstance(matches func(memcloudRecord) bool) (string, error) {
+	var ids []string
 	for _, r := range s.RunningInstances() {
-		if r.CapacityType == cloud.Spot && r.State == cloud.Running {
-			spot = append(spot, r.ID)
+		if r.State == cloud.Running && matches(r) {
+			ids = append(ids, r.ID)
 		}
 	}
-	if len(spot) == 0 {
-		return errors.New("there is no spot instance")
+	if len(ids) == 0 {
+		return "", errors.New("no such instance runs")
 	}
-	slices.Sort(spot)
-	s.Cloud.InterruptSpot(spot[s.random.IntN(len(spot))])
+	slices.Sort(ids)
+	return ids[s.random.IntN(len(ids))], nil
+}
+
+// exhaustZone lets EC2 have no capacity of one kind in one zone for half a minute.
+func (s *run) exhaustZone() error {
+	zone := s.AWS.Subnets[s.random.IntN(len(s.AWS.Subnets))].Zone
+	kinds := []string{cloud.Spot, cloud.OnDemand}
+	s.Cloud.Shortage(event.Offering{Zone: zone, CapacityType: kinds[s.random.IntN(len(kinds))]}, time.Now().Add(30*time.Second))
 	return nil
+}
+
+// failAWS lets EC2, SQS, EventBridge and S3 fail and lag for a quarter of a minute. Nothing is late by more than that: what
+// minutes and hours do is tested by package apifaults.
+func (s *run) failAWS() error {
+	s.Cloud.SetFaults(memcloud.Faults{Lag: 10 * time.Second, LostAnswer: 0.1, LostCall: 0.1, Throttle: 0.1})
+	s.Broker.SetFaults(memqueue.Faults{
+		FailSend: 0.05, LoseSendAnswer: 0.05, FailReceive: 0.05, LoseReceiveAnswer: 0.02, FailDelete: 0.1, FailHide: 0.1, Duplicate: 0.2,
+		StaleWorks: 0.5, StaleIgnored: 0.5, Reorder: 0.5, Empty: 0.2, Delay: 0.2, MaxDelay: 5 * time.Second, RouteTwice: 0.2,
+	})
+	s.Blobs.SetFaults(memblob.Faults{FailPut: 0.05, FailGet: 0.05, FailWritten: 0.05, LosePutAnswer: 0.05, SlowDown: 0.005})
+	s.failing = time.Now().Add(15 * time.Second)
+	return nil
+}
+
+// endFailures ends the failures of failAWS that are due.
+func (s *run) endFailures(now time.Time) {
+	if !s.failing.IsZero() && now.After(s.failing) {
+		s.Cloud.SetFaults(memcloud.Faults{})
+		s.Broker.SetFaults(memqueue.Faults{})
+		s.Blobs.SetFaults(memblob.Faults{})
+		s.failing = time.Time{}
+	}
 }
 
 // driftNodes changes a label of the NodePool's template: every node has drifted.

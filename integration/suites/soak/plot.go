@@ -53,7 +53,24 @@ func SVG(r Measurements) ([]byte, error) {
 }
 
 func samplePoints(r Measurements, of func(ClusterSample) int) []timeline.Point {
-	return timeline.Points(r.Samples, func(s ClusterSample) time.Duration { return s.At }, func(s ClusterSample) float64 { return float64(of(s)) })
+	return thinPoints(timeline.Points(r.Samples, func(s ClusterSample) time.Duration { return s.At }, func(s ClusterSample) float64 { return float64(of(s)) }), r.Took)
+}
+
+// columns is how many points a line has at most: a run of hours has more than the picture has columns.
+const columns = 400
+
+// thinPoints keeps the largest value of each column.
+func thinPoints(points []timeline.Point, end time.Duration) []timeline.Point {
+	width := max(end/columns, 1)
+	var out []timeline.Point
+	for _, p := range points {
+		if n := len(out); n > 0 && out[n-1].At/width == p.At/width {
+			out[n-1].Value = max(out[n-1].Value, p.Value)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // drawHeaps draws the three services with the largest heaps.
@@ -67,7 +84,7 @@ func drawHeaps(p *plot.Plot, r Measurements) error {
 		if len(points) == 0 {
 			continue
 		}
-		if err := timeline.Line(p, strings.TrimPrefix(service, "joist-"), i, points); err != nil {
+		if err := timeline.Line(p, strings.TrimPrefix(service, "joist-"), i, thinPoints(points, r.Took)); err != nil {
 			return err
 		}
 	}
@@ -80,9 +97,16 @@ func spansPanel(name string, spans []Latency, end time.Duration) (*plot.Plot, er
 	if len(spans) == 0 {
 		return p, nil
 	}
-	dots := make(plotter.XYs, len(spans))
-	for i, s := range spans {
-		dots[i] = plotter.XY{X: s.At.Seconds(), Y: s.Took.Seconds()}
+	// Dots at the same place are drawn once.
+	var dots plotter.XYs
+	width, longest := max(2*end/columns, 1), slices.Max(sortSpans(spans))
+	drawn := map[[2]time.Duration]bool{}
+	for _, s := range spans {
+		place := [2]time.Duration{s.At / width, s.Took / max(longest/40, 1)}
+		if !drawn[place] {
+			drawn[place] = true
+			dots = append(dots, plotter.XY{X: s.At.Seconds(), Y: s.Took.Seconds()})
+		}
 	}
 	scatter, err := plotter.NewScatter(dots)
 	if err != nil {

@@ -111,10 +111,19 @@ func (r Measurements) findMissing() []string {
 
 // The random actions.
 const (
-	scaleAction, warnAction, driftAction = "scale a Deployment", "warn a spot instance", "change the NodePool"
-	killAction, killAllAction            = "kill a service", "kill every service"
-	restartAction, cutAction             = "restart the API server", "cut connections to AWS"
-	failedSuffix                         = ", failed"
+	scaleAction     = "scale a Deployment"
+	driftAction     = "change the NodePool"
+	warnAction      = "warn a spot instance"
+	terminateAction = "terminate an instance"
+	shortageAction  = "exhaust a zone"
+	failAction      = "let AWS fail"
+	cutAction       = "cut connections to AWS"
+	restartAction   = "restart the API server"
+	killAction      = "kill a service"
+	killAllAction   = "kill every service"
+	failedSuffix    = ", failed"
 )
 
-var actionNames = []string{scaleAction, warnAction, driftAction, killAction, killAllAction, restartAction, cutAction}
+var actionNames = []string{
+	scaleAction, driftAction, warnAction, terminateAction, shortageAction, failAction, cutAction, restartAction, killAction, killAllAction,
+}

@@ -42,6 +42,8 @@ type Measurements struct {
 	Drains []Latency `json:"drains"`
 	// Readings are by service.
 	Readings map[string][]ServiceReading `json:"readings"`
+	// Faults counts the failures of AWS by service and kind.
+	Faults map[string]int `json:"faults"`
 	// Calm is when kills of services ended: memory is judged after it.
 	Calm time.Duration `json:"calm"`
 	// Outages are from the kill of the API server to its answer.
@@ -114,6 +116,7 @@ func (r Measurements) Summary() string {
 	}
 	fmt.Fprintf(&out, "%d pods, %d instances; messages: %+v, %d replayed from dead-letter queues %v; %d log lines of level ERROR while the API server started, others: %v\n",
 		r.Pods, r.Launched, r.Messages, r.Replayed, r.DeadLetters, r.Denials, r.Errors)
+	fmt.Fprintf(&out, "failures of AWS: %v\n", r.Faults)
 	fmt.Fprintf(&out, "killed until %s: %v; %d ended by themselves\n", r.Calm.Round(time.Second), r.Restarts, len(r.Ended))
 	for _, service := range slices.Sorted(maps.Keys(r.Readings)) {
 		fmt.Fprintf(&out, "%-20s", service)

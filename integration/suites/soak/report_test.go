@@ -3,6 +3,7 @@ package soak
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +26,20 @@ func measured() Measurements {
 	return r
 }
 
+// TestSVG draws a run of many readings, in a picture that is small enough for a page.
 func TestSVG(t *testing.T) {
-	drawing, err := SVG(measured())
+	r := measured()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		r.Binds = append(r.Binds, Latency{At: time.Duration(random.Int64N(int64(r.Took))), Took: time.Duration(random.ExpFloat64() * random.ExpFloat64() * random.ExpFloat64() * float64(time.Second))})
+	}
+	drawing, err := SVG(r)
 	if err != nil || !bytes.Contains(drawing, []byte("pending to bound")) {
 		t.Errorf("%v: %.200s", err, drawing)
+	}
+	const most = 150_000
+	if len(drawing) > most {
+		t.Errorf("the drawing has %d bytes, more than %d", len(drawing), most)
 	}
 	if _, err := SVG(Measurements{}); err == nil {
 		t.Error("nothing was drawn")

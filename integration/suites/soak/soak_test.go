@@ -28,7 +28,9 @@ type run struct {
 	*testbed.Timeline
 	random   *rand.Rand
 	revision int
-	mu       sync.Mutex
+	// failing is when the current failures of AWS end; zero if there are none.
+	failing time.Time
+	mu      sync.Mutex
 	observed
 }
 
@@ -110,6 +112,7 @@ func (s *run) load(long time.Duration) {
 	s.WaitUntil(long+2*time.Minute, "the end of the load", func() bool {
 		now := time.Now()
 		s.restartEnded()
+		s.endFailures(now)
 		if now.After(next) {
 			s.act(now.Sub(began) < long/2)
 			next = time.Now().Add(s.pause())
@@ -128,6 +131,7 @@ func (s *run) load(long time.Duration) {
 		}
 		return now.Sub(began) > long
 	})
+	s.endFailures(time.Now().Add(time.Hour))
 	s.keepProfiles("late")
 	s.mu.Lock()
 	s.report.Took = time.Since(s.Began)

@@ -207,6 +207,7 @@ func (s *run) result() Measurements {
 	r := s.report
 	r.Binds, r.Drains, r.Samples, r.Orphans = slices.Clone(r.Binds), slices.Clone(r.Drains), slices.Clone(r.Samples), map[string][]Latency{}
 	r.Launched, r.Pods, r.Messages = len(s.Cloud.Records()), len(s.pods), s.countMessages()
+	r.Faults = s.CountAWSFaults()
 	now := time.Since(s.Began)
 	for kind, names := range s.orphans {
 		r.Orphans[kind] = slices.Clone(s.report.Orphans[kind])
