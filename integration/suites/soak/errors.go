@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // startup is how long after a restart of the API server its answers may be denials, because it has not read its roles yet.
@@ -20,6 +22,8 @@ type errorLine struct {
 	// Error and Err are the error, as the services and client-go name it.
 	Error string `json:"error"`
 	Err   string `json:"err"`
+	// Kind is the kind of an error of package fault.
+	Kind string `json:"kind"`
 }
 
 // parseErrorLine parses a service's name, a colon and its log line. A line that is no JSON becomes the message.
@@ -32,9 +36,13 @@ func parseErrorLine(text string) errorLine {
 	return line
 }
 
-// isDenial reports whether the line shows only that the API server denied a request while it started.
-func (l errorLine) isDenial(began time.Time, restarts []Latency) bool {
-	return strings.Contains(l.Error+l.Err, "is forbidden") && isOutage(restarts, l.At.Sub(began))
+// unreachable are the messages of client-go about an API server that does not answer or denies a request.
+var unreachable = []string{"Failed to watch", "Unexpected error when reading response body"}
+
+// isExplained reports whether the line shows only that the API server was away, or denied a request while it started.
+func (l errorLine) isExplained(began time.Time, restarts []Latency) bool {
+	denied := l.Kind == string(fault.Denied) || strings.Contains(l.Error, "is forbidden")
+	return (denied || slices.Contains(unreachable, l.Msg)) && isOutage(restarts, l.At.Sub(began))
 }
 
 // isOutage reports whether the API server was away at a time, or had just started.

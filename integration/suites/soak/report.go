@@ -56,9 +56,9 @@ type Measurements struct {
 	Messages    Messages       `json:"messages"`
 	Replayed    int            `json:"replayed"`
 	DeadLetters map[string]int `json:"deadLetters"`
-	// Denials counts log lines of level ERROR that a restart of the API server explains, and Errors the others by kind.
-	Denials int            `json:"denials"`
-	Errors  map[string]int `json:"errors"`
+	// Explained counts log lines of level ERROR that a restart of the API server explains, and Errors the others by kind.
+	Explained int            `json:"explained"`
+	Errors    map[string]int `json:"errors"`
 	// Launched counts instances, and Pods those that were created.
 	Launched int `json:"launched"`
 	Pods     int `json:"pods"`
@@ -114,8 +114,8 @@ func (r Measurements) Summary() string {
 	for _, kind := range slices.Sorted(maps.Keys(r.Orphans)) {
 		writeSpans(&out, kind, r.Orphans[kind])
 	}
-	fmt.Fprintf(&out, "%d pods, %d instances; messages: %+v, %d replayed from dead-letter queues %v; %d log lines of level ERROR while the API server started, others: %v\n",
-		r.Pods, r.Launched, r.Messages, r.Replayed, r.DeadLetters, r.Denials, r.Errors)
+	fmt.Fprintf(&out, "%d pods, %d instances; messages: %+v, %d replayed from dead-letter queues %v; %d log lines of level ERROR around restarts of the API server, others: %v\n",
+		r.Pods, r.Launched, r.Messages, r.Replayed, r.DeadLetters, r.Explained, r.Errors)
 	fmt.Fprintf(&out, "failures of AWS: %v\n", r.Faults)
 	fmt.Fprintf(&out, "killed until %s: %v; %d ended by themselves\n", r.Calm.Round(time.Second), r.Restarts, len(r.Ended))
 	for _, service := range slices.Sorted(maps.Keys(r.Readings)) {

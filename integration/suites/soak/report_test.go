@@ -61,7 +61,7 @@ func TestFindProblems(t *testing.T) {
 		{"a message expired", func(r *Measurements) { r.Messages.Expired = 1 }, "1 messages expired"},
 		{"an event without a queue", func(r *Measurements) { r.Messages.Undelivered = 1 }, "no queue for 1 events"},
 		{"an error", func(r *Measurements) { r.Errors = map[string]int{"joist-0: a bug": 3} }, "3 log lines of level ERROR: joist-0: a bug"},
-		{"denials", func(r *Measurements) { r.Denials = 100 }, ""},
+		{"errors around restarts", func(r *Measurements) { r.Explained = 100 }, ""},
 		{"a start without an API server", func(r *Measurements) {
 			r.Ended, r.Outages = []Exit{{At: 70 * time.Second, Service: "joist-watcher", Text: "exit status 1"}}, []Latency{{At: time.Minute, Took: 4 * time.Second}}
 		}, ""},

@@ -230,8 +230,8 @@ func (s *run) stop() {
 	defer s.mu.Unlock()
 	for _, text := range complaints {
 		line := parseErrorLine(text)
-		if line.isDenial(s.Began, s.report.Outages) {
-			s.report.Denials++
+		if line.isExplained(s.Began, s.report.Outages) {
+			s.report.Explained++
 			continue
 		}
 		// The last line of a service that ended by itself is in Ended.
