@@ -42,6 +42,9 @@ func TestBusRoutes(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"cluster":"a","html":"<&>","big":12345678901234567890}`}, bodies(t, inbox)); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"joist"}, b.Buses()); diff != "" {
+		t.Error(diff)
+	}
 	whole := bodies(t, audit)
 	if len(whole) != 2 || len(bodies(t, dead)) != 1 {
 		t.Fatalf("messages of the queue audit = %v", whole)
