@@ -16,8 +16,9 @@ const (
 	maxBackoff = 10 * time.Second
 )
 
-// attemptRetention is how long an attempt is stored after its backoff.
-const attemptRetention = time.Hour
+// attemptRetention is how long an attempt is stored after its backoff. A pod that still must go is tried again long before;
+// most of the others are gone.
+const attemptRetention = 5 * time.Minute
 
 // Attempt is the state of one pod's removal.
 type Attempt struct {

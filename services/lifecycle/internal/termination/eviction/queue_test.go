@@ -168,10 +168,15 @@ func TestEvictionBackoff(t *testing.T) {
 		if try, _ := q.LastAttempt(pod("p")); try.Err != nil || !try.Since.IsZero() || q.MayEvict(pod("p")) {
 			t.Errorf("after a successful eviction the attempt is %+v", try)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(5 * time.Minute)
+		q.Prune()
+		if _, ok := q.LastAttempt(pod("p")); !ok {
+			t.Error("the last attempt is removed at once")
+		}
+		time.Sleep(time.Minute)
 		q.Prune()
 		if _, ok := q.LastAttempt(pod("p")); ok {
-			t.Error("the last attempt is never removed")
+			t.Error("the last attempt is still stored five minutes after its backoff")
 		}
 	})
 }
