@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -73,13 +72,25 @@ func (c *Client) newEvent(event cluster.Event, id string) *corev1.Event {
 // pods. Beyond it the oldest is dropped and may be reported again.
 const maxRecentEvents = 32 << 10
 
-// recentEvents keeps the events that were reported recently, up to a limit.
+// recentEvents keeps the events that may not be repeated yet, up to a limit.
 type recentEvents struct {
-	mu    sync.Mutex
-	until *lru.Cache
+	limit int
+
+	mu sync.Mutex
+	// until maps an event's id to the time from which it may be reported again. oldest has the same in the order of the
+	// reports.
+	until  map[string]time.Time
+	oldest []recentEvent
 }
 
-func newRecentEvents(limit int) *recentEvents { return &recentEvents{until: lru.New(limit)} }
+type recentEvent struct {
+	id    string
+	until time.Time
+}
+
+func newRecentEvents(limit int) *recentEvents {
+	return &recentEvents{limit: limit, until: map[string]time.Time{}}
+}
 
 // allowEvent reports whether an event is not a repetition, and records it.
 func (m *recentEvents) allowEvent(id string, now time.Time, dedupe time.Duration) bool {
@@ -88,9 +99,22 @@ func (m *recentEvents) allowEvent(id string, now time.Time, dedupe time.Duration
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if until, ok := m.until.Get(id); ok && now.Before(until.(time.Time)) {
+	if now.Before(m.until[id]) {
 		return false
 	}
-	m.until.Add(id, now.Add(dedupe))
+	for len(m.oldest) > 0 && (len(m.oldest) >= m.limit || !now.Before(m.oldest[0].until)) {
+		m.dropOldest()
+	}
+	m.until[id] = now.Add(dedupe)
+	m.oldest = append(m.oldest, recentEvent{id, m.until[id]})
 	return true
+}
+
+// dropOldest drops the oldest report. If the event was reported again since, that report remains.
+func (m *recentEvents) dropOldest() {
+	first := m.oldest[0]
+	m.oldest = m.oldest[1:]
+	if m.until[first.id].Equal(first.until) {
+		delete(m.until, first.id)
+	}
 }

@@ -30,3 +30,24 @@ func TestRecentEventsDropOldest(t *testing.T) {
 		}
 	}
 }
+
+// TestRecentEventsDropExpired reports events for days: those that may be repeated again use no memory, also after an event
+// that may not be repeated for longer, and after an event that was repeated.
+func TestRecentEventsDropExpired(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	m := newRecentEvents(10_000)
+	m.allowEvent("rare", now, time.Hour)
+	for i := range 5_000 {
+		now = now.Add(time.Minute)
+		if !m.allowEvent(strconv.Itoa(i), now, 2*time.Minute) || !m.allowEvent("repeated", now, time.Minute) {
+			t.Fatalf("Event %d was dropped", i)
+		}
+		if repeats := m.allowEvent("rare", now, time.Hour); repeats != ((i+1)%60 == 0) {
+			t.Fatalf("the rare Event may be repeated after %d minutes: %t", i+1, repeats)
+		}
+	}
+	const most = 150
+	if len(m.until) > most || len(m.oldest) > most {
+		t.Errorf("%d Events are kept in %d reports, more than those of the last hour", len(m.until), len(m.oldest))
+	}
+}
