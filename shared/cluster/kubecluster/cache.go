@@ -138,13 +138,17 @@ func (c *Cache) syncUnserved(kind cluster.Kind, err error) {
 	c.stores[kind].notify()
 }
 
-// recordError keeps an error until the same operation succeeds, and returns it. It ignores
-// errors after the context has ended.
+// recordError keeps an error until the same operation succeeds, and returns it. A watch that starts also ends the error
+// of a list: a reflector streams the first list, and lists only if that fails. It ignores errors after the context has
+// ended.
 func (c *Cache) recordError(ctx context.Context, what operation, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
 		delete(c.problems, what)
+		if what.verb == verbWatch {
+			delete(c.problems, operation{what.kind, verbList})
+		}
 	} else if ctx.Err() == nil {
 		c.problems[what] = call{verb: what.verb, kind: what.kind}.classifyError(err)
 	}

@@ -65,6 +65,22 @@ func TestProblem(t *testing.T) {
 	}
 }
 
+// TestProblemEndsWithWatch denies a list, as an API server does before it has read its roles, and then lets the reflector
+// stream the list. It does not list again for hours.
+func TestProblemEndsWithWatch(t *testing.T) {
+	kept := reflectorStore{cluster.NewStore(cluster.Nodes, nil), func() {}}
+	cache := &Cache{stores: map[cluster.Kind]reflectorStore{cluster.Nodes: kept}, problems: map[operation]error{}}
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no role"))
+	_ = cache.recordError(t.Context(), operation{cluster.Nodes, verbList}, denied)
+	if cache.Problem() == nil {
+		t.Error("a denied list is no problem")
+	}
+	_ = cache.recordError(t.Context(), operation{cluster.Nodes, verbWatch}, nil)
+	if err := cache.Problem(); err != nil {
+		t.Errorf("Problem = %v after the watch began", err)
+	}
+}
+
 // A kind of devices that the API server does not serve is synced and empty, so that everything else
 // goes on, and Problem reports it until it is served. Any other kind stays unsynced.
 func TestUnservedDevices(t *testing.T) {
