@@ -3,6 +3,7 @@ package testbed
 import (
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"time"
 
@@ -58,4 +59,14 @@ func (w *TestBed) LogAWSFaults() {
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		w.Logf("AWS: %d × %s", counts[kind], kind)
 	}
+}
+
+// repeatedTag matches the denial of a NodeClaim's tag with its value and the tag that the instance has.
+var repeatedTag = regexp.MustCompile(`ec2:CreateTags on .*aws:RequestTag/karpenter\.sh/nodeclaim:\[(\S+)\] .*aws:ResourceTag/karpenter\.sh/nodeclaim:\[(\S+)\]`)
+
+// IsRepeatedTag reports whether the denied request repeats a tag that EC2 does not show yet, or whose answer was lost
+// (Options.AllowsDenial).
+func IsRepeatedTag(denial string) bool {
+	values := repeatedTag.FindStringSubmatch(denial)
+	return values != nil && values[1] == values[2]
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -48,19 +47,10 @@ func newRun(t *testing.T, seed uint64) *run {
 	r := &run{
 		random: rand.New(rand.NewPCG(seed, 1)), interrupted: map[string]bool{}, claims: map[string]map[types.UID]bool{},
 	}
-	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }, AllowsDenial: isRepeatedTag})
+	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }, AllowsDenial: testbed.IsRepeatedTag})
 	t.Cleanup(r.logState)
 	r.RunWithAPIServer(500*time.Millisecond, func() error { return r.leases.record(r.Ctx, r.Kube) })
 	return r
-}
-
-// repeatedTag matches the denial of a NodeClaim's tag with its value and the tag that the instance has.
-var repeatedTag = regexp.MustCompile(`ec2:CreateTags on .*aws:RequestTag/karpenter\.sh/nodeclaim:\[(\S+)\] .*aws:ResourceTag/karpenter\.sh/nodeclaim:\[(\S+)\]`)
-
-// isRepeatedTag reports whether the denied request repeats a tag that EC2 does not show yet.
-func isRepeatedTag(denial string) bool {
-	values := repeatedTag.FindStringSubmatch(denial)
-	return values != nil && values[1] == values[2]
 }
 
 // prepare creates the NodePool, the EC2NodeClass and a Deployment whose pods need one node each and spread over zones. If

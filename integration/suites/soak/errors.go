@@ -11,8 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// startup is how long after a restart of the API server its answers may be denials, because it has not read its roles yet.
-const startup = 30 * time.Second
+// startup is how long after a restart of the API server an error may be a denial, because it had not read its roles yet: a
+// watch is tried again after half a minute, doubled at random, and the error is logged until it begins.
+const startup = 65 * time.Second
 
 // errorLine is a log line of level ERROR.
 type errorLine struct {

@@ -19,7 +19,7 @@ func TestIsExplained(t *testing.T) {
 		{"a cut answer", `joist-lifecycle: {"time":"2026-11-27T12:00:00.1Z","level":"ERROR","msg":"Unexpected error when reading response body","err":"unexpected EOF"}`, true},
 		{"a cut answer at another time", `joist-lifecycle: {"time":"2026-11-27T12:10:00Z","level":"ERROR","msg":"Unexpected error when reading response body","err":"unexpected EOF"}`, false},
 		{"a denial before the restart", `joist-watcher: {"time":"2026-11-27T11:59:59Z","level":"ERROR","msg":"background error","error":"pods is forbidden"}`, false},
-		{"a denial much later", `joist-watcher: {"time":"2026-11-27T12:00:35Z","level":"ERROR","msg":"background error","error":"pods is forbidden"}`, false},
+		{"a denial much later", `joist-watcher: {"time":"2026-11-27T12:01:10Z","level":"ERROR","msg":"background error","error":"pods is forbidden"}`, false},
 		{"another error", `joist-watcher: {"time":"2026-11-27T12:00:10Z","level":"ERROR","msg":"background error","error":"index out of range"}`, false},
 		{"a line that is no JSON", "joist-watcher: goroutine 1 [running]:", false},
 	} {

@@ -1,4 +1,4 @@
-package apifaults
+package testbed
 
 import "testing"
 
@@ -10,7 +10,7 @@ func TestIsRepeatedTag(t *testing.T) {
 	for text, want := range map[string]bool{
 		denial("default-1", "default-1"): true, denial("default-1", "default-2"): false, "not allowed ec2:CreateTags on arn:aws:ec2:x:1:instance/i-1": false,
 	} {
-		if isRepeatedTag(text) != want {
+		if IsRepeatedTag(text) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
 	}
