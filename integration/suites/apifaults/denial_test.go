@@ -1,6 +1,10 @@
-package testbed
+package apifaults
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+)
 
 func TestIsRepeatedTag(t *testing.T) {
 	denial := func(requested, exists string) string {
@@ -10,7 +14,7 @@ func TestIsRepeatedTag(t *testing.T) {
 	for text, want := range map[string]bool{
 		denial("default-1", "default-1"): true, denial("default-1", "default-2"): false, "not allowed ec2:CreateTags on arn:aws:ec2:x:1:instance/i-1": false,
 	} {
-		if IsRepeatedTag(text) != want {
+		if testbed.IsRepeatedTag(text) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
 	}
