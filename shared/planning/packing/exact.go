@@ -265,8 +265,8 @@ func (e *exactSearch) shared(segments uint64) (out Set) {
 	return out
 }
 
-// listNodes returns the candidates for pods of all these segments, the cheapest first. It leaves out candidates that cost
-// more than a candidate of the same pool that is as large.
+// listNodes returns the candidates for pods of all these segments, the cheapest first, and of equal price the largest. It
+// leaves out candidates that cost more than a candidate of the same pool that is as large.
 func (e *exactSearch) listNodes(segments uint64) []ratedNode {
 	if list, known := e.lists[segments]; known {
 		return list
@@ -288,8 +288,9 @@ func (e *exactSearch) listNodes(segments uint64) []ratedNode {
 		}
 		all = append(all, node)
 	}
+	value := func(n ratedNode) float64 { return e.s.allocatableValue(&e.s.p.problem.Candidates[n.candidate]) }
 	slices.SortFunc(all, func(a, b ratedNode) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.candidate, b.candidate))
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(value(b), value(a)), cmp.Compare(a.candidate, b.candidate))
 	})
 	var list []ratedNode
 	for _, node := range all {
