@@ -46,10 +46,11 @@ func proposal(snapshot, plan event.Ref) event.Body {
 
 // A message expires no later than its type's TTL allows, even with a later expires attribute.
 func TestExpiryIsBoundedByTheType(t *testing.T) {
-	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.NewUntil(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
+	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.New(noon, event.InventoryWanted{Asked: noon}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.Expires = noon.Add(1000 * time.Hour)
 	data, err := e.Encode()
 	if err != nil {
 		t.Fatal(err)

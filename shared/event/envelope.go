@@ -87,21 +87,11 @@ func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) 
 	if err != nil {
 		return Envelope{}, err
 	}
-	return m.NewUntil(now, now.Add(spec.TTL), body, cause)
-}
-
-// NewUntil is New with an absolute expiry. An expiry closer than MinTTL is raised to MinTTL, because normal delivery
-// delays would exceed a shorter one.
-func (m Maker) NewUntil(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
-	spec, err := body.EventType().Spec()
-	if err != nil {
-		return Envelope{}, err
-	}
 	data, err := encodeBody(nil, spec, body)
 	if err != nil {
 		return Envelope{}, err
 	}
-	e := m.newEnvelope(now, expires, body)
+	e := m.newEnvelope(now, body)
 	e.Data = data
 	if cause != nil {
 		e.inheritTrace(*cause, body)
@@ -114,18 +104,15 @@ const sourcePrefix = "joist/"
 
 // NewHead returns the envelope that New creates without a cause, but without its data, for spans and logs about a
 // message that is not sent.
-func (m Maker) NewHead(now time.Time, body Body) Envelope { return m.newEnvelope(now, now, body) }
+func (m Maker) NewHead(now time.Time, body Body) Envelope { return m.newEnvelope(now, body) }
 
 // newEnvelope creates the envelope without its data.
-func (m Maker) newEnvelope(now, expires time.Time, body Body) Envelope {
-	if earliest := now.Add(MinTTL); expires.Before(earliest) {
-		expires = earliest
-	}
+func (m Maker) newEnvelope(now time.Time, body Body) Envelope {
 	e := Envelope{
 		SpecVersion: SpecVersion, Source: sourcePrefix + m.Service,
 		Type: body.EventType(), Subject: body.Subject(), Time: now.UTC(),
 		Cluster: m.Cluster.Name, ClusterUID: m.Cluster.UID,
-		Expires: expires.UTC(),
+		Expires: now.Add(max(body.EventType().TTL(), MinTTL)).UTC(),
 	}
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID

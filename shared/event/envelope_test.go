@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -65,28 +64,18 @@ func TestStory(t *testing.T) {
 	}
 }
 
+// TestExpiry checks that a message expires exactly after its type's TTL.
 func TestExpiry(t *testing.T) {
-	body := event.TerminateRequested{InstanceID: "i-1"}
-	for _, test := range []struct {
-		name    string
-		expires time.Time
-		want    time.Time
-	}{
-		{"in the past", noon.Add(-time.Hour), noon.Add(event.MinTTL)},
-		{"too soon", noon.Add(event.MinTTL - 1), noon.Add(event.MinTTL)},
-		{"just long enough", noon.Add(event.MinTTL), noon.Add(event.MinTTL)},
-		{"longer", noon.Add(5 * time.Minute), noon.Add(5 * time.Minute)},
-	} {
-		e, err := maker.NewUntil(noon, test.expires, body, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !e.Expires.Equal(test.want) {
-			t.Errorf("%s: it expires at %s, want %s", test.name, e.Expires, test.want)
-		}
-		if e.HasExpired(test.want.Add(-1)) || !e.HasExpired(test.want) {
-			t.Errorf("%s: it does not expire exactly at its expiry", test.name)
-		}
+	e, err := maker.New(noon, event.TerminateRequested{InstanceID: "i-1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := e.Type.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := noon.Add(spec.TTL); !e.Expires.Equal(want) || e.HasExpired(want.Add(-1)) || !e.HasExpired(want) {
+		t.Errorf("it expires at %s, want exactly %s", e.Expires, want)
 	}
 }
 

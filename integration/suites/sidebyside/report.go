@@ -73,13 +73,13 @@ func (s DayMeasurements) Dollars() float64 {
 	return s.integrate(func(one DaySample) float64 { return one.PerHour })
 }
 
-// Launched counts the instances that were launched during the day.
-func (s DayMeasurements) Launched() int {
+// CountLaunches counts the instances that were launched during the day.
+func (s DayMeasurements) CountLaunches() int {
 	return s.countNodes(func(n NodeLife) bool { return n.From > 0 })
 }
 
-// Removed counts the instances that ended during the day.
-func (s DayMeasurements) Removed() int {
+// CountRemovals counts the instances that ended during the day.
+func (s DayMeasurements) CountRemovals() int {
 	return s.countNodes(func(n NodeLife) bool { return n.To > 0 })
 }
 
@@ -156,8 +156,8 @@ func (r Comparison) Table() string {
 	})
 	row("evictions", func(s DayMeasurements) string { return strconv.Itoa(s.Evicted) })
 	row("pods deleted with their nodes", func(s DayMeasurements) string { return strconv.Itoa(s.Lost) })
-	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.Launched()) })
-	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.Removed()) })
+	row("nodes launched", func(s DayMeasurements) string { return strconv.Itoa(s.CountLaunches()) })
+	row("nodes removed", func(s DayMeasurements) string { return strconv.Itoa(s.CountRemovals()) })
 	row("nodes removed within an hour of their launch", func(s DayMeasurements) string { return strconv.Itoa(s.ShortLived()) })
 	row("nodes, maximum", func(s DayMeasurements) string {
 		return strconv.Itoa(s.most(func(one DaySample) int { return one.Nodes }))

@@ -4,7 +4,7 @@
 // (package testbed).
 //
 // The test checks that the services' memory, goroutines and open files do not grow, that each event is handled or in a
-// dead-letter queue that is replayed at the end, that no instance, NodeClaim or Node is without the others for more than 90
+// DLQ that is replayed at the end, that no instance, NodeClaim or Node is without the others for more than 90
 // seconds, that a warned node is drained before EC2 ends it, that no pod is pending longer than a bound, and that no service
 // logs an error or ends by itself except while the API server starts. Services are killed in the first half only, because a
 // process must live long enough to show that it grows. Random choices come from a printed seed.

@@ -78,7 +78,7 @@ func FindGrowth(readings []ServiceReading, from time.Duration, value func(Servic
 	return g
 }
 
-// keepCollections keeps the first reading after each garbage collection: those that follow show the same heap again, and
+// keepCollections keeps the first reading after each garbage collection: the following readings show the same heap again, and
 // would make its growth look more certain than it is.
 func keepCollections(readings []ServiceReading) []ServiceReading {
 	return slices.CompactFunc(slices.Clone(readings), func(a, b ServiceReading) bool {

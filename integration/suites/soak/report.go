@@ -48,10 +48,10 @@ type Measurements struct {
 	Calm time.Duration `json:"calm"`
 	// Outages are from the kill of the API server to its answer.
 	Outages []Latency `json:"outages"`
-	// Restarts counts the processes of each service that were killed, and Ended are those that ended by themselves.
+	// Restarts counts the killed processes of each service, and Ended the processes that ended by themselves.
 	Restarts map[string]int `json:"restarts"`
 	Ended    []Exit         `json:"ended"`
-	// Messages counts those of all queues, and Replayed those that were in dead-letter queues, which DeadLetters lists by queue
+	// Messages counts the messages of all queues, and Replayed the messages that were in DLQs, which DeadLetters lists by queue
 	// and reason.
 	Messages    Messages       `json:"messages"`
 	Replayed    int            `json:"replayed"`
@@ -59,7 +59,7 @@ type Measurements struct {
 	// Explained counts log lines of level ERROR that a restart of the API server explains, and Errors the others by kind.
 	Explained int            `json:"explained"`
 	Errors    map[string]int `json:"errors"`
-	// Launched counts instances, and Pods those that were created.
+	// Launched counts instances, and Pods counts the pods that were created.
 	Launched int `json:"launched"`
 	Pods     int `json:"pods"`
 	// Orphans are, by kind, how long objects were without the one that they belong to.
@@ -75,7 +75,7 @@ type Exit struct {
 }
 
 // Messages counts messages of queues since the beginning. Expired ones were never deleted by a consumer; Undelivered
-// are those that a rule of the bus had no queue for.
+// are messages for which a rule of the bus had no queue.
 type Messages struct {
 	Sent        int `json:"sent"`
 	Deleted     int `json:"deleted"`

@@ -28,7 +28,7 @@ type run struct {
 	*testbed.Timeline
 	random   *rand.Rand
 	revision int
-	// failing is when the current failures of AWS end; zero if there are none.
+	// failing is when the current failures of AWS end; zero without failures.
 	failing time.Time
 	mu      sync.Mutex
 	observed
@@ -210,7 +210,7 @@ func (s *run) replay() {
 	}
 }
 
-// countDeadLetters logs the messages of a dead-letter queue and counts them by reason. They stay in the queue.
+// countDeadLetters logs the messages of a DLQ and counts them by reason. They stay in the queue.
 func (s *run) countDeadLetters(name string) {
 	q, _ := s.Broker.FindQueue(name)
 	messages, err := q.Receive(s.Ctx, 10, 0, 0)

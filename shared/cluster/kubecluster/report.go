@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,47 +75,33 @@ const maxRecentEvents = 32 << 10
 
 // recentEvents keeps the events that may not be repeated yet, up to a limit.
 type recentEvents struct {
-	limit int
-
 	mu sync.Mutex
-	// until maps an event's id to the time from which it may be reported again. oldest has the same in the order of the
-	// reports.
-	until  map[string]time.Time
-	oldest []recentEvent
-}
-
-type recentEvent struct {
-	id    string
-	until time.Time
+	// until maps an event's id to the time from which it may be reported again, in the order of the reports.
+	until *simplelru.LRU[string, time.Time]
 }
 
 func newRecentEvents(limit int) *recentEvents {
-	return &recentEvents{limit: limit, until: map[string]time.Time{}}
+	until, err := simplelru.NewLRU[string, time.Time](limit, nil)
+	if err != nil {
+		panic(err) // The limit is not positive.
+	}
+	return &recentEvents{until: until}
 }
 
-// allowEvent reports whether an event is not a repetition, and records it.
+// allowEvent reports whether an event is not a repetition, and records it. It drops the oldest events that may be
+// repeated.
 func (m *recentEvents) allowEvent(id string, now time.Time, dedupe time.Duration) bool {
 	if dedupe <= 0 {
 		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now.Before(m.until[id]) {
+	if until, ok := m.until.Peek(id); ok && now.Before(until) {
 		return false
 	}
-	for len(m.oldest) > 0 && (len(m.oldest) >= m.limit || !now.Before(m.oldest[0].until)) {
-		m.dropOldest()
+	for _, until, ok := m.until.GetOldest(); ok && !now.Before(until); _, until, ok = m.until.GetOldest() {
+		m.until.RemoveOldest()
 	}
-	m.until[id] = now.Add(dedupe)
-	m.oldest = append(m.oldest, recentEvent{id, m.until[id]})
+	m.until.Add(id, now.Add(dedupe))
 	return true
-}
-
-// dropOldest drops the oldest report. If the event was reported again since, that report remains.
-func (m *recentEvents) dropOldest() {
-	first := m.oldest[0]
-	m.oldest = m.oldest[1:]
-	if m.until[first.id].Equal(first.until) {
-		delete(m.until, first.id)
-	}
 }

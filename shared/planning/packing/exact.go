@@ -14,22 +14,21 @@ const maxExactSteps = 2.5e6
 // exactShareCost replaces Policy.ShareCost: of plans that cost about the same, the one with more and smaller nodes is better.
 const exactShareCost = 0.01
 
-// exactSearch finds the cheapest nodes for few pods. It numbers the multisets of the stage's pods: a multiset with
-// one more pod of the group i has a number that is higher by strides[i]. The cheapest nodes for a multiset are the
-// cheapest node for some of its pods and the cheapest nodes for the rest.
+// exactSearch finds the cheapest nodes for few pods. A load is how many pods of each group are placed together. Loads have
+// numbers: 0 is no pod, and one more pod of the group i adds strides[i]. The cheapest nodes for a load are the cheapest
+// node for a part of it and the cheapest nodes for the rest.
 type exactSearch struct {
 	s *stage
 	// counts are the unplaced pods of each group, and most is how many of them fit on one node.
 	counts, most, strides []int
-	// nodes are the cheapest nodes for each multiset of pods, and how they are rated; the price is infinite if the pods
-	// fit on no node.
+	// nodes are the cheapest node for each load, and how it is rated; the price is infinite if the load fits on no node.
 	nodes []ratedNode
 	// needed are the dimensions in which pods request anything.
 	needed []int
 	// used and value are the requests and the value of the pods while a node is filled.
 	used  []int64
 	value float64
-	// lists caches, by the set of the pods' segments, the candidates for a node that they share.
+	// lists caches the candidates that pods of some segments may share. The key has one bit for each segment.
 	lists map[uint64][]ratedNode
 }
 
@@ -68,21 +67,21 @@ func (s *stage) openExactly(first int) bool {
 // newExactSearch prepares the search; nil if it would take too long.
 func (s *stage) newExactSearch() *exactSearch {
 	e := &exactSearch{s: s, counts: slices.Clone(s.unplaced), used: make([]int64, s.p.problem.Dims), lists: map[uint64][]ratedNode{}}
-	steps, multisets := 1.0, 1
+	steps, loads := 1.0, 1
 	for i, n := range e.counts {
 		most := s.countOnOneNode(i)
-		e.most, e.strides = append(e.most, most), append(e.strides, multisets)
+		e.most, e.strides = append(e.most, most), append(e.strides, loads)
 		if steps *= float64((most+1)*(most+2)/2 + (n-most)*(most+1)); steps > maxExactSteps {
 			return nil
 		}
-		multisets *= n + 1
+		loads *= n + 1
 	}
 	for r := range e.used {
 		if slices.ContainsFunc(s.ids, func(id int) bool { return s.p.groups[id].Requests[r] > 0 }) {
 			e.needed = append(e.needed, r)
 		}
 	}
-	e.nodes = make([]ratedNode, multisets)
+	e.nodes = make([]ratedNode, loads)
 	return e
 }
 
@@ -100,25 +99,25 @@ func (s *stage) countOnOneNode(i int) int {
 // openCheapest opens the cheapest bins for all pods. If no nodes can hold them, or limits forbid one, it opens none and
 // returns false.
 func (e *exactSearch) openCheapest(first int) bool {
-	contents, ok := e.findCheapest()
-	for _, pods := range contents {
-		if !e.s.p.CanBuy(e.nodes[pods].candidate) {
+	loads, ok := e.findCheapest()
+	for _, load := range loads {
+		if !e.s.p.CanBuy(e.nodes[load].candidate) {
 			e.s.removeBins(first)
 			return false
 		}
-		e.openBin(pods)
+		e.openBin(load)
 	}
 	return ok
 }
 
-// openBin opens the cheapest bin for a multiset of pods.
-func (e *exactSearch) openBin(pods int) {
-	node := &e.nodes[pods]
+// openBin opens the cheapest bin for a load.
+func (e *exactSearch) openBin(load int) {
+	node := &e.nodes[load]
 	o := option{candidate: node.candidate, zoneCapacityTypes: node.zoneCapacityTypes}
 	o.price = e.s.p.ratedCost(&e.s.p.problem.Candidates[o.candidate], o.zoneCapacityTypes)
 	value, picks := 0.0, []pick(nil)
 	for i := range e.strides {
-		if n := pods / e.strides[i] % (e.counts[i] + 1); n > 0 {
+		if n := load / e.strides[i] % (e.counts[i] + 1); n > 0 {
 			picks = append(picks, pick{i, n})
 			value += float64(e.s.value[i] * float64(n))
 		}
@@ -126,8 +125,9 @@ func (e *exactSearch) openBin(pods int) {
 	e.s.openBin(&o, value, picks)
 }
 
-// findCheapest returns the numbers of the multisets that the cheapest nodes hold, the dearest node first; false if no nodes can hold all pods.
-func (e *exactSearch) findCheapest() (contents []int, ok bool) {
+// findCheapest returns the loads of the cheapest nodes for all pods, the most expensive node first; false if no nodes can
+// hold all pods.
+func (e *exactSearch) findCheapest() (loads []int, ok bool) {
 	for i := range e.nodes {
 		e.nodes[i] = ratedNode{candidate: -1, price: math.Inf(1)}
 	}
@@ -157,16 +157,16 @@ func (e *exactSearch) findCheapest() (contents []int, ok bool) {
 		return nil, false
 	}
 	for rest > 0 {
-		contents = append(contents, int(taken[rest]))
+		loads = append(loads, int(taken[rest]))
 		rest -= int(taken[rest])
 	}
-	slices.SortFunc(contents, func(a, b int) int {
+	slices.SortFunc(loads, func(a, b int) int {
 		return cmp.Or(cmp.Compare(e.nodes[b].price, e.nodes[a].price), cmp.Compare(a, b))
 	})
-	return contents, true
+	return loads, true
 }
 
-// increment counts to the next multiset.
+// increment counts to the next load.
 func (e *exactSearch) increment(left []int) {
 	for i := range left {
 		if left[i]++; left[i] <= e.counts[i] {
@@ -176,8 +176,8 @@ func (e *exactSearch) increment(left []int) {
 	}
 }
 
-// eachRange calls use with ranges of numbers. They include each multiset within left that has a pod of left's last
-// group and fits on one node.
+// eachRange calls use with ranges of loads. They include each load within left that has a pod of left's last group and
+// fits on one node.
 func (e *exactSearch) eachRange(left []int, use func(from, to int)) {
 	last := len(left) - 1
 	for left[last] == 0 {
@@ -192,27 +192,27 @@ func (e *exactSearch) eachRange(left []int, use func(from, to int)) {
 	}
 }
 
-// eachRangeWith is eachRange for multisets with some pods and any pods of the groups up to the given one.
-func (e *exactSearch) eachRangeWith(left []int, group, pods int, use func(from, to int)) {
-	if e.nodes[pods].candidate < 0 {
+// eachRangeWith is eachRange for a load and any further pods of the groups up to the given one.
+func (e *exactSearch) eachRangeWith(left []int, group, load int, use func(from, to int)) {
+	if e.nodes[load].candidate < 0 {
 		return // With more pods it fits no node either.
 	}
 	if group == 0 {
-		use(pods, pods+min(left[0], e.most[0])+1)
+		use(load, load+min(left[0], e.most[0])+1)
 		return
 	}
 	for n := range min(left[group], e.most[group]) + 1 {
-		e.eachRangeWith(left, group-1, pods+n*e.strides[group], use)
+		e.eachRangeWith(left, group-1, load+n*e.strides[group], use)
 	}
 }
 
-// priceNodes finds the cheapest node for each multiset with the pods that are on the node already and pods of the groups
-// from the given one on. The candidates before the given one in the list of the pods' segments are too small.
-func (e *exactSearch) priceNodes(group, pods int, segments uint64, from int) {
+// priceNodes finds the cheapest node for a load with any further pods of the groups from the given one on. segments are the
+// segments of its pods; the candidates before from in their list are too small.
+func (e *exactSearch) priceNodes(group, load int, segments uint64, from int) {
 	if group == len(e.counts) {
 		return
 	}
-	e.priceNodes(group+1, pods, segments, from)
+	e.priceNodes(group+1, load, segments, from)
 	roles := e.s.p.groups[e.s.ids[group]].Roles
 	with := segments | 1<<e.s.segmentOf[group]
 	if with != segments {
@@ -221,7 +221,7 @@ func (e *exactSearch) priceNodes(group, pods int, segments uint64, from int) {
 	n := 0
 	for n < e.counts[group] && e.s.p.binCounts.countAllowed(roles, 1) > 0 {
 		n++
-		pods += e.strides[group]
+		load += e.strides[group]
 		e.addPods(group, 1)
 		list := e.listNodes(with)
 		for from < len(list) && !e.isUsable(&list[from], with) {
@@ -232,8 +232,8 @@ func (e *exactSearch) priceNodes(group, pods int, segments uint64, from int) {
 		}
 		node := list[from]
 		node.price *= 1 + exactShareCost*e.value/e.s.total
-		e.nodes[pods] = node
-		e.priceNodes(group+1, pods, with, from)
+		e.nodes[load] = node
+		e.priceNodes(group+1, load, with, from)
 	}
 	e.addPods(group, -n)
 }
@@ -254,11 +254,11 @@ func (e *exactSearch) isUsable(node *ratedNode, segments uint64) bool {
 	c := &e.s.p.problem.Candidates[node.candidate]
 	e.s.p.usedSteps++
 	return fitsInto(e.used, c.Allocatable) && e.s.respectsMaxShare(c, e.value) &&
-		(e.s.p.problem.Pools[c.Pool].Enough == nil || e.s.p.hasVariety(node.candidate, e.used, node.zoneCapacityTypes, e.shared(segments)))
+		(e.s.p.problem.Pools[c.Pool].Enough == nil || e.s.p.hasVariety(node.candidate, e.used, node.zoneCapacityTypes, e.intersectCandidates(segments)))
 }
 
-// shared returns the candidates that pods of all these segments may use.
-func (e *exactSearch) shared(segments uint64) (out Set) {
+// intersectCandidates returns the candidates that pods of all these segments may use.
+func (e *exactSearch) intersectCandidates(segments uint64) (out Set) {
 	for left := segments; left != 0; left &= left - 1 {
 		out = e.s.p.intersect(out, e.s.segments[bits.TrailingZeros64(left)].candidates)
 	}
@@ -276,7 +276,7 @@ func (e *exactSearch) listNodes(segments uint64) []ratedNode {
 		zoneCapacityTypes &= e.s.segments[bits.TrailingZeros64(left)].zoneCapacityTypes
 	}
 	var all []ratedNode
-	in := e.shared(segments)
+	in := e.intersectCandidates(segments)
 	for _, k := range e.s.candidates {
 		c := &e.s.p.problem.Candidates[k]
 		if !in.Has(k) || c.zoneCapacityTypes&zoneCapacityTypes == 0 || !e.s.p.CanBuy(k) {
@@ -302,11 +302,14 @@ func (e *exactSearch) listNodes(segments uint64) []ratedNode {
 	return list
 }
 
-// isAsGood reports whether the candidate k holds all pods that l holds. In a pool with limits, the variety of nodes that
-// minValues require may depend on the candidate.
+// isAsGood reports whether the candidate k can replace l on every node. A small node may hold all pods where MaxShare forbids
+// that to a large one. In a pool with limits, the variety of nodes that minValues require may depend on the candidate.
 func (e *exactSearch) isAsGood(k, l int) bool {
 	a, b := &e.s.p.problem.Candidates[k], &e.s.p.problem.Candidates[l]
 	e.s.p.usedSteps++
+	if small := e.s.p.problem.Policy.SmallNode; b.Allocatable[0] <= small && a.Allocatable[0] > small {
+		return false
+	}
 	if pool := &e.s.p.problem.Pools[a.Pool]; a.Pool != b.Pool || a.Reservation != b.Reservation || a.tier != b.tier || pool.Enough != nil && pool.hasLimits() {
 		return false
 	}

@@ -329,3 +329,23 @@ func TestBudgetEndsPlanning(t *testing.T) {
 		}
 	}
 }
+
+// TestSmallNodeMayCarryAll plans pods that fit on one node of 10 or of 8 cores, which cost the same. A node of up to 8 cores
+// may carry all pods of a plan, a larger one may not.
+func TestSmallNodeMayCarryAll(t *testing.T) {
+	problem := packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}
+	both := packing.NewSet(2)
+	for k, cores := range []int64{10000, 8000} {
+		both.Add(k)
+		problem.Candidates = append(problem.Candidates, packing.CandidateType{Allocatable: []int64{cores, cores}, Capacity: []int64{cores, 0}, Prices: []packing.ZonePrice{{Price: 1}}})
+	}
+	var groups []packing.Group
+	for _, memory := range []int64{900, 1000} {
+		groups = append(groups, packing.Group{Requests: []int64{1000, memory}, Candidates: both, ZoneCapacityTypes: 1, Count: 4})
+	}
+	p := packing.New(problem)
+	p.Pack(groups)
+	if bins := p.Bins(); len(bins) != 1 || bins[0].Candidate != 1 {
+		t.Errorf("%d nodes, the first is candidate %d, want one of candidate 1", len(bins), bins[0].Candidate)
+	}
+}
