@@ -180,3 +180,24 @@ func TestSmallBatchesCostLeast(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkSmallBatches plans batches for which all divisions of the pods are compared.
+func BenchmarkSmallBatches(b *testing.B) {
+	cat := planningtest.NewCatalogue()
+	for _, tt := range []struct {
+		name           string
+		classes, count int
+	}{{"8 equal pods", 1, 8}, {"2000 equal pods", 1, 2000}, {"12 pods in 4 shapes", 4, 3}, {"18 pods in 6 shapes", 6, 3}, {"13 different pods", 13, 1}} {
+		var pending []planning.PodClass
+		for i := range tt.classes {
+			pending = append(pending, planningtest.NewPods(fmt.Sprint("w", i), tt.count, fmt.Sprintf("%dm", 250<<(i%6)+i), fmt.Sprintf("%dMi", 300*(i+1))))
+		}
+		batch := benchBatch(pending)
+		stock := instancetypes.New(batch.Snapshot, cat)
+		b.Run(tt.name, func(b *testing.B) {
+			for b.Loop() {
+				solver.SolveWithTypes(batch, stock)
+			}
+		})
+	}
+}
