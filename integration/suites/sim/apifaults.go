@@ -159,8 +159,13 @@ func (c *chaos) resumeWatches(expired func() bool) {
 	}
 }
 
-// reconcileStatefulSet is the controller of the StatefulSet, whose pod always has the same name.
+// reconcileStatefulSet is the controller of the StatefulSet, whose pod always has the same name. It reads again only after a
+// write.
 func (s *sim) reconcileStatefulSet() error {
+	if s.statefulSetVersion == s.world.Kube.Version() {
+		return nil
+	}
+	s.statefulSetVersion = s.world.Kube.Version()
 	ctx, client := context.Background(), s.world.Kube.AsKubernetes("statefulset-controller")
 	key := cluster.Key{Namespace: "default", Name: statefulSetName}
 	set, err := cluster.Get[*statefulSet](ctx, client, cluster.StatefulSets, key)

@@ -63,10 +63,13 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 		out[pool] = sumCounts{}
 	}
 	for _, r := range records {
+		pool := r.Tags["karpenter.sh/nodepool"]
+		if _, limited := out[pool]; !r.Gone.IsZero() || !limited {
+			continue
+		}
 		claims := c.claimsOfInstance(r)
 		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !isLeaving(claim) && !forgive(claim) })
-		pool := r.Tags["karpenter.sh/nodepool"]
-		if _, limited := out[pool]; !r.Gone.IsZero() || !limited || !c.limits.strict && gone && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
+		if !c.limits.strict && gone && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
 			continue
 		}
 		sum := out[pool]

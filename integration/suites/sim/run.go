@@ -75,6 +75,8 @@ type sim struct {
 	// pods are those of listPods, as of podsVersion.
 	pods        []*corev1.Pod
 	podsVersion int64
+	// statefulSetVersion is the version that reconcileStatefulSet has handled.
+	statefulSetVersion int64
 }
 
 // Run runs the simulator with one seed.

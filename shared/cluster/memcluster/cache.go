@@ -32,8 +32,8 @@ type Cache struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	jitter  time.Duration
-	kinds   []cluster.Kind
 	streams map[cluster.Kind]*stream
+	ordered []*stream // the same in the order of CacheOptions.Kinds
 }
 
 var _ cluster.Feed = (*Cache)(nil)
@@ -48,13 +48,15 @@ func (s *Server) NewCache(o CacheOptions) *Cache {
 	}
 	s.cacheCount++
 	c := &Cache{
-		server: s, jitter: o.Jitter, kinds: slices.Clone(o.Kinds),
+		server: s, jitter: o.Jitter,
 		random:  rand.New(rand.NewPCG(uint64(s.seed), 1+s.cacheCount)),
 		streams: map[cluster.Kind]*stream{},
 	}
 	for _, kind := range o.Kinds {
-		c.streams[kind] = newStream(kind, o)
-		c.streams[kind].push(s.newListing(kind), c.drawJitter())
+		stream := newStream(kind, o)
+		stream.push(s.newListing(kind), c.drawJitter())
+		c.streams[kind] = stream
+		c.ordered = append(c.ordered, stream)
 	}
 	s.caches = append(s.caches, c)
 	return c
@@ -96,8 +98,8 @@ func (c *Cache) Advance(now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done := 0
-	for _, kind := range c.kinds {
-		done += c.streams[kind].advance(now)
+	for _, stream := range c.ordered {
+		done += stream.advance(now)
 	}
 	return done
 }
@@ -108,8 +110,8 @@ func (c *Cache) DeliverAll() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done := 0
-	for _, kind := range c.kinds {
-		done += c.streams[kind].flush()
+	for _, stream := range c.ordered {
+		done += stream.flush()
 	}
 	return done
 }
@@ -120,8 +122,8 @@ func (c *Cache) NextDelivery() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var next time.Time
-	for _, kind := range c.kinds {
-		if due, ok := c.streams[kind].due(); ok && (next.IsZero() || due.Before(next)) {
+	for _, stream := range c.ordered {
+		if due, ok := stream.due(); ok && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
@@ -172,7 +174,7 @@ func (c *Cache) TakeChanges(kind cluster.Kind) cluster.Changed {
 func (c *Cache) Synced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, stream := range c.streams {
+	for _, stream := range c.ordered {
 		if !stream.store.Synced() {
 			return false
 		}
@@ -186,9 +188,9 @@ func (c *Cache) ListMutated() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
-	for _, kind := range c.kinds {
-		for _, key := range c.streams[kind].mutated() {
-			out = append(out, kind.Kind+" "+key.String())
+	for _, stream := range c.ordered {
+		for _, key := range stream.mutated() {
+			out = append(out, stream.kind.Kind+" "+key.String())
 		}
 	}
 	return out

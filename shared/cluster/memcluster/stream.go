@@ -19,6 +19,7 @@ type change struct {
 
 // stream is the watch of one kind. It delivers changes in order.
 type stream struct {
+	kind  cluster.Kind
 	delay time.Duration
 	queue []change
 	// store has the delivered objects. The adapter uses the same type.
@@ -32,7 +33,7 @@ type stream struct {
 
 func newStream(kind cluster.Kind, o CacheOptions) *stream {
 	return &stream{
-		delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind] != nil,
+		kind: kind, delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind] != nil,
 		asGiven: map[cluster.Key]cluster.Object{},
 	}
 }
