@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,11 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/services/cli/internal/trace"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // recordedServer serves the objects and events of a recorded run like an API server.
@@ -92,10 +97,7 @@ func (s recordedServer) findRunningPod(t *testing.T) (pod, node, claim string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := s.Kube.ClientFor("user").List(t.Context(), cluster.NodeClaims, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := s.listClaims(t)
 	for _, p := range cluster.CastAll[*corev1.Pod](pods) {
 		for _, c := range claims {
 			var status struct{ Status struct{ NodeName string } }
@@ -150,6 +152,55 @@ func TestTraceFromCluster(t *testing.T) {
 	if strings.Contains(strings.Join(combined.Missing, "\n"), "--cluster NAME searches") {
 		t.Errorf("logs are missing although they are given: %v", combined.Missing)
 	}
+}
+
+// TestTraceOfReplacement traces a NodeClaim that consolidation launched: one trace has the decision, the launch and
+// the binding.
+func TestTraceOfReplacement(t *testing.T) {
+	var lines []string
+	env := recordLaunches(t, embedded.Options{Log: func(l host.LogLine) {
+		n := l.LogFields
+		lines = append(lines, fmt.Sprintf(`{"time":%q,"msg":"handled","service":%q,"event.type":%q,"event.id":%q,"subject":%q,"correlation":%q,"disposition":"delete"}`,
+			memcluster.Epoch.Format(time.RFC3339), l.Service, n.Type, n.ID, n.Subject, n.Correlation))
+	}})
+	s, before := recordedServer{EmbeddedCluster: env}, map[string]bool{}
+	for _, c := range s.listClaims(t) {
+		before[c.GetName()] = true
+	}
+	scaleDeployment(env, "inflate", 2)
+	runFor(t, env, 6*time.Minute)
+	replacements := slices.DeleteFunc(s.listClaims(t), func(c cluster.Object) bool { return before[c.GetName()] })
+	if len(replacements) == 0 {
+		t.Fatal("consolidation has launched no NodeClaim")
+	}
+	log := writeFile(t, "services.jsonl", []byte(strings.Join(lines, "\n")+"\n"))
+	for _, c := range replacements {
+		stdout, stderr, code := s.run(t, "trace", "nodeclaim", c.GetName(), "--log", log, "--since", "2025-01-01", "-o", "json")
+		if code != cli.ExitNothing {
+			t.Fatal(stderr)
+		}
+		got := parseJSON[trace.Trace](t, stdout)
+		of := planning.ReadTrace(c)
+		if of == nil {
+			t.Fatalf("NodeClaim %s has no trace: %v", c.GetName(), got.Missing)
+		}
+		for _, typ := range []event.Type{event.DisruptionProposedType, event.LaunchRequestedType, event.LaunchSettledType} {
+			if !slices.ContainsFunc(got.Steps, func(step trace.TraceStep) bool {
+				return step.Trace == of.Correlation && strings.HasPrefix(step.What, string(typ))
+			}) {
+				t.Errorf("the trace of %s has no %s: %s", c.GetName(), typ, stdout)
+			}
+		}
+	}
+}
+
+func (s recordedServer) listClaims(t *testing.T) []cluster.Object {
+	t.Helper()
+	claims, err := s.Kube.ClientFor("user").List(t.Context(), cluster.NodeClaims, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claims
 }
 
 // TestTraceFromUnreadableCluster: what may not be read is listed, and the logs are still searched.

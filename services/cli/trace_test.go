@@ -147,7 +147,7 @@ func TestTraceFromCloudWatch(t *testing.T) {
 	for _, s := range got.Steps {
 		services[s.Service]++
 	}
-	if len(got.Traces) != 4 || services["planner"] != 1 || services["launcher"] < 3 || services["disruption"] != 2 || services[""] == 0 {
+	if len(got.Traces) != 3 || services["planner"] != 1 || services["launcher"] < 3 || services["disruption"] != 2 || services[""] == 0 {
 		t.Errorf("%d traces, steps of %v", len(got.Traces), services)
 	}
 	missing := strings.Join(got.Missing, "\n")

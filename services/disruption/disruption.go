@@ -57,6 +57,9 @@ type Service struct {
 	Now            func() time.Time
 	Options        Options
 	Metrics        metric.Recorder
+	// Span records a trace span; nil disables traces. Samples is that of event.Maker.
+	Span    func(host.Span)
+	Samples func(traceID string) bool
 }
 
 // Handle evaluates one snapshot and publishes the decisions.

@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -165,6 +166,38 @@ func carryProposal(s planning.Snapshot, p event.DisruptionProposed, proposed tim
 		s.Nodes[i].Proposal = &planning.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, ProposedAt: proposed}
 	}
 	return s
+}
+
+// All events of a proposal are in one trace, which begins with a span for each of them and is linked to the
+// trace of the snapshot. Without it the NodeClaims of replacements would have no trace.
+func TestProposalIsOneTrace(t *testing.T) {
+	b := newHarness()
+	var spans []host.Span
+	b.Span = func(s host.Span) { spans = append(spans, s) }
+	s := oneEmptyNode()
+	s.Catalogue = b.putSnapshot(t, catalog.Kind, planningtest.NewCatalogue())
+	for i, want := range []event.Phase{event.Proposed, event.Confirmed} {
+		b.now = start.Add(time.Duration(i) * planning.ConfirmAfter)
+		s.TakenAt = b.now
+		ref := b.putSnapshot(t, planning.SnapshotKind, s)
+		from := envelope(t, event.ClusterSnapshot{Taken: s.TakenAt, Snapshot: ref})
+		from.Traceparent = from.RootTraceparent()
+		if err := b.Handle(t.Context(), from); err != nil || len(b.published) != i+1 || len(spans) != i+1 {
+			t.Fatalf("published %d events and %d spans (%v)", len(b.published), len(spans), err)
+		}
+		fact, span := b.published[i], spans[i]
+		body := proposal(t, fact)
+		if trace, ok := event.TraceIDOf(fact.Traceparent); !ok || trace != body.Proposal || fact.Correlation != trace || fact.Causation != from.ID {
+			t.Errorf("%s has the correlation %s and the trace %q, want %s", body.Phase, fact.Correlation, fact.Traceparent, body.Proposal)
+		}
+		if body.Phase != want || span.Name != "disruption "+string(want) || !span.IsRoot || span.Envelope.RootTraceparent() != fact.Traceparent || len(span.Envelope.Data) > 0 || !span.Start.Equal(s.TakenAt) {
+			t.Errorf("%s has the span %+v", body.Phase, span)
+		}
+		if diff := cmp.Diff([]string{from.Traceparent}, span.Links); diff != "" {
+			t.Errorf("links (-want +got):\n%s", diff)
+		}
+		s.Nodes[0].Proposal = &planning.Proposal{ID: body.Proposal, Reason: body.Reason, ProposedAt: start}
+	}
 }
 
 // Replacements are planned at the confirmation, and the plan is stored before the event is

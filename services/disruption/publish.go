@@ -3,6 +3,7 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -22,7 +23,6 @@ type decisionInputs struct {
 // publishDecisions publishes one event for each proposal. It stores the documents that an event
 // refers to first.
 func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from decisionInputs, decisions []decision) error {
-	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
 	var facts []event.Envelope
 	for _, d := range decisions {
 		body := event.DisruptionProposed{
@@ -34,7 +34,7 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 				return fmt.Errorf("planning the replacements of proposal %s: %w", d.Proposal, err)
 			}
 		}
-		fact, err := maker.New(s.Now(), body, &e)
+		fact, err := s.newTracedFact(body, e)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,45 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 	if err := queue.Publish(ctx, s.Bus, facts...); err != nil {
 		return fmt.Errorf("publishing %d proposals: %w", len(facts), err)
 	}
+	s.recordSpans(facts, e, from.snapshot.TakenAt)
 	return nil
+}
+
+// newTracedFact returns the event of a proposal. All events of a proposal are in one trace, whose id is
+// the proposal's, because different snapshots propose and confirm it. Lifecycle continues this trace on
+// the NodeClaims and their replacements.
+func (s Service) newTracedFact(body event.DisruptionProposed, e event.Envelope) (event.Envelope, error) {
+	maker := event.Maker{Service: "disruption", Cluster: s.Cluster, Samples: s.Samples}
+	fact, err := maker.New(s.Now(), body, &e)
+	if err != nil {
+		return fact, err
+	}
+	fact.Correlation = body.Proposal
+	fact.Traceparent = maker.RootTraceparent(fact)
+	return fact, nil
+}
+
+// recordSpans records the span of each decision, from the snapshot until its event is published, with a
+// link to the trace of the snapshot. A repeated event has the same span.
+func (s Service) recordSpans(facts []event.Envelope, snapshot event.Envelope, taken time.Time) {
+	if s.Span == nil {
+		return
+	}
+	for _, fact := range facts {
+		body, err := event.DecodeBody[event.DisruptionProposed](fact)
+		if err != nil {
+			continue // It was encoded above.
+		}
+		span := host.Span{
+			Name: "disruption " + string(body.Phase), Envelope: fact, IsRoot: true, Start: taken, End: s.Now(),
+			Fields: []any{"reason", body.Reason, "method", body.Method, "nodeclaims", len(body.Claims)},
+		}
+		if snapshot.Traceparent != "" {
+			span.Links = []string{snapshot.Traceparent}
+		}
+		span.Envelope.Data = nil
+		s.Span(span)
+	}
 }
 
 // reportKept publishes why nodes are kept, if a report is due. It is separate from the proposals,

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -139,7 +140,15 @@ func TestOneTraceFromStartToEnd(t *testing.T) {
 			w.scaleDeployment(0)
 			w.waitUntil("the nodes to be removed", func() bool { return w.countObjects(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
 			w.flush()
-			w.requireTrace("process cluster.snapshot.v1", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
+			confirmed := w.requireTrace("disruption confirmed", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
+			if !slices.ContainsFunc(w.named("disruption proposed"), func(s span) bool { return s.trace == confirmed.trace }) {
+				t.Errorf("no proposal is in the trace of %s", confirmed)
+			}
+			if !slices.ContainsFunc(w.named("process cluster.snapshot.v1"), func(s span) bool {
+				return slices.ContainsFunc(confirmed.links, func(l string) bool { return strings.HasPrefix(l, s.trace) })
+			}) {
+				t.Errorf("%s is linked to no snapshot", confirmed)
+			}
 			if orphans := w.orphans(); len(orphans) > 0 {
 				t.Errorf("spans with a missing parent: %q", orphans)
 			}

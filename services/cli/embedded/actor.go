@@ -215,7 +215,7 @@ func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
 		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
-		Cluster: env.Identity(), Now: a.Now,
+		Cluster: env.Identity(), Now: a.Now, Span: a.spanFunc(),
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
 }

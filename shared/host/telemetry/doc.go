@@ -7,8 +7,8 @@
 //     creates new label values.
 //   - A trace id is the correlation id of the message that began the work, so log lines
 //     and traces have a common key.
-//   - A trace begins before its first message: with pending pods, or with an event from
-//     AWS. The id of that span is derived from the message's id (event.Root), so a repeated
+//   - A trace begins before its first message: with pending pods, with an event from AWS,
+//     or with the snapshot for which a disruption was decided. The id of that span is derived from the message's id (event.Root), so a repeated
 //     message gives the same span, also after a restart.
 //   - Events from AWS about an instance and its termination are one trace, in any
 //     service, because its id is derived from the instance's id.

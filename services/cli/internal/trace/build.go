@@ -201,11 +201,14 @@ func (b *builder) addSteps(e *Entries) {
 			facts[f.ID] = f
 		}
 	}
-	isHandled := map[[2]string]int{}
+	isHandled, decisions := map[[2]string]int{}, findDecisions(facts)
 	for i := range e.Lines {
-		l := &e.Lines[i]
+		l := e.Lines[i]
+		if trace, ok := decisions[l.EventID]; ok {
+			l.Correlation = trace
+		}
 		if b.traces[l.Correlation] && !b.isOfOthers(l.Subject) {
-			b.addLine(l, facts[l.EventID], isHandled)
+			b.addLine(&l, facts[l.EventID], isHandled)
 		}
 	}
 	for i := range e.Spans {
@@ -219,6 +222,18 @@ func (b *builder) addSteps(e *Entries) {
 			})
 		}
 	}
+}
+
+// findDecisions returns the traces of proposals by the message for which disruption decided them: a snapshot, which
+// has a trace of its own because it leads to any number of proposals.
+func findDecisions(facts map[string]*event.Envelope) map[string]string {
+	out := map[string]string{}
+	for _, f := range facts {
+		if trace, known := out[f.Causation]; f.Type == event.DisruptionProposedType && f.Causation != "" && (!known || f.Correlation < trace) {
+			out[f.Causation] = f.Correlation
+		}
+	}
+	return out
 }
 
 // addLine adds the handling of a message, or a further attempt of one.

@@ -3,6 +3,8 @@ package trace
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -101,7 +104,18 @@ func filterPattern(terms []string) string {
 	return "?" + strings.Join(quoted, " ?")
 }
 
-// FindTraces returns the correlation ids of the entries that mention the object, sorted.
+// FindTraces returns the correlation ids of the entries that mention the object, and the ids of the snapshots for
+// which its disruption was decided, sorted.
 func FindTraces(e Entries, q Query) []string {
-	return Build(e, q).Traces
+	ids := map[string]bool{}
+	found := Build(e, q)
+	for _, id := range found.Traces {
+		ids[id] = true
+	}
+	for i := range found.Steps {
+		if s := &found.Steps[i]; s.Cause != "" && strings.HasPrefix(s.What, string(event.DisruptionProposedType)) {
+			ids[s.Cause] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
