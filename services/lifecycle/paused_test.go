@@ -28,6 +28,13 @@ type pausedClient struct {
 	meanwhile func()
 }
 
+func (p *pausedClient) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if kind, _ := cluster.KindOf(o); kind == cluster.NodeClaims {
+		p.pauseBefore(memcluster.VerbUpdate)
+	}
+	return p.Client.Update(ctx, o)
+}
+
 func (p *pausedClient) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
 	if kind, _ := cluster.KindOf(o); kind == cluster.NodeClaims {
 		p.pauseBefore(memcluster.VerbUpdateStatus)

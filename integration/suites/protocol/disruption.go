@@ -29,7 +29,9 @@ const (
 	sagaRebootIssue
 	sagaRebootUntaint
 	sagaRebootEnd
+	// sagaRebootFail marks the reboot as failed, and sagaRebootDelete then deletes the NodeClaim.
 	sagaRebootFail
+	sagaRebootDelete
 	// sagaUntaint and the steps behind it are a rollback.
 	sagaUntaint
 	sagaUnmark

@@ -62,7 +62,7 @@ func (w *sagaWriter) forget(m DisruptionModel) {
 	default:
 		w.Stale, w.Acting = 0, 0
 	}
-	if isCompared := w.Step == sagaDelete || w.Step == sagaVerifyReplacement || w.Step >= sagaRebootTaint && w.Step <= sagaRebootFail; isCompared || w.IsConfirmation && !m.Replaces {
+	if isCompared := w.Step == sagaDelete || w.Step == sagaVerifyReplacement || w.Step >= sagaRebootTaint && w.Step <= sagaRebootDelete; isCompared || w.IsConfirmation && !m.Replaces {
 		w.Changed &= own
 	} else {
 		w.Changed = 0

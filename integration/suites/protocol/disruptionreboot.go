@@ -16,6 +16,8 @@ type sagaReboot struct {
 	IsRecorded, HasBooted bool
 	// IsRequested is whether a request is valid that the launcher may execute, any number of times.
 	IsRequested bool
+	// IsFailed is whether the NodeClaim is about to be deleted, because the reboot has failed.
+	IsFailed bool
 }
 
 // startReboot requests the reboot of a confirmed proposal: it sets the conditions, and then removes the proposal.
@@ -42,14 +44,21 @@ func (p *sagaStepper) startReboot(w int) {
 	p.next(sagaActStartReboot, w, c, n, me, "")
 }
 
-// continueReboot reads a NodeClaim that is being rebooted, and its node, and decides the next step. A reboot may fail at any time.
+// continueReboot reads a NodeClaim that is being rebooted, and its node, and decides the next step. A reboot may fail at any time;
+// then its NodeClaim is deleted.
 func (p *sagaStepper) continueReboot(w, c int) {
 	r := p.s.Claims[c].Reboot
 	take := func(step uint8) {
 		p.next(sagaActReconcile, w, uint8(c), p.s, sagaWriter{Step: step, Todo: 1 << c}, "")
 	}
-	take(sagaRebootFail)
 	switch {
+	case r.IsFailed, p.m.Bug == "failed-reboot-deleted-unread":
+		take(sagaRebootDelete)
+	default:
+		take(sagaRebootFail)
+	}
+	switch {
+	case r.IsFailed:
 	case r.Step == rebootRequested && r.HasBooted:
 		take(sagaRebootIssue)
 	case r.Step == rebootRequested && !r.IsTainted:
@@ -84,8 +93,9 @@ func (p *sagaStepper) takeRebootStep(w int) {
 	isSame := me.Changed&(1<<c) == 0 && p.s.Claims[c].Phase == claimPresent
 	kind := map[uint8]uint8{
 		sagaRebootTaint: sagaActRebootTaint, sagaRebootRecord: sagaActRebootRecord, sagaRebootSend: sagaActRebootSend, sagaRebootIssue: sagaActRebootIssue,
-		sagaRebootUntaint: sagaActRebootUntaint, sagaRebootEnd: sagaActRebootEnd, sagaRebootFail: sagaActRebootFail,
+		sagaRebootUntaint: sagaActRebootUntaint, sagaRebootEnd: sagaActRebootEnd, sagaRebootFail: sagaActRebootFail, sagaRebootDelete: sagaActRebootDelete,
 	}[me.Step]
+	broken := ""
 	next := &n.Claims[c].Reboot
 	switch me.Step {
 	case sagaRebootTaint, sagaRebootUntaint:
@@ -95,10 +105,13 @@ func (p *sagaStepper) takeRebootStep(w int) {
 		}
 	case sagaRebootSend:
 		next.IsRequested = n.Claims[c].Phase != claimRemoved
-	case sagaRebootFail:
-		if n.Claims[c].Phase == claimPresent {
+	case sagaRebootDelete:
+		if isSame || p.m.Bug == "failed-reboot-deleted-unread" && n.Claims[c].Phase == claimPresent {
 			n.Claims[c].Phase = claimDeleting
 			n.touchClaim(int(c), w)
+			if r.Step == rebootNone {
+				broken = "no node is drained for a reboot that has ended"
+			}
 		}
 	default:
 		if !isSame {
@@ -109,11 +122,13 @@ func (p *sagaStepper) takeRebootStep(w int) {
 			next.IsRecorded = true
 		case sagaRebootIssue:
 			next.Step = rebootIssued
+		case sagaRebootFail:
+			next.IsFailed = true
 		case sagaRebootEnd:
 			*next = sagaReboot{IsTainted: r.IsTainted, IsRequested: r.IsRequested}
 		}
 	}
-	p.next(kind, w, c, n, sagaWriter{}, "")
+	p.next(kind, w, c, n, sagaWriter{}, broken)
 }
 
 // stepReboot lets EC2 execute a valid request, and lets it expire.

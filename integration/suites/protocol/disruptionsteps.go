@@ -49,6 +49,7 @@ const (
 	sagaActRebootUntaint
 	sagaActRebootEnd
 	sagaActRebootFail
+	sagaActRebootDelete
 	sagaActReboots
 	sagaActRebootExpires
 	sagaActDelay
@@ -79,8 +80,9 @@ var sagaSentences = map[uint8]string{
 	sagaActStartReboot: "%[1]s writes the conditions DisruptionReason and Rebooting of NodeClaim %[2]d.", sagaActRebootTaint: "%[1]s adds the taint of reboots to node %[2]d.",
 	sagaActRebootRecord: "%[1]s records the boot ID of node %[2]d, which is drained.", sagaActRebootSend: "%[1]s requests the reboot of node %[2]d.",
 	sagaActRebootIssue: "%[1]s writes on NodeClaim %[2]d that the reboot is issued.", sagaActRebootUntaint: "%[1]s removes the taint of reboots from node %[2]d.",
-	sagaActRebootEnd: "%[1]s writes on NodeClaim %[2]d that the reboot has ended.", sagaActRebootFail: "%[1]s deletes NodeClaim %[2]d, whose reboot failed.",
-	sagaActReboots: "EC2 reboots node %[2]d.", sagaActRebootExpires: "The requests to reboot node %[2]d expire.",
+	sagaActRebootEnd: "%[1]s writes on NodeClaim %[2]d that the reboot has ended.", sagaActRebootFail: "%[1]s writes on NodeClaim %[2]d that the reboot has failed.",
+	sagaActRebootDelete: "%[1]s deletes NodeClaim %[2]d, whose reboot has failed.",
+	sagaActReboots:      "EC2 reboots node %[2]d.", sagaActRebootExpires: "The requests to reboot node %[2]d expire.",
 	sagaActDelay: "%[1]s gets no answer to its write of NodeClaim %[2]d or its node, and stops.", sagaActLand: "The late write of NodeClaim %[2]d or its node is executed.",
 	sagaActCrash: "%[1]s crashes and restarts.",
 }

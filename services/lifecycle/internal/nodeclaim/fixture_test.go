@@ -245,7 +245,11 @@ func word(e effect.Effect) string {
 	case effect.UpdateStatus:
 		return "status " + e.Object.GetName()
 	case effect.Delete:
-		return "delete " + e.Key.Name + " " + string(e.UID) + ": " + e.Why
+		uid := string(e.UID)
+		if e.Read != nil {
+			uid += " as read"
+		}
+		return "delete " + e.Key.Name + " " + uid + ": " + e.Why
 	case effect.Evict:
 		return "evict " + e.Pod.Name
 	case effect.DeletePod:

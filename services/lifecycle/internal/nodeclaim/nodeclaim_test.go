@@ -37,7 +37,7 @@ func run(t *testing.T, rows []row) {
 
 func TestUnadmittedClaim(t *testing.T) {
 	waits := change(unadmitted)
-	gone := []string{"delete c claim-uid: its plan was abandoned"}
+	gone := []string{"delete c claim-uid as read: its plan was abandoned"}
 	run(t, []row{
 		{"without conditions", view(waits), nil},
 		{"a person's", view(waits, outboxAt(t, 9, outbox.Done), planless), nil},

@@ -40,10 +40,12 @@ func (v View) continueReboot() []effect.Effect {
 	switch deadline, why := v.rebootDeadline(progress, isIssued); {
 	case v.isRebootProposed():
 		return nil // The reboot begins once its proposal is removed.
+	case progress.Failure != "":
+		return v.deleteFailedReboot(progress.Failure)
 	case !deadline.IsZero() && v.Now.After(deadline):
-		return v.replaceFailedReboot(limit, why)
+		return v.markFailedReboot(limit, why)
 	case progress.Refusal != "" && !isIssued:
-		return v.replaceFailedReboot(limit, "reboot rejected by the cloud provider: "+progress.Refusal)
+		return v.markFailedReboot(limit, "reboot rejected by the cloud provider: "+progress.Refusal)
 	case !progress.Issued.IsZero() && !isIssued: // Also without a node, so that the recovery has a limit.
 		return []effect.Effect{effect.UpdateStatus{Object: v.withIssuedReboot()}}
 	case v.Node == nil:
@@ -170,16 +172,27 @@ func (v View) awaitRecovery(p rebootProgress) []effect.Effect {
 	return []effect.Effect{effect.UpdateStatus{Object: v.withEndedReboot(karpenter.RebootSucceededReason, "node rebooted and rejoined the cluster")}}
 }
 
-// replaceFailedReboot deletes the claim of a reboot that failed. Its drain has the limit of the reboot's
-// drain.
-func (v View) replaceFailedReboot(limit *time.Duration, why string) []effect.Effect {
-	var effects []effect.Effect
+// markFailedReboot records that the reboot has failed, and the deadline of the drain, which has the limit of the
+// reboot's drain. The next reconcile deletes the claim because of the mark: a node that recovers afterwards does not
+// keep a deadline.
+func (v View) markFailedReboot(limit *time.Duration, why string) []effect.Effect {
+	claim := v.Claim.DeepCopy()
 	if limit != nil {
-		if claim, changes := WithEarlierDeadline(v.Claim, v.Now.Add(*limit)); changes {
-			effects = append(effects, effect.Update{Object: claim})
-		}
+		claim, _ = WithEarlierDeadline(claim, v.Now.Add(*limit))
 	}
-	return append(append(effects, v.deleteClaim(RebootFailed+why)...), v.reportFailedReboot(why))
+	progress := readProgress(claim)
+	progress.Failure = why
+	writeProgress(claim, progress)
+	return []effect.Effect{effect.Update{Object: claim}}
+}
+
+// deleteFailedReboot deletes the claim of a reboot that is marked as failed, if it has not changed since it was read.
+// Karpenter: pkg/controllers/nodeclaim/reboot/controller.go (transitionToFailed).
+func (v View) deleteFailedReboot(why string) []effect.Effect {
+	return []effect.Effect{
+		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: RebootFailed + why, Read: v.Claim},
+		v.reportFailedReboot(why),
+	}
 }
 
 // refuseReboot ends a reboot that cannot begin. The node stays.

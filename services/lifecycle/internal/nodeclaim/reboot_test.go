@@ -65,8 +65,8 @@ func running(v *nodeclaim.View) {
 // The steps of a reboot. The cases are those of Karpenter's pkg/controllers/nodeclaim/reboot/suite_test.go.
 func TestReboot(t *testing.T) {
 	send, record, write, node := []string{"send reboot.requested.v1"}, []string{"update c"}, []string{"status c"}, []string{"update n"}
-	fails := func(why string, first ...string) []string {
-		return append(first, "delete c claim-uid: reboot failed: "+why, "report RebootFailed")
+	fails := func(why string) []string {
+		return []string{"delete c claim-uid as read: reboot failed: " + why, "report RebootFailed"}
 	}
 	const notIssued, notRecovered = "reboot was not issued within the issuance timeout", "node did not recover within the observation window"
 	denied, rejected := progress(`{"since":"2026-11-20T12:00:00Z","refusal":"denied"}`), "reboot rejected by the cloud provider: denied"
@@ -88,28 +88,29 @@ func TestReboot(t *testing.T) {
 		{"while the request is valid", view(issuing(30 * time.Second)), nil},
 		{"the request is repeated when it has expired", view(issuing(4 * time.Minute)), send},
 		{"no request during a zonal shift", view(issuing(0), func(v *nodeclaim.View) { v.ZoneShifted = true }), nil},
-		{"not issued in time", view(issuing(5*time.Minute + time.Second)), fails(notIssued)},
-		{"refused", view(issuing(0), denied), fails(rejected)},
-		{"a failure limits the drain of the node", view(issuing(0), annotated(drainLimit, "1m"), denied), fails(rejected, "update c")},
-		{"an earlier deadline stays", view(issuing(0), annotated(drainLimit, "1m"), annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, "2026-11-20T12:00:30Z"), denied), fails(rejected)},
+		{"not issued in time", view(issuing(5*time.Minute + time.Second)), record},
+		{"refused", view(issuing(0), denied), record},
+		{"marked as failed", view(issuing(0), progress(`{"since":"2026-11-20T12:00:00Z","refusal":"denied","failure":"`+rejected+`"}`)), fails(rejected)},
+		{"marked as failed, and then accepted", view(issuing(0), progress(`{"since":"2026-11-20T11:54:00Z","issued":"2026-11-20T12:00:00Z","failure":"`+notIssued+`"}`)), fails(notIssued)},
+		{"marked as failed, and then recovered", view(issued(settleTime), booted, rebootUntainted, progress(`{"issued":"2026-11-20T11:30:00Z","failure":"`+notRecovered+`"}`)), fails(notRecovered)},
 		{"the boot ID has changed although the answer was lost", view(issuing(time.Minute), booted), record},
 		{"accepted", view(issuing(time.Minute), progress(`{"since":"2026-11-20T11:59:00Z","issued":"2026-11-20T12:00:00Z"}`)), write},
 		{"accepted at the last moment", view(issuing(6*time.Minute), progress(`{"since":"2026-11-20T11:54:00Z","issued":"2026-11-20T11:59:00Z"}`)), write},
 		{"accepted, and the node is gone", view(issuing(time.Minute), progress(`{"since":"2026-11-20T11:59:00Z","issued":"2026-11-20T12:00:00Z"}`), nodeless), write},
 		{"Karpenter recorded the boot ID", view(issuing(time.Hour), progress("")), record},
 		{"the node is gone before the drain", view(requested(5*time.Minute), nodeless), nil},
-		{"the node is gone before the drain for too long", view(requested(5*time.Minute+time.Second), nodeless), fails(notIssued)},
+		{"the node is gone before the drain for too long", view(requested(5*time.Minute+time.Second), nodeless), record},
 		{"issued, but labelled as initialized", view(issued(0), func(v *nodeclaim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true" }), node},
 		{"issued", view(issued(20 * time.Minute)), nil},
-		{"not recovered in time", view(issued(20*time.Minute+time.Second), booted, unready), fails(notRecovered)},
+		{"not recovered in time", view(issued(20*time.Minute+time.Second), booted, unready), record},
 		{"the node is gone", view(issued(20*time.Minute), nodeless), nil},
-		{"the node is gone for too long", view(issued(20*time.Minute+time.Second), nodeless), fails(notRecovered)},
+		{"the node is gone for too long", view(issued(20*time.Minute+time.Second), nodeless), record},
 		{"a new boot while requests are valid", view(issued(settleTime-time.Second), booted), nil},
 		{"a new boot after all requests have expired", view(issued(settleTime), booted, unready), []string{"update n", "report RebootObserved"}},
 		{"a new boot that is not ready", view(issued(settleTime), booted, rebootUntainted, unready), nil},
 		{"a new boot that is ready", view(issued(settleTime), booted, rebootUntainted), write},
 		{"issued by Karpenter", view(issued(settleTime), progress(""), booted, rebootUntainted), write},
-		{"issued by Karpenter, not recovered in time", view(issued(20*time.Minute+time.Second), progress("")), fails(notRecovered)},
+		{"issued by Karpenter, not recovered in time", view(issued(20*time.Minute+time.Second), progress("")), record},
 		{"its NodeClaim is being deleted", view(issued(0), beingDeleted(0), func(v *nodeclaim.View) { v.Gone = true; v.Node = nil }), []string{"send terminate.requested.v1", "update c"}},
 	})
 }
@@ -141,6 +142,27 @@ func TestRebootConditions(t *testing.T) {
 	refused, _ := written[*karpenter.NodeClaim](t, v).Status.Conditions.Get(karpenter.ConditionTypeRebooting)
 	if refused.Reason != "RebootFailed" || !strings.HasPrefix(refused.Message, "invalid reboot request: ") {
 		t.Errorf("got %+v", refused)
+	}
+}
+
+// A failure limits the drain of the node, and no later answer replaces it. An earlier deadline stays.
+func TestFailedRebootIsMarked(t *testing.T) {
+	denied := progress(`{"since":"2026-11-20T12:00:00Z","refusal":"denied"}`)
+	for name, c := range map[string]struct {
+		view     nodeclaim.View
+		deadline string
+	}{
+		"without a limit":     {view(issuing(0), denied), ""},
+		"with a limit":        {view(issuing(0), annotated(drainLimit, "1m"), denied), noon.Add(time.Minute).Format(time.RFC3339)},
+		"an earlier deadline": {view(issuing(0), annotated(drainLimit, "1m"), annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, "2026-11-20T12:00:30Z"), denied), "2026-11-20T12:00:30Z"},
+	} {
+		claim := object[*karpenter.NodeClaim](t, c.view)
+		if got := claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]; got != c.deadline {
+			t.Errorf("%s: the deadline is %q, want %q", name, got, c.deadline)
+		}
+		if !strings.Contains(claim.Annotations[nodeclaim.RebootAnnotation], "rejected by the cloud provider: denied") || nodeclaim.RecordRebootAnswer(claim, "", noon) {
+			t.Errorf("%s: the progress is %s", name, claim.Annotations[nodeclaim.RebootAnnotation])
+		}
 	}
 }
 

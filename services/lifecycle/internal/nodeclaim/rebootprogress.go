@@ -20,6 +20,9 @@ type rebootProgress struct {
 	Issued time.Time `json:"issued,omitzero"`
 	// Refusal is why EC2 will not reboot the instance.
 	Refusal string `json:"refusal,omitempty"`
+	// Failure is why the claim is about to be deleted. It is written before the deletion, and a later answer or boot does
+	// not undo it.
+	Failure string `json:"failure,omitempty"`
 }
 
 // readProgress returns the progress of the claim's reboot. It is zero before the first request, and for a
@@ -48,7 +51,7 @@ func RemoveRebootProgress(c *karpenter.NodeClaim) {
 // all answers but the first.
 func RecordRebootAnswer(c *karpenter.NodeClaim, refusal string, now time.Time) bool {
 	p := readProgress(c)
-	if !p.Issued.IsZero() || p.Refusal != "" {
+	if !p.Issued.IsZero() || p.Refusal != "" || p.Failure != "" {
 		return false
 	}
 	if p.Refusal = refusal; refusal == "" {
