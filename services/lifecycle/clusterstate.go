@@ -39,8 +39,9 @@ type clusterState struct {
 	pods func(node string) []*corev1.Pod
 	// livePods reads the pods of a node from the API server.
 	livePods func(node string) ([]*corev1.Pod, error)
-	// liveNode reads a node from the API server.
-	liveNode func(name string) (*corev1.Node, error)
+	// liveNode reads a node, and liveClaim a NodeClaim, from the API server.
+	liveNode  func(name string) (*corev1.Node, error)
+	liveClaim func(name string) (*karpenter.NodeClaim, error)
 	// attachments returns the VolumeAttachments of a node.
 	attachments func(node string) []*storagev1.VolumeAttachment
 	// budgets returns the PodDisruptionBudgets of a namespace.
@@ -63,6 +64,9 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 		},
 		liveNode: func(name string) (*corev1.Node, error) {
 			return cluster.Get[*corev1.Node](ctx, s.Client, cluster.Nodes, cluster.Key{Name: name})
+		},
+		liveClaim: func(name string) (*karpenter.NodeClaim, error) {
+			return cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.Key{Name: name})
 		},
 		attachments: indexBy[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
 		budgets:     indexBy[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),
@@ -157,6 +161,7 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
 		ZoneShifted: s.isClaimShiftedAway(c, w.zoneID),
 		MayRepeat:   func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
+		Retry:       func(kind string) { s.throttle.reset(kind + "/" + string(c.UID)) },
 	}
 	if v.Node = w.findNode(c); v.Node != nil {
 		v.Pods = w.pods(v.Node.Name)

@@ -134,8 +134,9 @@ type Service struct {
 	orphanBreaker, goneBreaker garbagecollection.Breaker
 	// drift is the state of drift detection.
 	drift driftState
-	// podReadErrors are the errors of this reconcile's reads of pods on nodes that seem empty.
-	podReadErrors []error
+	// liveReadErrors are the errors of reads from the API server while the reconcile decided: of pods on nodes that seem
+	// empty, and of NodeClaims and nodes before a reboot.
+	liveReadErrors []error
 	// lastReconcile is when the last reconcile began, and lastFullReconcile when the last one of
 	// all objects began. reconciled reports that the last Step reconciled.
 	lastReconcile, lastFullReconcile time.Time

@@ -14,7 +14,6 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -264,36 +263,6 @@ func TestRefusedRebootReplaces(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"NodeClaim old-0: reboot rejected by the cloud provider: denied"}, p.eventsWithReason("RebootFailed")); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// A replica that was paused between the decision that a reboot has failed and the deletion does not delete a NodeClaim
-// whose node has recovered meanwhile. Nothing of the failure is left on it.
-func TestReplicaPausedBeforeFailedRebootEnds(t *testing.T) {
-	for name, before := range map[string]memcluster.Verb{"before it marks the failure": memcluster.VerbUpdate, "before the deletion": memcluster.VerbDelete} {
-		t.Run(name, func(t *testing.T) {
-			p := startReboot(t)
-			p.deliver(event.Confirmed, "")
-			p.advanceWithPeers(2 * time.Minute)
-			p.setClaim("old-0", func(c *karpenter.NodeClaim) { // The node was rebooted 20 minutes ago, and is not ready.
-				progress := fmt.Sprintf(`{"since":%q,"issued":%q}`, p.now.Add(-21*time.Minute).Format(time.RFC3339), p.now.Add(-20*time.Minute).Format(time.RFC3339))
-				annotateAs(c, nodeclaim.RebootAnnotation, progress)
-			})
-			paused := false
-			p.startService(&pausedClient{p.ClientFor("lifecycle"), before, func() {
-				paused = true
-				p.setClaim("old-0", func(c *karpenter.NodeClaim) {
-					nodeclaim.RemoveRebootProgress(c)
-					delete(c.Annotations, karpenter.NodeClaimTerminationTimestampAnnotationKey)
-					c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeRebooting, Status: metav1.ConditionFalse, Reason: karpenter.RebootSucceededReason}, p.now)
-				})
-			}}, withReboots(t))
-			p.advanceWithPeers(5 * time.Second)
-			c := p.getClaim("old-0")
-			if !paused || c.DeletionTimestamp != nil || c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" {
-				t.Errorf("paused %t: the NodeClaim is deleted at %v and has %v", paused, c.DeletionTimestamp, c.Annotations)
-			}
-		})
 	}
 }
 

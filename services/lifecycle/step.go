@@ -48,8 +48,8 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	failures, before := []error{err}, s.lastSeen
 	urgent, drains := s.decideClaims(held, w)
 	s.countChanges(before, w)
-	failures = append(append(failures, s.podReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
-	s.podReadErrors = nil
+	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
+	s.liveReadErrors = nil
 	parts := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
 	if w.isFull {
 		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)

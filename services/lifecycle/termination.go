@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // deleteRetryInterval is how often the deletion of a pod is repeated.
@@ -26,7 +27,21 @@ func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Te
 		out.Attachments = append(out.Attachments, w.attachments(node.Name)...)
 	}
 	out.PodsNow = func() ([]*corev1.Pod, bool) { return s.readAllPods(v.AllNodes(), w) }
+	out.Live = func() (*karpenter.NodeClaim, *corev1.Node) { return s.readLive(v, w) }
 	return out
+}
+
+// readLive reads a claim and its node; nil for each that is gone or cannot be read. An error is reported by the reconcile.
+func (s *Service) readLive(v nodeclaim.View, w clusterState) (*karpenter.NodeClaim, *corev1.Node) {
+	claim, err := w.liveClaim(v.Claim.Name)
+	var node *corev1.Node
+	if err == nil {
+		node, err = w.liveNode(v.Node.Name)
+	}
+	if err != nil && !fault.Is(err, fault.Missing) {
+		s.liveReadErrors = append(s.liveReadErrors, fmt.Errorf("reading NodeClaim %s and its node before the next step of its reboot: %w", v.Claim.Name, err))
+	}
+	return claim, node
 }
 
 // readAllPods reads the pods of nodes that seem empty; false if the pods of one cannot be read.
@@ -56,7 +71,7 @@ func (s *Service) readPods(node *corev1.Node, w clusterState) ([]*corev1.Pod, bo
 		}
 	}
 	if err != nil {
-		s.podReadErrors = append(s.podReadErrors, fmt.Errorf("reading the pods of node %s before its termination: %w", node.Name, err))
+		s.liveReadErrors = append(s.liveReadErrors, fmt.Errorf("reading the pods of node %s before its termination: %w", node.Name, err))
 	}
 	return pods, err == nil
 }

@@ -45,6 +45,7 @@ func view(changes ...change) nodeclaim.View {
 	v := nodeclaim.View{
 		Claim: c, Cluster: "prod", Now: noon,
 		MayRepeat:    func(string) bool { return true },
+		Retry:        func(string) {},
 		Registration: nodeclaim.Registration{MayCheckConsistency: func() bool { return false }},
 		Termination: nodeclaim.Termination{
 			MayEvict: func(*corev1.Pod) bool { return true }, MayDelete: func(*corev1.Pod) bool { return true },
@@ -59,6 +60,10 @@ func view(changes ...change) nodeclaim.View {
 	}
 	if v.PodsNow == nil {
 		v.PodsNow = func() ([]*corev1.Pod, bool) { return v.Pods, true }
+	}
+	if v.Live == nil {
+		claim, node := v.Claim.DeepCopy(), v.Node.DeepCopy()
+		v.Live = func() (*karpenter.NodeClaim, *corev1.Node) { return claim, node }
 	}
 	return v
 }

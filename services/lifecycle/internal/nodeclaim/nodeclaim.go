@@ -43,7 +43,9 @@ type View struct {
 	ZoneShifted bool
 	// MayRepeat reports whether an action of this kind may be repeated now.
 	MayRepeat func(kind string) bool
-	Now       time.Time
+	// Retry lets the next reconcile repeat an action that MayRepeat allowed, because it was not executed.
+	Retry func(kind string)
+	Now   time.Time
 
 	Registration
 	Termination

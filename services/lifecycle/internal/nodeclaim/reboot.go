@@ -84,6 +84,9 @@ func (v View) rebootDeadline(p rebootProgress, isIssued bool) (time.Time, string
 // boot ID that has changed means that EC2 has rebooted the node although its answer was lost.
 func (v View) issueReboot(p rebootProgress, limit *time.Duration) []effect.Effect {
 	if node, changes := v.withRebootTaint(); changes {
+		if !v.isRebootCurrent() {
+			return nil // Nothing would remove the taint if the reboot has ended.
+		}
 		return []effect.Effect{effect.Update{Object: node}}
 	}
 	boot, recorded := v.Claim.Annotations[karpenter.RebootPreBootIDAnnotationKey]
@@ -110,7 +113,8 @@ func (v View) issueReboot(p rebootProgress, limit *time.Duration) []effect.Effec
 }
 
 // drainForReboot evicts the node's pods, and deletes none. It reports whether the drain has ended: pods that
-// remain at its limit stay on the node during the reboot.
+// remain at its limit stay on the node during the reboot. A node that seems drained may have pods that the cache does
+// not contain yet, so they are read from the API server.
 func (v View) drainForReboot(limit *time.Duration) ([]effect.Effect, bool) {
 	var deadline time.Time
 	if limit != nil {
@@ -120,15 +124,27 @@ func (v View) drainForReboot(limit *time.Duration) ([]effect.Effect, bool) {
 		}
 	}
 	plan := termination.PlanDrain(termination.DrainingNode{Pods: v.Pods, Began: v.rebootRequested()}, v.Now)
+	if plan.Drained {
+		pods, read := v.PodsNow()
+		if !read {
+			return nil, false
+		}
+		plan = termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: v.rebootRequested()}, v.Now)
+	}
 	return v.podRemovals(plan, deadline), plan.Drained
 }
 
 // sendRebootRequest requests the reboot until the answer, again when the last request has expired: more requests
-// could interrupt the boot. It waits while the zone is shifted away.
+// could interrupt the boot. It waits while the zone is shifted away, and while the cache does not contain the last
+// changes: the node may have been rebooted and be in use again.
 func (v View) sendRebootRequest(p rebootProgress) []effect.Effect {
 	id, err := v.Claim.Instance()
 	isDue := v.Now.Sub(p.Since)%event.RebootRequestedType.TTL() < requestWindow
 	if err != nil || !isDue || v.ZoneShifted || !v.MayRepeat("reboot") {
+		return nil
+	}
+	if !v.isRebootCurrent() {
+		v.Retry("reboot")
 		return nil
 	}
 	return []effect.Effect{effect.Send{By: v.Now.Add(sendTime), Body: event.RebootRequested{
@@ -161,6 +177,9 @@ func (v View) awaitRecovery(p rebootProgress) []effect.Effect {
 		return nil
 	}
 	if node, changes := v.withoutRebootTaint(); changes {
+		if !v.isRebootCurrent() {
+			return nil // The taint may be that of the next reboot.
+		}
 		return []effect.Effect{
 			effect.Update{Object: node},
 			events.RebootObserved.About(cluster.NodeClaims, v.Claim, v.Now, "New boot observed (bootID changed); awaiting node readiness"),
@@ -226,6 +245,20 @@ func (v View) withoutEndedReboot() *karpenter.NodeClaim {
 	claim := v.Claim.DeepCopy()
 	RemoveRebootProgress(claim)
 	return claim
+}
+
+// isRebootCurrent reports whether the claim and its node are in the same step of the same reboot on the API server.
+func (v View) isRebootCurrent() bool {
+	claim, node := v.Live()
+	if claim == nil || node == nil || claim.UID != v.Claim.UID || claim.DeletionTimestamp != nil || node.UID != v.Node.UID {
+		return false
+	}
+	now, _ := claim.Status.Conditions.Get(karpenter.ConditionTypeRebooting)
+	seen := v.rebootCondition()
+	return now.Status == seen.Status && now.Reason == seen.Reason && now.LastTransitionTime.Equal(&seen.LastTransitionTime) &&
+		claim.Annotations[RebootAnnotation] == v.Claim.Annotations[RebootAnnotation] &&
+		node.Status.NodeInfo.BootID == v.Node.Status.NodeInfo.BootID &&
+		karpenter.HasTaint(node.Spec.Taints, karpenter.RebootingTaint()) == karpenter.HasTaint(v.Node.Spec.Taints, karpenter.RebootingTaint())
 }
 
 // isRebootProposed reports whether the claim still carries the proposal of the reboot.

@@ -58,6 +58,23 @@ func rebootUntainted(v *nodeclaim.View) { v.Node.Spec.Taints = nil }
 
 func booted(v *nodeclaim.View) { v.Node.Status.NodeInfo.BootID = "boot-2" }
 
+// unseen sets that the API server has the pods that are set, and the cache does not.
+func unseen(set change) change {
+	return func(v *nodeclaim.View) {
+		other := nodeclaim.View{}
+		set(&other)
+		v.PodsNow = func() ([]*corev1.Pod, bool) { return other.Pods, true }
+	}
+}
+
+// live sets that the claim and its node are as given on the API server. The cache does not contain that yet.
+func live(is change) change {
+	return func(v *nodeclaim.View) {
+		other := view(is)
+		v.Live = func() (*karpenter.NodeClaim, *corev1.Node) { return other.Claim, other.Node }
+	}
+}
+
 func running(v *nodeclaim.View) {
 	v.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}}
 }
@@ -73,11 +90,15 @@ func TestReboot(t *testing.T) {
 	unready := nodeReady(corev1.ConditionFalse)
 	run(t, []row{
 		{"the taint comes first", view(requested(0), running), node},
+		{"no taint after a reboot that another replica has completed", view(requested(0), running, live(initialized)), nil},
 		{"a drained node waits for 5 s", view(requested(4*time.Second), rebootTainted), nil},
 		{"a drained node", view(requested(5*time.Second), rebootTainted), record},
 		{"pods are evicted", view(requested(time.Minute), rebootTainted, running), []string{"evict p"}},
 		{"a drain without a limit", view(requested(24*time.Hour), rebootTainted, running), []string{"evict p"}},
 		{"within the limit of the drain", view(requested(59*time.Second), rebootTainted, running, annotated(drainLimit, "1m")), []string{"evict p"}},
+		{"a pod that the cache does not contain yet", view(requested(time.Minute), rebootTainted, unseen(running)), []string{"evict p"}},
+		{"its pods cannot be read", view(requested(time.Minute), rebootTainted, func(v *nodeclaim.View) { v.PodsNow = func() ([]*corev1.Pod, bool) { return nil, false } }), nil},
+		{"its pods cannot be read at the limit of the drain", view(requested(time.Minute), rebootTainted, annotated(drainLimit, "1m"), func(v *nodeclaim.View) { v.PodsNow = func() ([]*corev1.Pod, bool) { return nil, false } }), record},
 		{"pods stay at the limit of the drain", view(requested(time.Minute), rebootTainted, running, annotated(drainLimit, "1m")), record},
 		{"a limit below 5 s", view(requested(4*time.Second), rebootTainted, running, annotated(drainLimit, "1s")), []string{"evict p"}},
 		{"no drain with a limit of zero", view(requested(0), rebootTainted, running, annotated(drainLimit, "0s")), record},
@@ -88,6 +109,11 @@ func TestReboot(t *testing.T) {
 		{"while the request is valid", view(issuing(30 * time.Second)), nil},
 		{"the request is repeated when it has expired", view(issuing(4 * time.Minute)), send},
 		{"no request during a zonal shift", view(issuing(0), func(v *nodeclaim.View) { v.ZoneShifted = true }), nil},
+		{"no request for a reboot that another replica has completed", view(issuing(0), live(issued(0))), nil},
+		{"no request for a node that was rebooted", view(issuing(0), live(issuing(0).and(booted))), nil},
+		{"no request for a node that accepts pods", view(issuing(0), live(issuing(0).and(rebootUntainted))), nil},
+		{"no request for a NodeClaim that is being deleted", view(issuing(0), live(issuing(0).and(beingDeleted(0)))), nil},
+		{"no request if the node cannot be read", view(issuing(0), live(issuing(0).and(nodeless))), nil},
 		{"not issued in time", view(issuing(5*time.Minute + time.Second)), record},
 		{"refused", view(issuing(0), denied), record},
 		{"marked as failed", view(issuing(0), progress(`{"since":"2026-11-20T12:00:00Z","refusal":"denied","failure":"`+rejected+`"}`)), fails(rejected)},
@@ -107,6 +133,7 @@ func TestReboot(t *testing.T) {
 		{"the node is gone for too long", view(issued(20*time.Minute+time.Second), nodeless), record},
 		{"a new boot while requests are valid", view(issued(settleTime-time.Second), booted), nil},
 		{"a new boot after all requests have expired", view(issued(settleTime), booted, unready), []string{"update n", "report RebootObserved"}},
+		{"a new boot, and another reboot has begun", view(issued(settleTime), booted, unready, live(issuing(0).and(booted))), nil},
 		{"a new boot that is not ready", view(issued(settleTime), booted, rebootUntainted, unready), nil},
 		{"a new boot that is ready", view(issued(settleTime), booted, rebootUntainted), write},
 		{"issued by Karpenter", view(issued(settleTime), progress(""), booted, rebootUntainted), write},

@@ -31,6 +31,8 @@ type Termination struct {
 	EvictionResult func(pod *corev1.Pod) (since time.Time, refusal error)
 	// PodsNow reads the pods of the node from the API server; false if that fails.
 	PodsNow func() ([]*corev1.Pod, bool)
+	// Live reads the claim and its node from the API server; nil for each that does not exist or cannot be read.
+	Live func() (*karpenter.NodeClaim, *corev1.Node)
 	// Budgets returns the PodDisruptionBudgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Attachments are the VolumeAttachments of the node.
