@@ -167,18 +167,22 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 		v.Pods = w.pods(v.Node.Name)
 	}
 	v.Registration = s.registrationView(v, w)
-	if c.DeletionTimestamp != nil {
-		v.Pods = podsOfNodes(v, w.pods)
+	if c.DeletionTimestamp != nil || c.IsRebooting() {
+		v.Pods = s.podsOfNodes(v.AllNodes(), w)
 	}
 	v.Termination = s.terminationView(v, w)
 	return v
 }
 
-// podsOfNodes returns the pods of all nodes of the claim's instance.
-func podsOfNodes(v nodeclaim.View, pods func(node string) []*corev1.Pod) []*corev1.Pod {
+// podsOfNodes returns the pods of nodes that are drained, all of a claim's. If the cache no longer has a node, pods of its name
+// are left out: they are lost with the node, or another node has the name since the replica was paused.
+func (s *Service) podsOfNodes(nodes []*corev1.Node, w clusterState) []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, node := range v.AllNodes() {
-		out = append(out, pods(node.Name)...)
+	for _, node := range nodes {
+		pods := w.pods(node.Name)
+		if now, known := s.Cache.Get(cluster.Nodes, cluster.KeyOf(node)); known && now.GetUID() == node.UID {
+			out = append(out, pods...)
+		}
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -38,7 +40,7 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]eff
 	}
 	var urgent, drains []effect.Job
 	for _, node := range garbagecollection.FindOrphanNodes(found, claims) {
-		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, w.pods(node.Name), s.evictions.MayEvict, s.Now())}
+		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, s.podsOfNodes([]*corev1.Node{node}, w), s.evictions.MayEvict, s.Now())}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
@@ -298,33 +299,81 @@ func (r *reusedName) ListBy(ctx context.Context, kind cluster.Kind, index cluste
 	return r.Client.ListBy(ctx, kind, index, value)
 }
 
-// A replica that was paused during a drain whose deadline has passed deletes no pods of a new node with the same name.
-func TestPausedDrainOfReusedName(t *testing.T) {
-	s := newInitializedCluster(t, 1)
-	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
-		o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Format(time.RFC3339)
-	})
-	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
-		t.Fatal(err)
+// reusedNameCache is the cache of a replica that is paused between its snapshot of the nodes and the list of a node's pods.
+type reusedNameCache struct {
+	*memcluster.Cache
+	meanwhile func()
+}
+
+func (r *reusedNameCache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+	if kind == cluster.Pods && r.meanwhile != nil {
+		meanwhile := r.meanwhile
+		r.meanwhile = nil
+		meanwhile()
 	}
-	client := &reusedName{s.ClientFor("lifecycle"), func() {
-		s.ChangeObject(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.SetUID("another") })
-		s.addPod("old-0", "new")
-	}}
-	s.startService(client)
-	for range 10 {
-		s.now = s.now.Add(time.Second)
-		if client.meanwhile != nil {
-			s.cache.DeliverAll()
+	return r.Cache.ListBy(kind, index, value)
+}
+
+// A drain evicts and deletes no pods of a new node with the name of the old one: neither after a pause, nor if the watch of nodes
+// is late. The deadline of the drain has passed, or there is none.
+func TestDrainOfReusedName(t *testing.T) {
+	for _, isForced := range []bool{true, false} {
+		for name, prepare := range map[string]func(s *testCluster, reuse func()){
+			"paused before it reads the API server": func(s *testCluster, reuse func()) {
+				s.startService(&reusedName{s.ClientFor("lifecycle"), reuse})
+			},
+			"paused before it lists the cache": func(s *testCluster, reuse func()) {
+				s.configureService(func(c *lifecycle.Config) {
+					c.Cache = &reusedNameCache{s.cache, func() { reuse(); s.cache.DeliverAll() }}
+				})
+			},
+			"with a late watch of nodes": func(s *testCluster, reuse func()) {
+				for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
+					s.cache.SetDelay(kind, time.Hour)
+				}
+				reuse()
+			},
+		} {
+			if !isForced && name == "with a late watch of nodes" {
+				continue // The cache has no node of another UID. An eviction respects budgets and the pod's grace period.
+			}
+			t.Run(fmt.Sprintf("%s, forced %t", name, isForced), func(t *testing.T) {
+				s := newInitializedCluster(t, 1)
+				reused := false
+				reuse := func() {
+					reused = true
+					s.updateNodeOf("old-0", func(n *corev1.Node) { n.UID, n.Spec.ProviderID = "another", "aws:///eu-west-1a/i-another" })
+					s.addPod("old-0", "new")
+				}
+				if isForced {
+					s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+						o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Format(time.RFC3339)
+					})
+				}
+				if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+					t.Fatal(err)
+				}
+				for hasBegun := false; !hasBegun; _, hasBegun = s.getClaim("old-0").Status.Conditions.Get(karpenter.ConditionTypeDrained) {
+					s.advance(time.Second)
+				}
+				s.cache.DeliverAll()
+				prepare(s, reuse)
+				for range 10 {
+					s.now = s.now.Add(time.Second)
+					if s.cache.Advance(s.now); !reused {
+						s.cache.DeliverAll()
+					}
+					if err := s.svc.Step(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !reused {
+					t.Fatal("the name was not reused")
+				}
+				if pod, err := s.Get(t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: "new"}); err != nil || pod.GetDeletionTimestamp() != nil {
+					t.Errorf("the pod of the new node is removed (%v)", err)
+				}
+			})
 		}
-		if err := s.svc.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if client.meanwhile != nil {
-		t.Fatal("the replica was not paused")
-	}
-	if pod, err := s.Get(t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: "new"}); err != nil || pod.GetDeletionTimestamp() != nil {
-		t.Errorf("the pod of the new node is deleted (%v)", err)
 	}
 }

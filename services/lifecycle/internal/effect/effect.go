@@ -51,6 +51,9 @@ type Evict struct {
 type DeletePod struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
+	// Node is the node from which the pod is removed; nil for any. The pod is not deleted if another node has the name by
+	// now: pods refer to nodes by name, and the caches of pods and nodes are not equally old.
+	Node *corev1.Node
 	// By is when the pod must be removed.
 	By time.Time
 	// Why is the metric's reason.

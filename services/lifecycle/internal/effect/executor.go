@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -55,6 +56,19 @@ func (d Executor) deleteObject(ctx context.Context, e Delete) error {
 	return d.Client.Delete(ctx, e.Kind, e.Key, e.UID)
 }
 
+func (d Executor) deletePod(ctx context.Context, e DeletePod) error {
+	if e.Node != nil {
+		now, err := cluster.Get[*corev1.Node](ctx, d.Client, cluster.Nodes, cluster.KeyOf(e.Node))
+		if err != nil {
+			return fmt.Errorf("reading its node %s: %w", e.Node.Name, err)
+		}
+		if now.UID != e.Node.UID {
+			return fault.F("comparing its node", fault.Conflict, "another node has the name %s", e.Node.Name)
+		}
+	}
+	return d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds)
+}
+
 // ExecuteOne executes one effect and returns its error unchanged.
 func (d Executor) ExecuteOne(ctx context.Context, e Effect) error { return d.executeOne(ctx, nil, e) }
 
@@ -77,7 +91,7 @@ func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effec
 	case Evict:
 		return wrapError(d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID), "evicting", e.Pod)
 	case DeletePod:
-		return wrapError(d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds), "deleting", e.Pod)
+		return wrapError(d.deletePod(ctx, e), "deleting", e.Pod)
 	case Send:
 		return d.sendMessage(ctx, cause, e)
 	case Report:

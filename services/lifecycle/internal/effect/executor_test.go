@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -107,5 +108,25 @@ func TestExecuteReturnsSendErrors(t *testing.T) {
 	}
 	if err := doer.Execute(t.Context(), nil, effect.Send{Body: event.TerminateRequested{}}); !fault.Is(err, fault.Bug) {
 		t.Errorf("an invalid body returned %v", err)
+	}
+}
+
+// A pod is deleted from the node for which that was decided, and not from another one of that name.
+func TestPodOfAnotherNodeStays(t *testing.T) {
+	for uid, want := range map[types.UID]fault.Kind{"node-1": "", "node-2": fault.Conflict, "": fault.Missing} {
+		s := memcluster.New(memcluster.Options{})
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}, Spec: corev1.PodSpec{NodeName: "n"}}
+		s.SeedObjects(pod)
+		if uid != "" {
+			s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: uid}})
+		}
+		err := effect.Executor{Client: s.ClientFor("lifecycle"), Now: epoch}.ExecuteOne(t.Context(), effect.DeletePod{
+			Pod: pod, GraceSeconds: 1, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-1"}},
+		})
+		left, readErr := cluster.Get[*corev1.Pod](t.Context(), s, cluster.Pods, cluster.KeyOf(pod))
+		stays := readErr == nil && left.DeletionTimestamp == nil
+		if fault.KindOf(err) != want || stays == (want == "") {
+			t.Errorf("with the node %q: the pod stays: %t, got %v, want %q", uid, stays, err, want)
+		}
 	}
 }

@@ -181,7 +181,7 @@ func (v View) podRemovals(plan termination.Plan, deadline time.Time) []effect.Ef
 	var effects []effect.Effect
 	for _, d := range plan.Delete {
 		if v.MayDelete(d.Pod) {
-			effects = append(effects, effect.DeletePod{Pod: d.Pod, GraceSeconds: d.GraceSeconds, By: deadline, Why: v.evictionReason()})
+			effects = append(effects, effect.DeletePod{Pod: d.Pod, GraceSeconds: d.GraceSeconds, Node: v.nodeOf(d.Pod), By: deadline, Why: v.evictionReason()})
 		}
 	}
 	for _, pod := range plan.Evict {
@@ -190,6 +190,16 @@ func (v View) podRemovals(plan termination.Plan, deadline time.Time) []effect.Ef
 		}
 	}
 	return effects
+}
+
+// nodeOf returns the claim's node on which the pod runs, or nil.
+func (v View) nodeOf(pod *corev1.Pod) *corev1.Node {
+	for _, node := range v.AllNodes() {
+		if node.Name == pod.Spec.NodeName {
+			return node
+		}
+	}
+	return nil
 }
 
 // evictionReason returns why the node is drained.
