@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/joist-autoscaler/joist/integration/environment/tool"
 )
 
 const (
@@ -119,13 +120,11 @@ func (w *TestBed) StopInCluster() {
 // one of its controllers has reconciled.
 func (w *TestBed) StartKarpenterWithMetrics(dir string, environ ...string) (reconciled func(controller string) int) {
 	w.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := tool.FindFreePort(w.Context())
 	w.RequireNoError(err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	w.RequireNoError(errors.Join(err, listener.Close()))
-	w.StartKarpenter(dir, append(environ, "METRICS_PORT="+port)...)
+	w.StartKarpenter(dir, append(environ, "METRICS_PORT="+strconv.Itoa(port))...)
 	return func(controller string) int {
-		request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://127.0.0.1:"+port+"/metrics", nil)
+		request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
 		w.RequireNoError(err)
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {

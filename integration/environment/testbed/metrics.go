@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/joist-autoscaler/joist/integration/environment/tool"
 	"github.com/joist-autoscaler/joist/shared/host/profiling"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
@@ -22,10 +22,8 @@ func (w *TestBed) metricsEnvironment(service string) []string {
 	if !w.options.Metrics {
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	port, err := tool.FindFreePort(w.Context())
 	w.RequireNoError(err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	w.RequireNoError(listener.Close())
 	if w.metricsPorts == nil {
 		w.metricsPorts = map[string]int{}
 	}

@@ -1,5 +1,5 @@
 // Package tool builds programs of other projects from the Go module proxy, once per version,
-// into .cache/bin.
+// into .cache/bin. It also finds addresses on which programs may listen.
 package tool
 
 import (

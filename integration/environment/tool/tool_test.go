@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,5 +41,23 @@ func TestBuildFailureNamesTool(t *testing.T) {
 	_, err := GoTool{Package: "joist.invalid/absent", Version: "v1.0.0"}.Build(t.Context(), t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "building absent v1.0.0") {
 		t.Errorf("building a package that does not exist returned %v", err)
+	}
+}
+
+// Free addresses differ, and a program can listen on them.
+func TestFindFreeAddresses(t *testing.T) {
+	found, err := FindFreeAddresses(t.Context(), 3)
+	if err != nil || len(found) != 3 {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	for _, at := range found {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if !at.Addr().IsLoopback() {
+			t.Errorf("%s is no address of loopback", at)
+		}
 	}
 }

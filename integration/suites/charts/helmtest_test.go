@@ -3,7 +3,6 @@ package charts
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/environment/helm"
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/integration/environment/tool"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +111,8 @@ func (s *site) runTestPod(pod *corev1.Pod) {
 	for _, service := range []string{"watcher", "lifecycle"} {
 		binary, err := testbed.BuildBinary(service)
 		s.check(err)
-		port := freePort(s.T)
+		port, err := tool.FindFreePort(s.Context())
+		s.check(err)
 		stop = append(stop, s.run(binary, service, port))
 		tester = binary
 		host := "http://joist-" + service + ".joist.svc:8080/"
@@ -164,14 +165,4 @@ func (s *site) run(binary, service string, port int) (stop func()) {
 			s.Logf("%s:\n%s", service, text)
 		}
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }

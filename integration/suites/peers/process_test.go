@@ -2,13 +2,15 @@ package peers
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/tool"
 )
 
 // patience is the time limit of a peer's first response; the Java and Python ones need 5
@@ -31,16 +33,11 @@ func peers(t *testing.T) installed {
 // freePort returns an unused loopback port.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := tool.FindFreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return strconv.Itoa(port)
 }
 
 // serve runs a server until the test ends, and waits until url answers.

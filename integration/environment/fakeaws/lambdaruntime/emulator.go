@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -29,16 +28,11 @@ type Emulator struct {
 
 // NewEmulator returns an emulator at free addresses of loopback.
 func NewEmulator(ctx context.Context) (Emulator, error) {
-	var e Emulator
-	for _, address := range []*string{&e.Address, &e.RuntimeAPI} {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return Emulator{}, fmt.Errorf("finding a free port for the runtime interface emulator: %w", err)
-		}
-		defer listener.Close()
-		*address = listener.Addr().String()
+	found, err := tool.FindFreeAddresses(ctx, 2)
+	if err != nil {
+		return Emulator{}, fmt.Errorf("preparing the runtime interface emulator: %w", err)
 	}
-	return e, nil
+	return Emulator{Address: found[0].String(), RuntimeAPI: found[1].String()}, nil
 }
 
 // Args returns the arguments of the emulator's program for a function's command.
