@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
-	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -79,32 +79,9 @@ func (s *fixture) advanceClock(d time.Duration) {
 	s.Advance()
 }
 
-// instanceTags returns the tags of each instance of the cluster.
-func instanceTags(intent string) map[string]string {
-	return map[string]string{"kubernetes.io/cluster/prod": "owned", "karpenter.sh/nodepool": "default", launchspec.IntentTag: intent}
-}
-
 // newIntent returns an intent for n on-demand m6i.large in any zone.
 func (s *fixture) newIntent(id string, n int) launchspec.Intent {
-	config := cloud.FleetConfig{Template: "template-" + id}
-	for _, subnet := range s.Subnets {
-		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone})
-	}
-	out := launchspec.Intent{
-		ID: id, Cluster: "prod", NodePool: "default", NodeClass: "default",
-		Templates: []cloud.Template{{
-			Name: "template-" + id, ImageID: s.ImageAMD64.ID, InstanceProfile: s.World.Profile, SecurityGroups: []string{s.SecurityGroup.ID},
-			Tags: instanceTags(id),
-		}},
-		Fleet: cloud.FleetRequest{
-			Token: id, Count: n, CapacityType: cloud.OnDemand, Strategy: "lowest-price", Configs: []cloud.FleetConfig{config},
-			TagSets: []cloud.TagSet{{Resource: "instance", Tags: instanceTags(id)}},
-		},
-	}
-	for i := range n {
-		out.Claims = append(out.Claims, claimName(id, i))
-	}
-	return out
+	return launchertest.NewIntent(launchertest.IntentOptions{Cluster: "prod", ID: id, Count: n}.In(s.World))
 }
 
 // claimName returns the name of the claim in a slot of an intent, as the planner names it.

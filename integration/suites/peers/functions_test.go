@@ -18,13 +18,13 @@ import (
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
@@ -241,23 +241,9 @@ func (d *deployedFunctions) launch(t *testing.T) string {
 	t.Helper()
 	f := furnisher{t, d.server}
 	network, image := f.network(), f.image()
-	tags := map[string]string{
-		"kubernetes.io/cluster/" + deployedCluster: "owned", karpenter.EKSClusterNameTagKey: deployedCluster,
-		karpenter.NodePoolTagKey: "default", karpenter.NodeClassTagKey: "default", launchspec.IntentTag: "one",
-	}
-	var sets []cloud.TagSet
-	for _, kind := range []string{"instance", "volume", "network-interface"} {
-		sets = append(sets, cloud.TagSet{Resource: kind, Tags: tags})
-	}
-	subnet := network.subnets[0]
-	intent := launchspec.Intent{
-		ID: "one", Cluster: deployedCluster, NodePool: "default", NodeClass: "default", Claims: []string{launchspec.ClaimName("default", "one", 0)},
-		Templates: []cloud.Template{{Name: "t-one", ImageID: image.ID, InstanceProfile: "nodes", SecurityGroups: []string{network.group.ID}, Tags: tags, TagSets: sets}},
-		Fleet: cloud.FleetRequest{
-			Token: "one", Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price", TagSets: append(sets, cloud.TagSet{Resource: "fleet", Tags: tags}),
-			Configs: []cloud.FleetConfig{{Template: "t-one", Overrides: []cloud.Override{{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
-		},
-	}
+	intent := launchertest.NewIntent(launchertest.IntentOptions{
+		Cluster: deployedCluster, ID: "one", Image: image.ID, Profile: "nodes", SecurityGroup: network.group.ID, Subnets: network.subnets[:1],
+	})
 	request := event.LaunchRequested{Intent: intent.ID, IntentRef: d.store(t, launchspec.Kind, intent), Claims: 1}
 	d.send(t, deployedCluster+"-joist-launcher", "lifecycle", request)
 	d.deliver(t, deployedCluster+"-joist-launcher", d.start(t, "launcher"))

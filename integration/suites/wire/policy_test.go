@@ -17,6 +17,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
 	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -230,23 +231,9 @@ func (l *launcherRun) newEnsureRequest(role, profile string) event.NodeClassEnsu
 // launch launches one instance with the tags of a launch, and returns its id.
 func (l *launcherRun) launch() string {
 	l.t.Helper()
-	tags := map[string]string{
-		"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default", "karpenter.sh/discovery": "web",
-		"karpenter.k8s.aws/ec2nodeclass": "default", launchspec.IntentTag: "one",
-	}
-	intent := launchspec.Intent{
-		ID: "one", Cluster: "web", NodePool: "default", NodeClass: "default", Claims: []string{launchspec.ClaimName("default", "one", 0)},
-		Templates: []cloud.Template{{
-			Name: "template-one", ImageID: l.ImageAMD64.ID, InstanceProfile: l.Profile, SecurityGroups: []string{l.SecurityGroup.ID}, Tags: tags,
-		}},
-		Fleet: cloud.FleetRequest{
-			Token: "one", Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
-			Configs: []cloud.FleetConfig{{Template: "template-one", Overrides: []cloud.Override{
-				{InstanceType: testType, SubnetID: l.Subnets[0].ID, Zone: l.Subnets[0].Zone},
-			}}},
-			TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
-		},
-	}
+	options := launchertest.IntentOptions{Cluster: "web", ID: "one", InstanceType: testType, Tags: map[string]string{"karpenter.sh/discovery": "web"}}.In(l.World)
+	options.Subnets = options.Subnets[:1]
+	intent := launchertest.NewIntent(options)
 	ref, err := blob.Put(l.t.Context(), l.blobs, l.clock.Now(), launchspec.Kind, intent)
 	if err != nil {
 		l.t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
 	fakests "github.com/joist-autoscaler/joist/integration/environment/fakeaws/sts"
 	fleet "github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
@@ -34,7 +35,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
@@ -158,28 +158,9 @@ func (s *sharedAccount) startPoller(more ...string) {
 
 // intent returns an intent for one instance of a cluster.
 func (s *sharedAccount) intent(cluster, id string) launchspec.Intent {
-	w := s.worlds[cluster]
-	tags := map[string]string{
-		"kubernetes.io/cluster/" + cluster: "owned", karpenter.EKSClusterNameTagKey: cluster, karpenter.NodePoolTagKey: "default",
-		karpenter.NodeClassTagKey: "default", launchspec.IntentTag: id,
-	}
-	config := cloud.FleetConfig{Template: "t-" + id}
-	for _, subnet := range w.Subnets {
-		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone})
-	}
-	all := func(kinds ...string) (sets []cloud.TagSet) {
-		for _, kind := range kinds {
-			sets = append(sets, cloud.TagSet{Resource: kind, Tags: tags})
-		}
-		return sets
-	}
-	return launchspec.Intent{
-		ID: id, Cluster: cluster, NodePool: "default", NodeClass: "default", Claims: []string{launchspec.ClaimName("default", id, 0)},
-		Templates: []cloud.Template{{Name: "t-" + id, ImageID: w.ImageAMD64.ID, InstanceProfile: cluster + "-profile",
-			SecurityGroups: []string{w.SecurityGroup.ID}, Tags: tags, TagSets: all("instance", "volume", "network-interface")}},
-		Fleet: cloud.FleetRequest{Token: id, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price", Configs: []cloud.FleetConfig{config},
-			TagSets: all("fleet", "instance", "volume", "network-interface")},
-	}
+	options := launchertest.IntentOptions{Cluster: cluster, ID: id}.In(s.worlds[cluster])
+	options.Profile = cluster + "-profile"
+	return launchertest.NewIntent(options)
 }
 
 // requestLaunch stores an intent in the documents of one cluster, and sends a launch request that

@@ -131,30 +131,11 @@ func (s *testRun) deliverMessage(e event.Envelope) (crashed bool, err error) {
 
 // newIntent returns an intent for n on-demand m6i.large in any of the subnets.
 func (s *testRun) newIntent(id string, n int, subnets ...cloud.Subnet) launchspec.Intent {
-	if len(subnets) == 0 {
-		subnets = s.World.Subnets
+	options := IntentOptions{Cluster: cluster.Name, ID: id, Count: n}.In(s.World)
+	if len(subnets) > 0 {
+		options.Subnets = subnets
 	}
-	tags := map[string]string{"kubernetes.io/cluster/prod": "owned", "karpenter.sh/nodepool": "default", launchspec.IntentTag: id}
-	config := cloud.FleetConfig{Template: "template-" + id}
-	for _, subnet := range subnets {
-		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone})
-	}
-	out := launchspec.Intent{
-		ID: id, Cluster: cluster.Name, NodePool: "default", NodeClass: "default",
-		Templates: []cloud.Template{{
-			Name: "template-" + id, ImageID: s.World.ImageAMD64.ID, InstanceProfile: s.World.Profile,
-			SecurityGroups: []string{s.World.SecurityGroup.ID}, Tags: tags,
-			Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
-		}},
-		Fleet: cloud.FleetRequest{
-			Token: id, Count: n, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
-			Configs: []cloud.FleetConfig{config}, TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
-		},
-	}
-	for slot := range n {
-		out.Claims = append(out.Claims, launchspec.ClaimName("default", id, slot))
-	}
-	return out
+	return NewIntent(options)
 }
 
 // launchRequest stores the intent and returns lifecycle's request to launch it.
