@@ -450,25 +450,4 @@ var bugs = []bug{{
 	file: "shared/launchspec/template.go",
 	from: `catalog.MaxPods(m.hardware, config)`,
 	to:   `catalog.MaxPods(m.hardware, g.config)`,
-}, {
-	name: "reboot-request-after-the-reboot", promise: "TestReboot", in: "./services/lifecycle/internal/nodeclaim",
-	file: "services/lifecycle/internal/nodeclaim/reboot.go",
-	from: `	if v.Node.Status.NodeInfo.BootID == v.Claim.Annotations[karpenter.RebootPreBootIDAnnotationKey] || !isSettled {
-`,
-	to: `	if _ = isSettled; v.Node.Status.NodeInfo.BootID == v.Claim.Annotations[karpenter.RebootPreBootIDAnnotationKey] {
-`,
-}, {
-	name: "rebooted-without-an-answer", promise: "TestRebootWithoutAnswer", in: "./services/lifecycle",
-	file: "services/lifecycle/internal/nodeclaim/reboot.go",
-	from: `	case v.Node.Status.NodeInfo.BootID != boot, p.Since.IsZero():
-`,
-	to: `	case boot == "", p.Since.IsZero():
-`,
-}, {
-	name: "reboot-keeps-pods-coming", promise: "TestRebootThroughAllServices", in: "./integration/suites/sim",
-	file: "services/lifecycle/internal/nodeclaim/reboot.go",
-	from: `	if node, changes := v.withRebootTaint(); changes {
-`,
-	to: `	if node, changes := v.withRebootTaint(); changes && false {
-`,
 }}

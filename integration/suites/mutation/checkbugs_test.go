@@ -3,7 +3,7 @@ package mutation_test
 import "slices"
 
 // allBugs are all planted bugs.
-var allBugs = slices.Concat(bugs, checkBugs)
+var allBugs = slices.Concat(bugs, checkBugs, pauseBugs)
 
 // checkBugs are mistakes that break the promises which none of bugs breaks.
 var checkBugs = []bug{{
@@ -33,15 +33,6 @@ var checkBugs = []bug{{
 	file: "shared/karpenter/repair/match.go",
 	from: `			out.merge(p, c, from.Add(p.Toleration), now)`,
 	to:   `			out.merge(p, c, from, now)`,
-}, {
-	name: "reboot-taint-not-written", promise: "a node that is rebooted accepts no pods",
-	file: "services/lifecycle/internal/nodeclaim/reboot.go",
-	from: `	if node, changes := v.withRebootTaint(); changes {
-		return []effect.Effect{effect.Update{Object: node}}
-	}
-	boot, recorded`,
-	to: `	v.Node, _ = v.withRebootTaint()
-	boot, recorded`,
 }, {
 	// EC2 rejects a launch into a full reservation, so only its model can break the promise.
 	name: "full-reservation-accepts", promise: "no reservation is exceeded",
