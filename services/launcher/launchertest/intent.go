@@ -2,6 +2,7 @@ package launchertest
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
@@ -52,7 +53,7 @@ func NewIntent(o IntentOptions) launchspec.Intent {
 		ID: o.ID, Cluster: o.Cluster, NodePool: "default", NodeClass: "default", Templates: []cloud.Template{template},
 		Fleet: cloud.FleetRequest{
 			Token: o.ID, Count: o.Count, CapacityType: cloud.OnDemand, Strategy: "lowest-price", Configs: []cloud.FleetConfig{config},
-			TagSets: append(sets[:len(sets):len(sets)], cloud.TagSet{Resource: "fleet", Tags: tags}),
+			TagSets: append(slices.Clip(sets), cloud.TagSet{Resource: "fleet", Tags: tags}),
 		},
 	}
 	for slot := range o.Count {
