@@ -70,8 +70,8 @@ func (c *chaos) drawRate(most float64) float64 {
 
 // drawCallFault draws the fault of a task at a call.
 func (c *chaos) drawCallFault(call embedded.Call, _ int, m callPhase) callFault {
-	if m == beforeCall && call.Verb == "create-fleet" && c.features.reservation && c.aimed.IntN(2) == 0 {
-		c.fillReservations()
+	if m == beforeCall && call.Verb == "create-fleet" && c.features.reservation {
+		c.fillBeforeLaunch(call.About)
 	}
 	roll := c.random.Float64()
 	switch {

@@ -38,7 +38,7 @@ type seedFeatures struct {
 func newSeedFeatures(seed int64) seedFeatures {
 	random := rand.New(rand.NewPCG(uint64(seed), 0x66656174)) //nolint:gosec // a seeded source: a run must be repeatable
 	f := seedFeatures{publishDelay: time.Duration(random.IntN(40)) * time.Second}
-	f.devices, f.reservation, f.terminateFirst = random.IntN(3) == 0, random.IntN(3) == 0, random.IntN(2) == 0
+	f.devices, f.reservation, f.terminateFirst = random.IntN(3) == 0, random.IntN(6) < 3, random.IntN(2) == 0
 	f.expressions, f.spread, f.deletionCosts, f.repairs = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(3) == 0, random.IntN(3) == 0
 	f.repairsFirst = random.IntN(2) == 0 && f.repairs && f.reservation
 	f.terminateFirst = f.terminateFirst && f.reservation

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,26 +67,44 @@ func (c *chaos) fillReservation() {
 	c.useReservation(r.ID, count, c.drawDuration(1, 180))
 }
 
-// fillReservations lets another account use all free instances of all reservations for a while, after the catalogue has counted
-// them.
-func (c *chaos) fillReservations() {
-	all, _ := c.world.Cloud.DescribeReservations(context.Background())
-	for _, r := range all {
-		if r.Available > 0 {
-			c.faults["reservation filled before a launch"]++
-			c.useReservation(r.ID, r.Available, time.Duration(30+c.aimed.IntN(90))*time.Second)
+// fillBeforeLaunch lets another account use all free instances of the reservation into which an intent is about to be launched,
+// for a while, in three of four cases: after the catalogue has counted them. Other launches, and repeated requests of an intent that
+// has instances, leave reservations alone, because plans avoid full ones.
+func (c *chaos) fillBeforeLaunch(intent string) {
+	id := c.reservationOf(intent)
+	isLaunched := slices.ContainsFunc(c.world.Cloud.Records(), func(r memcloud.Record) bool { return r.Tags[intentTag] == intent })
+	if id == "" || isLaunched || c.aimed.IntN(4) == 0 {
+		return
+	}
+	if count := c.world.Cloud.FillReservation(id); count > 0 {
+		c.faults["reservation filled before a launch"]++
+		c.trackReservation(id, count, time.Duration(30+c.aimed.IntN(90))*time.Second)
+	}
+}
+
+// reservationOf returns the reservation of an intent's NodeClaims; empty for none.
+func (c *chaos) reservationOf(intent string) string {
+	for _, o := range c.listObjects(cluster.NodeClaims) {
+		if claim := o.(*karpenter.NodeClaim); claim.Annotations[intentTag] == intent {
+			return requiredReservation(claim.Spec)
 		}
 	}
+	return ""
 }
 
 // useReservation lets another account use this many instances of a reservation.
 func (c *chaos) useReservation(id string, count int, period time.Duration) {
-	use := func(count int) {
-		c.world.Cloud.UseReservation(id, count)
-		c.checker.usedByOthers[id] += count
-	}
-	use(count)
-	c.endings = append(c.endings, ending{c.world.Now().Add(period), func() { use(-count) }})
+	c.world.Cloud.UseReservation(id, count)
+	c.trackReservation(id, count, period)
+}
+
+// trackReservation counts the instances of another account, and ends them later.
+func (c *chaos) trackReservation(id string, count int, period time.Duration) {
+	c.checker.usedByOthers[id] += count
+	c.endings = append(c.endings, ending{c.world.Now().Add(period), func() {
+		c.world.Cloud.UseReservation(id, -count)
+		c.checker.usedByOthers[id] -= count
+	}})
 }
 
 // reclaimInstance interrupts an instance in a reservation.

@@ -68,6 +68,19 @@ func (c *Cloud) UseReservation(id string, instances int) {
 	}
 }
 
+// FillReservation is UseReservation for all free capacity. It returns the number of instances.
+func (c *Cloud) FillReservation(id string) (instances int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reserved {
+		if r.ID == id {
+			instances = c.left(r)
+			r.size -= instances
+		}
+	}
+	return instances
+}
+
 // ReclaimReservation rejects all launches into an interruptible reservation whose owner takes the capacity back. Its
 // free capacity is still shown.
 func (c *Cloud) ReclaimReservation(id string) {
