@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -196,6 +197,8 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 		{"limit with existing nodes", spending(0, "0.1", static, baseline(1, bought(0.05))), 1},
 		{"cluster limit", spending(0, "", static, cluster(0.1)), 3},
 		{"limit below one node", spending(0, "0.02", static), 0},
+		{"both limits, the pool's is lower", spending(0, "0.05", static, cluster(0.1)), 1},
+		{"both limits, the cluster's is lower", spending(0, "0.1", static, cluster(0.05)), 1},
 	} {
 		got := solver.SolveWithTypes(tt.batch, market())
 		sum := 0.0
@@ -205,6 +208,54 @@ func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 		if len(got.Nodes) != tt.nodes || tt.name != "none" && sum > 0.1 {
 			t.Errorf("%s: %d nodes, highest price %v, want %d nodes", tt.name, len(got.Nodes), sum, tt.nodes)
 		}
+	}
+}
+
+// TestPriceLimitsOfSeveralPools plans two nodes for pods and the nodes of two static pools, of which each node costs $0.03. The
+// limit of the cluster is for all of them, and that of a pool for its own nodes.
+func TestPriceLimitsOfSeveralPools(t *testing.T) {
+	limited := func(limit string) func(*planning.Batch) {
+		return func(b *planning.Batch) {
+			b.Snapshot.NodePools[2].Annotations = map[string]string{policy.PriceLimit: limit}
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		edits []func(*planning.Batch)
+		want  map[string]int
+	}{
+		{"no limit", nil, map[string]int{"default": 2, "first": 3, "second": 9}},
+		{"cluster limit above all nodes", []func(*planning.Batch){cluster(0.42)}, map[string]int{"default": 2, "first": 3, "second": 9}},
+		{"cluster limit for some nodes of the last pool", []func(*planning.Batch){cluster(0.21)}, map[string]int{"default": 2, "first": 3, "second": 2}},
+		{"cluster limit for pods and the first pool", []func(*planning.Batch){cluster(0.15)}, map[string]int{"default": 2, "first": 3}},
+		{"cluster limit for pods and one more node", []func(*planning.Batch){cluster(0.1)}, map[string]int{"default": 2, "first": 1}},
+		{"limit of the last pool", []func(*planning.Batch){limited("0.09")}, map[string]int{"default": 2, "first": 3, "second": 3}},
+		{"cluster limit and a lower one of the last pool", []func(*planning.Batch){cluster(0.42), limited("0.09")}, map[string]int{"default": 2, "first": 3, "second": 3}},
+		{"cluster limit and a higher one of the last pool", []func(*planning.Batch){cluster(0.21), limited("0.09")}, map[string]int{"default": 2, "first": 3, "second": 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := spending(2, "")
+			batch.Snapshot.Settings.Gates.StaticCapacity = true
+			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeSpot}},
+			}
+			for name, replicas := range map[string]int64{"first": 3, "second": 9} {
+				pool := batch.Snapshot.NodePools[0]
+				pool.Name, pool.Spec.Replicas = name, &replicas
+				batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, pool)
+			}
+			slices.SortFunc(batch.Snapshot.NodePools, func(a, b karpenter.NodePool) int { return strings.Compare(a.Name, b.Name) })
+			for _, edit := range tt.edits {
+				edit(&batch)
+			}
+			got := map[string]int{}
+			for _, n := range solver.SolveWithTypes(batch, market()).Nodes {
+				got[n.NodePool]++
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("nodes by pool (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

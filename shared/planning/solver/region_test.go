@@ -97,6 +97,57 @@ func TestSpreadNodeInclusionPolicies(t *testing.T) {
 	}
 }
 
+// TestSpreadOverAlternatives plans pods that may run on nodes of two teams, in one zone each, next to pods of a third team with the
+// same label. The constraint counts the nodes of either team, and none of the third.
+func TestSpreadOverAlternatives(t *testing.T) {
+	web := requireLabels("app", "web")
+	term := func(team, zone string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: append(topologyTerm("team", team).MatchExpressions, topologyTerm(zoneKey, zone).MatchExpressions...)}
+	}
+	either := func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{term("a", "ap-northeast-2a"), term("b", "ap-northeast-2b")}}}}
+	}
+	at := func(zone, team string, pods int) planning.Node {
+		return node(team+zone, inZone(zone), func(n *planning.Node) {
+			n.Labels["team"], n.Labels["rack"], n.Used = team, "1", n.Allocatable
+			if pods > 0 {
+				n.Pods = []planning.PodClass{planningtest.NewPods("running-"+team+zone, pods, "10m", "1Mi", web)}
+			}
+		})
+	}
+	for _, tt := range []struct {
+		name  string
+		nodes []planning.Node
+		want  map[string]int
+	}{
+		{"no pods run", nil, map[string]int{"aa": 2, "bb": 2}},
+		{"pods run on nodes of the first alternative", []planning.Node{at("a", "a", 2)}, map[string]int{"aa": 1, "bb": 3}},
+		{"pods run on nodes of the second alternative", []planning.Node{at("b", "b", 2)}, map[string]int{"aa": 3, "bb": 1}},
+		{"pods run on nodes of both", []planning.Node{at("a", "a", 2), at("b", "b", 2)}, map[string]int{"aa": 2, "bb": 2}},
+		{"pods run on nodes of neither", []planning.Node{at("a", "b", 2), at("b", "c", 1), at("c", "a", 1)}, map[string]int{"aa": 2, "bb": 2}},
+	} {
+		for _, spread := range []struct {
+			name string
+			edit func(*planning.PodSpec)
+		}{
+			{"zones", func(*planning.PodSpec) {}},
+			{"zones and racks", spreads("rack", 4)},
+		} {
+			t.Run(tt.name+"/"+spread.name, func(t *testing.T) {
+				batch := teams(false, planningtest.NewPods("web", 4, "500m", "64Mi", web, either, spreads(zoneKey, 1), spread.edit))
+				for i := range batch.Snapshot.NodePools {
+					batch.Snapshot.NodePools[i].Spec.Template.Labels["rack"] = "1"
+				}
+				batch.Snapshot.Nodes = tt.nodes
+				if diff := cmp.Diff(tt.want, perPool(solve(t, batch))); diff != "" {
+					t.Errorf("pods by pool and zone (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
 // TestSpreadOfTwoPools plans two sets of pods with the same spread, each over its own nodes.
 func TestSpreadOfTwoPools(t *testing.T) {
 	web := requireLabels("app", "web")

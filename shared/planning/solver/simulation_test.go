@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -213,6 +214,58 @@ func TestCommitsUseReservations(t *testing.T) {
 	fresh := joined.Nodes[len(joined.Nodes)-1]
 	if fresh.Labels[karpenter.LabelCapacityReservationID] != "cr-1" || fresh.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeReserved {
 		t.Errorf("%v, want the labels of the reservation", fresh.Labels)
+	}
+}
+
+// TestJoinedNodesHaveReservationLabels moves a first pod to a new node, and then a second pod that selects nodes by the labels of
+// reservations. It fits on the new node only if that has the labels of its own reservation, or none if it is on demand.
+func TestJoinedNodesHaveReservationLabels(t *testing.T) {
+	const kind = karpenter.LabelCapacityReservationType
+	without := func(key string) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpDoesNotExist}}}}}}}
+		}
+	}
+	onDemand := selecting(karpenter.CapacityTypeLabelKey, karpenter.CapacityTypeOnDemand)
+	for _, tt := range []struct {
+		name          string
+		first, second func(*planning.PodSpec)
+		fits          bool
+	}{
+		{"type of the first reservation", selecting(kind, "default"), selecting(kind, "default"), true},
+		{"type of the second reservation", selecting(kind, "capacity-block"), selecting(kind, "capacity-block"), true},
+		{"type of the other reservation", selecting(kind, "default"), selecting(kind, "capacity-block"), false},
+		{"interruptible", selecting(kind, "capacity-block"), selecting(karpenter.LabelCapacityReservationInterruptible, "true"), true},
+		{"not interruptible", selecting(kind, "default"), selecting(karpenter.LabelCapacityReservationInterruptible, "true"), false},
+		{"ID", selecting(kind, "capacity-block"), selecting(karpenter.LabelCapacityReservationID, "cr-2"), true},
+		{"an on-demand node has no reservation", onDemand, without(kind), true},
+		{"a reserved node has a reservation", selecting(kind, "default"), without(kind), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, cat := reservedCluster(1, karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand)
+			cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: "cr-2", Count: 1})
+			reservations := &s.NodeClasses[0].Status.CapacityReservations
+			*reservations = append(*reservations, karpenter.CapacityReservation{
+				ID: "cr-2", InstanceType: "t4g.medium", AvailabilityZone: "ap-northeast-2a", ReservationType: karpenter.CapacityReservationTypeCapacityBlock, Interruptible: true,
+			})
+			s.Nodes = []planning.Node{
+				node("a", running(planningtest.NewPods("a", 1, "600m", "64Mi", tt.first))), node("b", running(planningtest.NewPods("b", 1, "600m", "64Mi", tt.second))),
+			}
+			simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+			first := simulation.SimulateRemoval(0)
+			if len(first.Nodes) != 1 {
+				t.Fatalf("%+v, want a new node", first)
+			}
+			simulation.Commit(first, 0)
+			joined := simulation.ProjectSnapshot()
+			closed(&joined)
+			at := slices.IndexFunc(joined.Nodes, func(n planning.Node) bool { return n.Name == "b" })
+			second := solver.NewSimulation(joined, instancetypes.New(joined, cat)).SimulateRemoval(at)
+			if fits := len(second.Nominations) == 1; fits != tt.fits || len(second.Nodes) > 0 {
+				t.Errorf("the second pod fits on the new node: %t, want %t: %+v", fits, tt.fits, second.Unplaced)
+			}
+		})
 	}
 }
 
