@@ -113,9 +113,6 @@ func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
 // domainValue returns the node's value of a topology key, if it is known.
 func (e *existingNode) domainValue(key string) (string, bool) {
 	key = karpenter.NormalizeLabel(key)
-	if key == corev1.LabelHostname {
-		return e.node.Name, true
-	}
 	if e.openRequirements != nil {
 		return e.openRequirements[key].SingleValue()
 	}

@@ -198,9 +198,6 @@ func (r *rounds) takeBackUnplaced(podGroup int) {
 // a relaxation, or next to pods that the last round placed.
 func (r *rounds) canRetry(c *podClass) bool {
 	r.state.currentClass = c
-	if c.problem != "" {
-		return false
-	}
 	if len(c.fullSets) > 0 && c.blockedBy == "" {
 		c.blockedBy = "closed"
 		return true
@@ -208,7 +205,7 @@ func (r *rounds) canRetry(c *podClass) bool {
 	if c.preferences.relaxNext(r.state.softTaints) {
 		c.fullSets = nil
 		r.state.findFeasible(c)
-		return c.problem == ""
+		return true
 	}
 	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
 }

@@ -101,6 +101,10 @@ func TestStranded(t *testing.T) {
 			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelTopologyZone, "a"))),
 			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", spreadIn(corev1.LabelTopologyZone, "a")))), cores("y", "2"),
 		}, []string{"a-0"}},
+		{"a pod with affinity to a pod of its node stays there", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "c")}))),
+			cores("x", "1500m"), cores("y", "2", occupied(taking("c", "1", requireLabels("app", "c")))),
+		}, []string{"a-0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			snapshot := inZones().Snapshot
@@ -163,6 +167,17 @@ func TestStrandedOnNewNodes(t *testing.T) {
 	plan.Nodes = nil
 	if left := simulation.FindStrandedPods(plan, 0); len(left) != 2 {
 		t.Errorf("%d stranded pods without any node", len(left))
+	}
+}
+
+// TestStrandedOnNewNodesOfTheOnlyType moves a pod to a new node of a pool with one instance type.
+func TestStrandedOnNewNodesOfTheOnlyType(t *testing.T) {
+	batch := spending(0, "")
+	batch.Snapshot.Nodes = []planning.Node{node("old", running(planningtest.NewPods("a", 1, "1500m", "1Gi")))}
+	simulation := solver.NewSimulation(batch.Snapshot, market())
+	plan := simulation.SimulateRemoval(0)
+	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) != 1 || len(left) > 0 {
+		t.Errorf("%d stranded pods with %d new nodes", len(left), len(plan.Nodes))
 	}
 }
 

@@ -77,9 +77,6 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 		return refuse("all %d matching instance types are currently unavailable", len(types))
 	}
 	reqs.FixCustomLabels()
-	if planning.InstanceTenancy(reqs) == karpenter.TenancyDefault {
-		delete(reqs, karpenter.LabelInstanceTenancy)
-	}
 	return planning.PlannedNode{
 		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Offerings: options, Requests: requests, PricePerHour: options[0].PricePerHour,
 	}, nil
