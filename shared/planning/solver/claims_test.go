@@ -339,6 +339,17 @@ func TestResourceClaims(t *testing.T) {
 			class.Spec.Claims = []planning.PodClaim{{Name: "ap-northeast-2a"}, {Name: "ap-northeast-2b"}}
 			class.Pods[0].Claims = []string{"ap-northeast-2a", "ap-northeast-2b"}
 		}, "1 unplaced: devices: ResourceClaim ap-northeast-2b is allocated where the node cannot be"},
+		{"pods with claims are spread over zones", func(c *claimCluster) {
+			c.addRemoteDevices("ap-northeast-2a", "r", "s")
+			c.addRemoteDevices("ap-northeast-2b", "t", "u")
+			spec := &c.addPods("p", 2, exactly(1, "remote")).Spec
+			requireLabels("app", "p")(spec)
+			spreads(corev1.LabelTopologyZone, 1)(spec)
+		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r in ap-northeast-2a; p-1 on t4g.2xlarge|t4g.medium|t4g.xlarge with t in ap-northeast-2b"},
+		{"a pod without claims keeps away from the zone of a pod with a claim", func(c *claimCluster) {
+			requireLabels("app", "p")(&c.addPods("p", 1, exactly(1, "gpu")).Spec)
+			c.Pending = append(c.Pending, planningtest.NewPods("q", 1, "100m", "100Mi", apartOver(corev1.LabelTopologyZone, "p")))
+		}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0 in ap-northeast-2a; q-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with  in ap-northeast-2b"},
 		{"two devices of one zone", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r", "s")
 			c.addPods("p", 1, exactly(2, "remote"))

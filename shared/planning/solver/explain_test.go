@@ -64,6 +64,65 @@ func TestExplainPools(t *testing.T) {
 	}
 }
 
+// TestExplainRunningPod explains a pod that runs on a node: it does not exclude itself from its zone, the only one of the pool.
+func TestExplainRunningPod(t *testing.T) {
+	labels := func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "web"} }
+	running := planningtest.NewPods("web", 2, "100m", "64Mi", labels, apartOver(corev1.LabelTopologyZone, "web"))
+	for i, tt := range []struct{ name, rule string }{{"the running pod", ""}, {"another pod", planning.RuleTopology}} {
+		t.Run(tt.name, func(t *testing.T) {
+			class := running
+			class.Pods = running.Pods[i : i+1]
+			batch := inZones()
+			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{"ap-northeast-2a"}},
+			}
+			first := running
+			first.Pods = running.Pods[:1]
+			batch.Snapshot.Nodes = []planning.Node{node("a", occupied(first))}
+			got := solver.ExplainPools(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()), class)
+			if len(got) != 1 || got[0].Rejection.Rule != tt.rule {
+				t.Errorf("got %+v, want the rule %q", got, tt.rule)
+			}
+		})
+	}
+}
+
+// TestExplainCheapestOffering explains a type whose cheaper offerings cannot be used: the offering that is shown is the cheapest
+// of those that fit best.
+func TestExplainCheapestOffering(t *testing.T) {
+	offering := func(zone string, price float64, available bool) instancetypes.InstanceOffering {
+		return offeringIn("ap-northeast-2"+zone, func(o *instancetypes.InstanceOffering) { o.PricePerHour, o.Available = price, available })
+	}
+	for _, tt := range []struct {
+		name      string
+		offerings []instancetypes.InstanceOffering
+		want      float64
+	}{
+		{"the cheapest", []instancetypes.InstanceOffering{offering("a", 0.3, true), offering("a", 0.2, true), offering("a", 0.4, true)}, 0.2},
+		{"a cheaper one is unavailable", []instancetypes.InstanceOffering{offering("a", 0.2, false), offering("a", 0.3, true)}, 0.3},
+		{"none is available", []instancetypes.InstanceOffering{offering("a", 0.3, false), offering("a", 0.2, false)}, 0.2},
+		{"the pod excludes an available one", []instancetypes.InstanceOffering{offering("c", 0.1, true), offering("a", 0.2, false)}, 0.2},
+		{"the pod excludes all", []instancetypes.InstanceOffering{offering("c", 0.3, true), offering("c", 0.2, false)}, 0.2},
+		{"the pool excludes one and the pod the other", []instancetypes.InstanceOffering{offering("b", 0.1, true), offering("c", 0.2, false)}, 0.2},
+		{"the pool excludes all", []instancetypes.InstanceOffering{offering("b", 0.3, true), offering("b", 0.2, true)}, 0.2},
+		{"one has no price", []instancetypes.InstanceOffering{offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Unpriced, o.PricePerHour = true, 0 }), offering("a", 0.2, true)}, 0.2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			types := market()
+			types.ByNodeClass[planningtest.NewNodeClass().Name][0].Offerings = tt.offerings
+			batch := spending(1, "")
+			batch.Pending[0].Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
+			batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{zone, "ap-northeast-2c"}},
+			}
+			got := solver.ExplainPools(batch, types, batch.Pending[0])
+			if len(got) != 1 || len(got[0].Types) != 1 || got[0].Types[0].Cheapest.PricePerHour != tt.want {
+				t.Errorf("got %+v, want $%v", got, tt.want)
+			}
+		})
+	}
+}
+
 // TestExplanationsAgreeWithPlans explains pods of random batches: the types without a rule must be those
 // that a plan for the pod alone would use, and a pod that Solve places on a new node when it is alone must
 // be accepted by a NodePool.

@@ -324,6 +324,20 @@ func TestExpectedPodsMustSuit(t *testing.T) {
 	}
 }
 
+// TestExpectedPodsKeepTheirNodeClaim has a NodeClaim with room for one pod. The older of two equal pods does not get it if it was
+// planned for the other.
+func TestExpectedPodsKeepTheirNodeClaim(t *testing.T) {
+	for _, expected := range []int{0, 1} {
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 2, "1500m", "0"))
+		pods := batch.Pending[0].Pods
+		batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.Initialized, n.ExpectedPods = false, []string{pods[expected].UID} })}
+		result := solve(t, batch)
+		if len(result.Nominations) != 1 || result.Nominations[0].Pod.UID != pods[expected].UID || len(result.Nodes) != 1 {
+			t.Errorf("planned for pod %d: %+v and %d new nodes", expected, result.Nominations, len(result.Nodes))
+		}
+	}
+}
+
 // TestLabelsOfNoType rejects pods that require a well-known label which neither the pool nor its types have.
 func TestLabelsOfNoType(t *testing.T) {
 	for key, value := range map[string]string{karpenter.LabelInstanceGPUName: "t4", "topology.k8s.aws/network-node-layer-1": "nn-1", "team": "shop"} {

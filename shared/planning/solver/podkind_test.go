@@ -45,6 +45,14 @@ func TestDifferentSpecsAreDifferentKinds(t *testing.T) {
 			func(s *planning.PodSpec) { s.Priority = int32(len(text)) },
 			func(s *planning.PodSpec) { s.GraceSeconds = int64(len(text)) },
 			func(s *planning.PodSpec) { s.ResourceClaims = len(text) },
+			func(s *planning.PodSpec) { s.Claims = []planning.PodClaim{{Name: text}} },
+			func(s *planning.PodSpec) { s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: text}} },
+			func(s *planning.PodSpec) {
+				s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: text}}}}
+			},
+			func(s *planning.PodSpec) {
+				s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: text}}}}
+			},
 		)
 	}
 	var kinds podKinds

@@ -259,6 +259,39 @@ func TestPriceLimitsOfSeveralPools(t *testing.T) {
 	}
 }
 
+// TestFindMissingPrices looks up the prices of NodeClaims that record none. Only a price limit needs them.
+func TestFindMissingPrices(t *testing.T) {
+	large := func(n *planning.Node) {
+		n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.CapacityTypeLabelKey] = "t4g.large", karpenter.CapacityTypeOnDemand
+	}
+	for _, tt := range []struct {
+		name  string
+		limit string
+		edit  func(*planning.Node)
+		want  map[string]float64
+	}{
+		{"no price", "25", large, map[string]float64{"a": 0.0832}},
+		{"no limit", "", large, nil},
+		{"a recorded price", "25", func(n *planning.Node) { large(n); n.PricePerHour = 0.01 }, nil},
+		{"not launched", "25", func(n *planning.Node) {
+			large(n)
+			n.Capacity = corev1.ResourceList{planning.PriceResource: resource.MustParse("7")}
+		}, nil},
+		{"not managed", "25", func(n *planning.Node) { large(n); n.Claim = "" }, nil},
+		{"an unknown type", "25", func(n *planning.Node) { large(n); n.Labels[corev1.LabelInstanceTypeStable] = "gone.large" }, map[string]float64{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			other := func(n *planning.Node) { n.PricePerHour, n.Labels[corev1.LabelInstanceTypeStable] = 0.01, "t4g.small" }
+			s := spending(0, tt.limit, baseline(2, other)).Snapshot
+			s.Nodes[0].PricePerHour = 0
+			tt.edit(&s.Nodes[0])
+			if diff := cmp.Diff(tt.want, solver.FindMissingPrices(s, planningtest.NewCatalogue())); diff != "" {
+				t.Errorf("prices by NodeClaim (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestMicrodollars(t *testing.T) {
 	for price, want := range map[float64]int64{0: 0, 0.1: 100000, 0.3: 300000, 0.0000001: 1, 1.0000001: 1000001, 0.0464: 46400, 98.32: 98320000, math.Inf(1): 1 << 54, 1e300: 1 << 54} {
 		if got, ok := planning.PriceToMicrodollars(price); !ok || got != want {
@@ -287,6 +320,22 @@ func TestPriceOf(t *testing.T) {
 	}
 	if text := planning.FormatPrice(0.0832); text != "0.0832" {
 		t.Error(text)
+	}
+}
+
+// TestRetriesForAffinityStayCheap plans a pod that must follow another one, which could go to any zone, to zone b. The second
+// attempt, which puts both there, chooses nodes by price too.
+func TestRetriesForAffinityStayCheap(t *testing.T) {
+	toDB := affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db")})
+	batch := inZones(
+		planningtest.NewPods("db", 1, "1500m", "64Mi", requireLabels("app", "db")),
+		planningtest.NewPods("web", 1, "1", "64Mi", selecting(zoneKey, "ap-northeast-2b"), toDB),
+		planningtest.NewPods("other", 300, "500m", "64Mi"))
+	together := solve(t, batch)
+	batch.Pending[0].Spec.NodeSelector = map[string]string{zoneKey: "ap-northeast-2b"}
+	apart := solve(t, batch)
+	if count(together.Unplaced)+count(apart.Unplaced) > 0 || together.PricePerHour > apart.PricePerHour*1.01 {
+		t.Errorf("the plan costs $%.4f an hour, and $%.4f if both pods select their zone; %d pods are unplaced", together.PricePerHour, apart.PricePerHour, count(together.Unplaced))
 	}
 }
 

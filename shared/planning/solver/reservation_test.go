@@ -206,6 +206,27 @@ func TestStaticNodesUseReservations(t *testing.T) {
 	}
 }
 
+// TestStaticNodesUseTheCheapestReservation has two reservations of different instance types for a static pool.
+func TestStaticNodesUseTheCheapestReservation(t *testing.T) {
+	for _, first := range []string{"t4g.medium", "t4g.large"} {
+		s, cat := reservedCluster(1, karpenter.CapacityTypeReserved)
+		reservations := s.NodeClasses[0].Status.CapacityReservations
+		reservations = append(reservations, reservations[0])
+		reservations[0].InstanceType, reservations[1].InstanceType = first, "t4g.large"
+		if first == "t4g.large" {
+			reservations[1].InstanceType = "t4g.medium"
+		}
+		reservations[1].ID = "cr-2"
+		s.NodeClasses[0].Status.CapacityReservations = reservations
+		cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: "cr-2", Count: 1})
+		s.NodePools[0].Spec.Replicas, s.NodePools[0].Spec.Limits, s.Settings.Gates.StaticCapacity = new(int64(1)), nil, true
+		r := solver.Solve(planning.Batch{Snapshot: s}, cat)
+		if len(r.Nodes) != 1 || r.Nodes[0].Offerings[0].InstanceType != "t4g.medium" {
+			t.Errorf("the first reservation is of %s: got %+v, want the reserved t4g.medium", first, r.Nodes)
+		}
+	}
+}
+
 // TestFindFullReservations asks for the reservations of a static pool. It is full only if the pool may use nothing else;
 // whether the pool itself is ready does not matter.
 func TestFindFullReservations(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -273,6 +274,7 @@ func TestJoinedNodesHaveReservationLabels(t *testing.T) {
 func TestJoinedNodeIsComplete(t *testing.T) {
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
 	snapshot.NodePools[0].Spec.Template.Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
+	snapshot.NodePools[0].Spec.Template.Spec.TerminationGracePeriod = nil
 	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")}}
 	volume := func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}} }
 	moved := planningtest.NewPods("web", 2, "700m", "1Gi", volume)
@@ -296,6 +298,10 @@ func TestJoinedNodeIsComplete(t *testing.T) {
 	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Offerings[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
 		!fresh.ExpiresAt.Equal(snapshot.TakenAt.Add(time.Hour)) || !fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
 		t.Errorf("new node = %+v", fresh)
+	}
+	snapshot.NodePools[0].Spec.Template.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Minute}
+	if limited := simulation.ProjectSnapshot().Nodes[1]; fresh.HasTerminationGracePeriod || !limited.HasTerminationGracePeriod {
+		t.Errorf("the new node has a termination grace period: %t, want false; with one in its NodePool: %t", fresh.HasTerminationGracePeriod, limited.HasTerminationGracePeriod)
 	}
 }
 

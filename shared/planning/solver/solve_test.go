@@ -149,6 +149,11 @@ func TestRejections(t *testing.T) {
 			apart("web")(&b.Pending[0].Spec)
 			b.Pending[0].Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 		}, planning.RuleTopology, "every topology.kubernetes.io/zone has a pod that its anti-affinity selects"},
+		{"lost volume next to a pod with a usable one", func(b *planning.Batch) {
+			b.Pending[0].Spec.Volumes = []planning.Volume{{Claim: "data", Problem: "it is lost"}}
+			other := planningtest.NewPods("other", 1, "1", "512Mi", func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Claim: "other"}} })
+			b.Pending = slices.Insert(b.Pending, 0, other)
+		}, planning.RulePod, "volume claim data: it is lost"},
 		{"minValues", func(b *planning.Batch) {
 			pool(b).Spec.Template.Spec.Requirements[0].MinValues = new(2)
 		}, planning.RulePod, "minValues"},

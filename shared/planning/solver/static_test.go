@@ -47,6 +47,28 @@ func TestStaticNodesAvoidExoticTypes(t *testing.T) {
 	}
 }
 
+// TestStaticNodesHaveCustomLabels launches a node of a static pool with one of the values that the pool allows for a label.
+func TestStaticNodesHaveCustomLabels(t *testing.T) {
+	pool := staticPool("static", "t4g")
+	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements,
+		karpenter.NodeSelectorRequirementWithMinValues{Key: "team", Operator: karpenter.NodeSelectorOpIn, Values: []string{"shop", "search"}})
+	r := solveStatic(pool)
+	if len(r.Nodes) != 1 {
+		t.Fatalf("%d nodes", len(r.Nodes))
+	}
+	if team, ok := r.Nodes[0].Requirements["team"].SingleValue(); !ok || team != "shop" && team != "search" {
+		t.Errorf("the label is %v, want one of the values", r.Nodes[0].Requirements["team"])
+	}
+	for key := range planning.RegistrationLabels {
+		if _, has := r.Nodes[0].Requirements[key]; has {
+			t.Errorf("the NodeClaim requires %s, which its Node gets later", key)
+		}
+	}
+	if r.PricePerHour <= 0 || r.BoundPerHour != r.PricePerHour {
+		t.Errorf("the plan costs $%v an hour, and any other at least $%v; want equal prices", r.PricePerHour, r.BoundPerHour)
+	}
+}
+
 // TestStaticPoolsAreIndependent launches the nodes of a static pool although one before it is not ready, has no
 // EC2NodeClass, or allows no type.
 func TestStaticPoolsAreIndependent(t *testing.T) {
