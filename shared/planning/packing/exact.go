@@ -55,7 +55,6 @@ func (s *stage) openExactly(first int) bool {
 	}
 	cheapest := s.removeBins(first)
 	s.enforceMaxShare = true
-	s.orderGroups(orders[0])
 	if e.openCheapest(first) && s.p.sumCosts(s.p.bins[first:]) <= s.p.sumCosts(cheapest)*(1+s.premium()) {
 		return true
 	}
@@ -113,16 +112,14 @@ func (e *exactSearch) openCheapest(first int) bool {
 // openBin opens the cheapest bin for a load.
 func (e *exactSearch) openBin(load int) {
 	node := &e.nodes[load]
-	o := option{candidate: node.candidate, zoneCapacityTypes: node.zoneCapacityTypes}
-	o.price = e.s.p.ratedCost(&e.s.p.problem.Candidates[o.candidate], o.zoneCapacityTypes)
-	value, picks := 0.0, []pick(nil)
+	var picks []pick
 	for i := range e.strides {
 		if n := load / e.strides[i] % (e.counts[i] + 1); n > 0 {
 			picks = append(picks, pick{i, n})
-			value += float64(e.s.value[i] * float64(n))
 		}
 	}
-	e.s.openBin(&o, value, picks)
+	// The search needs neither the cost nor the value of the pods, which the greedy search counts.
+	e.s.openBin(&option{candidate: node.candidate, zoneCapacityTypes: node.zoneCapacityTypes}, 0, picks)
 }
 
 // findCheapest returns the loads of the cheapest nodes for all pods, the most expensive node first; false if no nodes can
@@ -131,8 +128,6 @@ func (e *exactSearch) findCheapest() (loads []int, ok bool) {
 	for i := range e.nodes {
 		e.nodes[i] = ratedNode{candidate: -1, price: math.Inf(1)}
 	}
-	clear(e.used)
-	e.value = 0
 	e.s.p.binCounts.reset()
 	e.priceNodes(0, 0, 0, 0)
 	costs, counts, taken := make([]float64, len(e.nodes)), make([]int32, len(e.nodes)), make([]int32, len(e.nodes))

@@ -337,7 +337,7 @@ func TestSmallNodeMayCarryAll(t *testing.T) {
 	both := packing.NewSet(2)
 	for k, cores := range []int64{10000, 8000} {
 		both.Add(k)
-		problem.Candidates = append(problem.Candidates, packing.CandidateType{Allocatable: []int64{cores, cores}, Capacity: []int64{cores, 0}, Prices: []packing.ZonePrice{{Price: 1}}})
+		problem.Candidates = append(problem.Candidates, packing.CandidateType{Allocatable: []int64{cores, 4 * cores}, Capacity: []int64{cores, 0}, Prices: []packing.ZonePrice{{Price: 1}}})
 	}
 	var groups []packing.Group
 	for _, memory := range []int64{900, 1000} {

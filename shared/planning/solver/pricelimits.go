@@ -286,8 +286,7 @@ func (b *nodePrices) catalogPrice(n *planning.Node) (price float64, known bool) 
 		if !(o.PricePerHour > 0) || math.IsInf(o.PricePerHour, 1) {
 			continue
 		}
-		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] &&
-			(o.Reservation == "" || o.Reservation == reservation) {
+		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] && o.Reservation == reservation {
 			return o.PricePerHour, true
 		}
 		price, known = max(price, o.PricePerHour), true

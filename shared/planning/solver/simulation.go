@@ -1,8 +1,6 @@
 package solver
 
 import (
-	"cmp"
-
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
@@ -42,13 +40,12 @@ func NewSimulation(s planning.Snapshot, stock instancetypes.InstanceTypes) *Simu
 func listPendingPods(s *planning.Snapshot) []planning.PodClass {
 	var out []planning.PodClass
 	seen := map[string]bool{}
-	add := func(classes []planning.PodClass, node string) {
+	add := func(classes []planning.PodClass) {
 		for i := range classes {
 			class := planning.PodClass{Spec: classes[i].Spec}
 			for _, pod := range classes[i].ReschedulablePods() {
 				if !seen[pod.UID] {
 					seen[pod.UID] = true
-					pod.Node = cmp.Or(pod.Node, node)
 					class.Pods = append(class.Pods, pod)
 				}
 			}
@@ -57,14 +54,14 @@ func listPendingPods(s *planning.Snapshot) []planning.PodClass {
 			}
 		}
 	}
-	add(s.PendingPods, "")
+	add(s.PendingPods)
 	for i := range s.Nodes {
 		if s.Nodes[i].MarkedForDeletion {
-			add(s.Nodes[i].Pods, s.Nodes[i].Name)
+			add(s.Nodes[i].Pods)
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
-		add(planning.NewBufferPods(s.Buffers), "")
+		add(planning.NewBufferPods(s.Buffers))
 	}
 	return out
 }
