@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,16 @@ func TestBadInput(t *testing.T) {
 		{"NaN prices", []planning.PodClass{web()}, priced(math.NaN()), "are currently unavailable"},
 		{"negative prices", []planning.PodClass{web()}, priced(-1), "are currently unavailable"},
 		{"infinite prices", []planning.PodClass{web()}, priced(math.Inf(1)), "are currently unavailable"},
+		{"no prices", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
+			for _, types := range s.ByNodeClass {
+				for i := range types {
+					types[i].Offerings = slices.Clone(types[i].Offerings[:min(1, len(types[i].Offerings))])
+					for j := range types[i].Offerings {
+						types[i].Offerings[j].Unpriced = true
+					}
+				}
+			}
+		}, "no instance type matches the pool's own requirements"},
 		{"types without free capacity", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
 			for i := range s.ByNodeClass["default"] {
 				s.ByNodeClass["default"][i].Allocatable = nil

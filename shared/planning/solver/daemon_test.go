@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,26 @@ func TestDaemonsOfClaims(t *testing.T) {
 					t.Errorf("%d pods on the node and %d new nodes, want 0 and 1 because of the daemon", onto, fresh)
 				}
 			})
+		}
+	}
+}
+
+// TestDaemonsOfSomeZones reserves capacity for the daemon of one zone on a NodeClaim that may get it, and not on one of another zone.
+func TestDaemonsOfSomeZones(t *testing.T) {
+	for zones, onto := range map[string]int{"a b": 0, "a": 0, "b": 1} {
+		batch := inZones(planningtest.NewPods("w", 1, "1500m", "64Mi"))
+		batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("ds", 1, "1", "64Mi", selecting(zoneKey, "ap-northeast-2a")).Spec}
+		batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
+			n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+			delete(n.Labels, zoneKey)
+			values := strings.Fields(zones)
+			for i := range values {
+				values[i] = "ap-northeast-2" + values[i]
+			}
+			n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: zoneKey, Operator: karpenter.NodeSelectorOpIn, Values: values}}
+		})}
+		if result := solve(t, batch); len(result.Nominations) != onto || len(result.Nodes) != 1-onto {
+			t.Errorf("a NodeClaim for the zones %s: %d pods on it and %d new nodes, want %d and %d", zones, len(result.Nominations), len(result.Nodes), onto, 1-onto)
 		}
 	}
 }

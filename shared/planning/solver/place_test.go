@@ -324,6 +324,16 @@ func TestExpectedPodsMustSuit(t *testing.T) {
 	}
 }
 
+// TestPodsSelectNodeClasses plans pods that select the EC2NodeClass of their node.
+func TestPodsSelectNodeClasses(t *testing.T) {
+	for class, want := range map[string]int{"default": 1, "other": 0} {
+		r := solve(t, planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", selecting(karpenter.LabelEC2NodeClass, class))))
+		if len(r.Nodes) != want || want+count(r.Unplaced) != 1 {
+			t.Errorf("%s: %d new nodes, want %d", class, len(r.Nodes), want)
+		}
+	}
+}
+
 // TestExpectedPodsKeepTheirNodeClaim has a NodeClaim with room for one pod. The older of two equal pods does not get it if it was
 // planned for the other.
 func TestExpectedPodsKeepTheirNodeClaim(t *testing.T) {

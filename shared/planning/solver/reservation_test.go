@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -158,9 +160,40 @@ func TestTerminationsShareCredit(t *testing.T) {
 	}
 }
 
+// TestTerminationsKnowRemovals commits a removal that fills the only free node, so that the termination of another node cannot use
+// it. Its reservation is not used by nodes of the cluster.
+func TestTerminationsKnowRemovals(t *testing.T) {
+	s, cat := reservedCluster(0, karpenter.CapacityTypeReserved)
+	for _, name := range []string{"a", "b"} {
+		s.Nodes = append(s.Nodes, node(name, running(planningtest.NewPods(name, 1, "1500m", "1Gi"))))
+	}
+	s.Nodes = append(s.Nodes, node("free"))
+	for _, prepared := range []bool{false, true} {
+		simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+		if prepared { // The simulation with more capacity exists before the commit.
+			simulation.SimulateTermination("cr-9", 1)
+		}
+		simulation.Commit(simulation.SimulateRemoval(0), 0)
+		if got := simulation.SimulateTermination("cr-9", 1); len(got.Nominations) != 0 || len(got.Unplaced) != 1 {
+			t.Errorf("prepared %t: %+v, want the pod unplaced", prepared, got)
+		}
+	}
+}
+
 // TestStaticNodesUseReservations fills a static pool from a reservation with two free instances. One of
 // these goes to a pending pod.
 func TestStaticNodesUseReservations(t *testing.T) {
+	diverse := func(policy string) func(*planning.Snapshot) {
+		return func(s *planning.Snapshot) {
+			s.Settings.MinValuesPolicy = policy
+			for i := range s.NodePools {
+				if np := &s.NodePools[i]; np.Name == "static" {
+					np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
+						karpenter.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpExists, MinValues: new(2)})
+				}
+			}
+		}
+	}
 	reserved, onDemand := karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand
 	for _, tt := range []struct {
 		name          string
@@ -172,6 +205,8 @@ func TestStaticNodesUseReservations(t *testing.T) {
 		{"reserved only", []string{reserved}, nil, "default/reserved; static/reserved"},
 		{"on-demand only", []string{onDemand}, nil, "default/reserved; static/on-demand; static/on-demand; static/on-demand"},
 		{"an unavailable reservation", []string{reserved}, reclaim, "1: all 1 instance types of the pool are currently unavailable"},
+		{"minValues", []string{reserved, onDemand}, diverse("Strict"), "default/reserved; static/on-demand; static/on-demand; static/on-demand"},
+		{"minValues with BestEffort", []string{reserved, onDemand}, diverse("BestEffort"), "default/reserved; static/on-demand; static/on-demand; static/reserved"},
 		{"a price limit for one on-demand instance", []string{reserved, onDemand}, func(s *planning.Snapshot) {
 			s.Settings.PriceLimit = new(0.05)
 		}, "default/reserved; static/on-demand; static/reserved"},

@@ -34,6 +34,15 @@ func taking(name, cpu string, edits ...func(*planning.PodSpec)) planning.PodClas
 	return planningtest.NewPods(name, 1, cpu, "100Mi", edits...)
 }
 
+// remembering makes the given memory of 16 GiB free.
+func remembering(free string) func(*planning.Node) {
+	return func(n *planning.Node) {
+		used := resource.MustParse("16Gi")
+		used.Sub(resource.MustParse(free))
+		n.Used[corev1.ResourceMemory] = used
+	}
+}
+
 func occupied(pod planning.PodClass) func(*planning.Node) {
 	return func(n *planning.Node) { n.Pods = append(n.Pods, pod) }
 }
@@ -101,6 +110,9 @@ func TestStranded(t *testing.T) {
 			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelTopologyZone, "a"))),
 			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", spreadIn(corev1.LabelTopologyZone, "a")))), cores("y", "2"),
 		}, []string{"a-0"}},
+		{"a pod takes the node with the most free cpu and memory", []planning.Node{
+			leaving(taking("any", "1"), taking("bound", "1", zoneOf("b"))), cores("x", "1", remembering("4Gi")), cores("y", "1500m", inZone("b"), remembering("6Gi")),
+		}, []string{"bound-0"}},
 		{"a pod with affinity to a pod of its node stays there", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "c")}))),
 			cores("x", "1500m"), cores("y", "2", occupied(taking("c", "1", requireLabels("app", "c")))),

@@ -343,6 +343,28 @@ func TestCommittedPodsCountOnTheirNode(t *testing.T) {
 	}
 }
 
+// TestRemovedPodsWithPortsAndSpread moves a pod with a host port and a spread over zones from any of three nodes to the only other
+// node that has the port free.
+func TestRemovedPodsWithPortsAndSpread(t *testing.T) {
+	port := []planning.HostPort{{Port: 80}}
+	for old := range 3 {
+		snapshot := inZones().Snapshot
+		for i, name := range []string{"a", "b", "c"} {
+			snapshot.Nodes = append(snapshot.Nodes, node(name, inZone(name)))
+			snapshot.Nodes[i].HostPorts = port
+		}
+		pod := queuedPod("web", func(s *planning.PodSpec) { spreadIn(corev1.LabelTopologyZone, "web")(s); s.HostPorts = port })
+		running(pod)(&snapshot.Nodes[old])
+		free := (old + 1) % 3
+		snapshot.Nodes[free].HostPorts = nil
+		closed(&snapshot)
+		result := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue())).SimulateRemoval(old)
+		if len(result.Nominations) != 1 || result.Nominations[0].Node != snapshot.Nodes[free].Name {
+			t.Errorf("the pod of %s moves to %+v, want %s: %+v", snapshot.Nodes[old].Name, result.Nominations, snapshot.Nodes[free].Name, result.Unplaced)
+		}
+	}
+}
+
 // TestZoneOfRemovedNodeIsNoDomain has a spread that would be violated if the zone of the removed node,
 // which has no other node, still counted as empty.
 func TestZoneOfRemovedNodeIsNoDomain(t *testing.T) {

@@ -357,6 +357,18 @@ func TestAttachLimits(t *testing.T) {
 	}
 }
 
+// TestSelfAffinityLetsOthersSpread plans a pod with affinity to its own label, and pods with that label and no rules. One of these
+// must follow the first pod, which may be bound later; the others are spread over the zones.
+func TestSelfAffinityLetsOthersSpread(t *testing.T) {
+	web := requireLabels("app", "web")
+	result := solve(t, inZones(
+		planningtest.NewPods("leader", 1, "900m", "64Mi", web, affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")})),
+		planningtest.NewPods("web", 6, "500m", "64Mi", web)))
+	if diff := cmp.Diff([]int{2, 2, 3}, sizes(perZone(result))); diff != "" {
+		t.Errorf("pods by zone %v (-want +got):\n%s", perZone(result), diff)
+	}
+}
+
 // TestSelfAffinityFollows plans pods with an affinity to their own label together with one pod that
 // has the label but not the affinity. kube-scheduler may bind that pod first, so that all others must
 // go where it is.

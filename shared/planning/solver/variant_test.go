@@ -47,6 +47,23 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 	}
 }
 
+// TestVariantsNextToAFixedLabel plans pods that ask for different values of an open label, and for the only value of another.
+func TestVariantsNextToAFixedLabel(t *testing.T) {
+	for _, fixed := range []string{"example.com/rack", "example.com/zone"} { // One sorts before the open label, and one after.
+		pods := func(team string) planning.PodClass {
+			return planningtest.NewPods(team, 1, "100m", "64Mi", func(s *planning.PodSpec) { s.NodeSelector = map[string]string{fixed: "1", "example.com/team": team} })
+		}
+		batch := planningtest.NewBatch(pods("shop"), pods("web"))
+		requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+		*requirements = append(*requirements,
+			karpenter.NodeSelectorRequirementWithMinValues{Key: fixed, Operator: corev1.NodeSelectorOpIn, Values: []string{"1"}},
+			karpenter.NodeSelectorRequirementWithMinValues{Key: "example.com/team", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop", "web"}})
+		if r := solve(t, batch); len(r.Nodes) != 2 || count(r.Unplaced) > 0 {
+			t.Errorf("%s: %d nodes and %d unplaced pods, want a node for each team", fixed, len(r.Nodes), count(r.Unplaced))
+		}
+	}
+}
+
 // TestVariantsAreOfferedOnce checks that a launch lists each offering once, also for pods that leave
 // open a label which other pods ask for.
 func TestVariantsAreOfferedOnce(t *testing.T) {
