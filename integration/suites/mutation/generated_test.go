@@ -19,29 +19,34 @@ import (
 // modules are the modules with generated mutants. Their packages hold the protocol and the decisions.
 var modules = []mutants.MutatedModule{
 	{Dir: "shared", Patterns: []string{"./cluster/lease", "./cluster/outbox", "./host", "./planning/solver"}},
-	{Dir: "services/launcher", Patterns: []string{"./..."}, Without: []string{"services/launcher/launchertest"}, HasServiceTests: true},
-	{Dir: "services/interruption", Patterns: []string{"./..."}, HasServiceTests: true},
-	{Dir: "services/lifecycle", Patterns: []string{"./..."}, HasServiceTests: true},
-	{Dir: "services/disruption", Patterns: []string{"./internal/consolidation"}, HasServiceTests: true},
+	{Dir: "shared", Patterns: []string{"./planning/packing"}, TestedBy: "shared/planning/solver"},
+	{Dir: "services/launcher", Patterns: []string{"./..."}, Without: []string{"services/launcher/launchertest"}, TestedBy: "services/launcher"},
+	{Dir: "services/interruption", Patterns: []string{"./..."}, TestedBy: "services/interruption"},
+	{Dir: "services/lifecycle", Patterns: []string{"./..."}, TestedBy: "services/lifecycle"},
+	{Dir: "services/disruption", Patterns: []string{"./internal/consolidation"}, TestedBy: "services/disruption"},
 }
 
-// samples are the packages of which a fixed sample is checked.
+// samples are the packages of which samples are checked. A sample that is drawn with JOIST_MUTANTS_FRESH is added with the number that
+// the tests killed then.
 var samples = []mutants.FixedSample{
 	{Dir: "services/lifecycle", Size: 300, Seed: 1},
 	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
+	{Dir: "shared/planning/solver", Size: 100, Seed: 2, FirstKilled: 72},
+	{Dir: "shared/planning/solver", Size: 100, Seed: 3, FirstKilled: 77},
+	{Dir: "shared/planning/packing/exact.go", Size: 100, Seed: 1, FirstKilled: 79},
+	{Dir: "shared/planning/packing"}, // None of the rest.
 }
 
-// selectDrawn returns the mutants without those of sampled packages that are not drawn, and a text for each sample.
-func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, notes []string) {
+// selectDrawn returns the mutants that are checked, which are all of the packages without samples, and the samples.
+func selectDrawn(all []mutants.Mutant) (drawn []mutants.Mutant, parts []mutants.DrawnSample) {
 	drawn = slices.DeleteFunc(slices.Clone(all), func(m mutants.Mutant) bool {
 		return slices.ContainsFunc(samples, func(s mutants.FixedSample) bool { return s.Has(m) })
 	})
-	for _, sample := range samples {
-		part, of := sample.Draw(all)
-		drawn = append(drawn, part...)
-		notes = append(notes, fmt.Sprintf("%d of %d in %s (seed %d)", len(part), of, sample.Dir, sample.Seed))
+	parts = mutants.DrawSamples(all, samples)
+	for _, part := range parts {
+		drawn = append(drawn, part.Mutants...)
 	}
-	return drawn, notes
+	return drawn, parts
 }
 
 // sampleSize is the number of mutants that are run unless JOIST_MUTANTS has another value.
@@ -49,7 +54,8 @@ const sampleSize = 100
 
 // TestMutants runs the packages' tests with generated mutants. A mutant that survives must be listed with a reason, and a listed
 // mutant must survive. JOIST_MUTANTS=all runs all drawn mutants, and another value those whose identity matches it as a regular
-// expression: the drawn ones, or if it matches none of these, any. JOIST_MUTANTS_SEED repeats a sample.
+// expression: the drawn ones, or if it matches none of these, any. JOIST_MUTANTS_FRESH is a directory or a file, and runs a sample
+// of its mutants that were never drawn. JOIST_MUTANTS_SEED repeats a sample.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -71,7 +77,7 @@ func TestMutants(t *testing.T) {
 	for _, name := range mutants.FindUnknown(reasons, all) {
 		t.Errorf("testdata/survivors.yaml lists a mutant that does not exist; remove it, or write it as it is now: %s", name)
 	}
-	drawn, notes := selectDrawn(all)
+	drawn, parts := selectDrawn(all)
 	wanted := chooseMutants(t, drawn, all)
 	var results []mutants.RunResult
 	started := time.Now()
@@ -93,14 +99,14 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	if os.Getenv("JOIST_MUTANTS") != "" {
-		comparePage(t, mutants.CountRows(results, reasons), drawn, notes)
+		comparePage(t, mutants.CountRows(results, reasons), drawn, parts)
 	}
 	fmt.Print(mutants.FormatTable(results, reasons))
 	fmt.Printf("mutants: %d of %d in %s\n", len(results), len(drawn), time.Since(started).Round(time.Second))
 }
 
 // comparePage compares the rows of the packages that were run as a whole with the page.
-func comparePage(t *testing.T, rows map[string]mutants.PageRow, drawn []mutants.Mutant, notes []string) {
+func comparePage(t *testing.T, rows map[string]mutants.PageRow, drawn []mutants.Mutant, parts []mutants.DrawnSample) {
 	t.Helper()
 	const file = "../../../deploy/docs/mutations.md"
 	page, err := os.ReadFile(file)
@@ -123,7 +129,7 @@ func comparePage(t *testing.T, rows map[string]mutants.PageRow, drawn []mutants.
 	if !whole {
 		return
 	}
-	golden.Compare(t, file, mutants.FormatPage(all, notes))
+	golden.Compare(t, file, mutants.FormatPage(all, parts))
 }
 
 // checkResult fails the test for a survivor that is not listed, and for a listed mutant that is killed.
@@ -139,20 +145,51 @@ func checkResult(t *testing.T, r mutants.RunResult, reason string) {
 	}
 }
 
+// readSeed returns JOIST_MUTANTS_SEED, or a new seed.
+func readSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("JOIST_MUTANTS_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("JOIST_MUTANTS_SEED=%s is not a number (use the seed of an earlier run): %v", text, err)
+	}
+	return seed
+}
+
+// chooseFresh returns the identities of a sample of the mutants in a directory or file that are not drawn.
+func chooseFresh(t *testing.T, dir string, drawn, all []mutants.Mutant) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	for _, m := range drawn {
+		known[m.String()] = true
+	}
+	fresh := mutants.FixedSample{Dir: dir, Size: sampleSize, Seed: int(readSeed(t) % 1e6)}
+	part, of := fresh.Draw(slices.DeleteFunc(slices.Clone(all), func(m mutants.Mutant) bool { return known[m.String()] }))
+	if of == 0 {
+		t.Fatalf("JOIST_MUTANTS_FRESH=%s: all of its mutants are checked, or it has none (use a directory or a file of the samples in deploy/docs/mutations.md)", dir)
+	}
+	fmt.Printf("mutants: a sample of %d of %d in %s that were never drawn, JOIST_MUTANTS_SEED=%d repeats it\n", len(part), of, dir, fresh.Seed)
+	chosen := map[string]bool{}
+	for _, m := range part {
+		chosen[m.String()] = true
+	}
+	return chosen
+}
+
 // chooseMutants returns the identities of the mutants that are run.
 func chooseMutants(t *testing.T, drawn, all []mutants.Mutant) map[string]bool {
 	t.Helper()
 	which := os.Getenv("JOIST_MUTANTS")
+	if dir := os.Getenv("JOIST_MUTANTS_FRESH"); dir != "" {
+		return chooseFresh(t, dir, drawn, all)
+	}
 	chosen := map[string]bool{}
 	switch which {
 	case "":
-		seed := uint64(time.Now().UnixNano())
-		if text := os.Getenv("JOIST_MUTANTS_SEED"); text != "" {
-			var err error
-			if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-				t.Fatalf("JOIST_MUTANTS_SEED=%s is not a number (use the seed of an earlier run): %v", text, err)
-			}
-		}
+		seed := readSeed(t)
 		fmt.Printf("mutants: a sample of %d of %d, JOIST_MUTANTS_SEED=%d repeats it\n", sampleSize, len(drawn), seed)
 		order := rand.New(rand.NewPCG(seed, 0)).Perm(len(drawn))
 		for _, i := range order[:min(sampleSize, len(order))] {

@@ -92,8 +92,8 @@ func (s MutatedCode) WriteOverlay(into string) (string, error) {
 
 // testsOf returns the directories of the packages whose tests test the package.
 func (s MutatedCode) testsOf(dir string) []string {
-	if s.Module.HasServiceTests && dir != s.Module.Dir {
-		return []string{dir, s.Module.Dir}
+	if by := s.Module.TestedBy; by != "" && dir != by {
+		return []string{dir, by}
 	}
 	return []string{dir}
 }

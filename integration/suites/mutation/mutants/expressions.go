@@ -152,6 +152,9 @@ func (s *source) changeConstant(literal *ast.BasicLit, stack []ast.Node) {
 		changed = strconv.Itoa(value + 1)
 	}
 	after := s.textBetween(whole.Pos(), literal.Pos()) + changed + s.textBetween(literal.End(), whole.End())
+	if _, err := types.Eval(s.pkg.Fset, s.pkg.Types, whole.Pos(), name+"("+after+")"); err != nil {
+		return // The type has no such value, such as a byte above 255.
+	}
 	// The text around the constant shows which of several it is.
 	around := ast.Node(whole)
 	switch stack[i].(type) {

@@ -20,8 +20,9 @@ type MutatedModule struct {
 	Patterns []string
 	// Without are the packages below Patterns that are not changed, because only tests use them or they are main packages.
 	Without []string
-	// HasServiceTests reports that the tests of the package in Dir also test the packages below it.
-	HasServiceTests bool
+	// TestedBy is another package whose tests also test these packages, such as a service's, relative to the root of the
+	// repository. It is empty if the packages' own tests are all.
+	TestedBy string
 }
 
 // MutatedCode has the changed files of a module.

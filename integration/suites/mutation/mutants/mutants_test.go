@@ -20,7 +20,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := mutants.Load(root, mutants.MutatedModule{Dir: "example", Patterns: []string{"./..."}, HasServiceTests: true})
+	sources, err := mutants.Load(root, mutants.MutatedModule{Dir: "example", Patterns: []string{"./..."}, TestedBy: "example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestReadSurvivors(t *testing.T) {
 func TestSampleIsStable(t *testing.T) {
 	var all []mutants.Mutant
 	for i := range 100 {
-		all = append(all, mutants.Mutant{Package: "a/b", Function: fmt.Sprint("f", i)}, mutants.Mutant{Package: "ab", Function: fmt.Sprint("f", i)})
+		all = append(all, mutants.Mutant{File: "a/b/c.go", Function: fmt.Sprint("f", i)}, mutants.Mutant{File: "ab/c.go", Function: fmt.Sprint("f", i)})
 	}
 	sample := mutants.FixedSample{Dir: "a", Size: 10, Seed: 1}
 	names := func(s mutants.FixedSample, all []mutants.Mutant, of int) []string {
@@ -106,14 +106,14 @@ func TestSampleIsStable(t *testing.T) {
 		}
 		var out []string
 		for _, m := range drawn {
-			if m.Package != "a/b" {
+			if m.File != "a/b/c.go" {
 				t.Errorf("the sample has %v, which is in another directory", m)
 			}
 			out = append(out, m.Function)
 		}
 		return out
 	}
-	first, second := names(sample, all, 100), names(sample, append(all, mutants.Mutant{Package: "a/b", Function: "g"}), 101)
+	first, second := names(sample, all, 100), names(sample, append(all, mutants.Mutant{File: "a/b/c.go", Function: "g"}), 101)
 	kept := len(slices.DeleteFunc(slices.Clone(first), func(name string) bool { return !slices.Contains(second, name) }))
 	if kept < 9 {
 		t.Errorf("with one mutant more, %v became %v", first, second)
@@ -121,6 +121,31 @@ func TestSampleIsStable(t *testing.T) {
 	sample.Seed = 2
 	if slices.Equal(first, names(sample, all, 100)) {
 		t.Errorf("two seeds draw %v", first)
+	}
+}
+
+// Samples of one directory have no mutant in common, and the page states what was killed of each when it was drawn.
+func TestSamplesAreDisjoint(t *testing.T) {
+	var all []mutants.Mutant
+	for i := range 25 {
+		all = append(all, mutants.Mutant{File: "a/b.go", Function: fmt.Sprint("f", i)})
+	}
+	parts := mutants.DrawSamples(all, []mutants.FixedSample{{Dir: "a", Size: 10, Seed: 1}, {Dir: "a/b.go", Size: 10, Seed: 2, FirstKilled: 7}, {Dir: "a", Size: 10, Seed: 3}, {Dir: "a"}})
+	seen := map[string]bool{}
+	for i, want := range []int{10, 10, 5} {
+		for _, m := range parts[i].Mutants {
+			if seen[m.String()] {
+				t.Errorf("%v is drawn twice", m)
+			}
+			seen[m.String()] = true
+		}
+		if len(parts[i].Mutants) != want || parts[i].Of != 25 {
+			t.Errorf("sample %d: %d mutants of %d, want %d of 25", i, len(parts[i].Mutants), parts[i].Of, want)
+		}
+	}
+	page := mutants.FormatPage(nil, parts)
+	if want := "| a | 25 | 10 (seed 1) | not counted |\n| a/b.go | 25 | 10 (seed 2) | 70.0 % |\n| a | 25 | 5 (seed 3) | not counted |\n| a | 25 | none of the rest | – |\n"; !strings.Contains(page, want) {
+		t.Errorf("the page does not contain\n%s\n%s", want, page)
 	}
 }
 

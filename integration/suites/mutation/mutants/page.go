@@ -54,8 +54,8 @@ This page is generated: in ` + "`integration`" + `, ` + "`JOIST_MUTANTS=all go t
 row of one package ` + "`JOIST_MUTANTS='^shared/host/'`" + `. It shows how closely the tests check the packages that hold the protocol and the decisions.
 
 A mutant is a copy of the source with one small change: ` + "`<`" + ` becomes ` + "`<=`" + `, a condition is negated, a constant grows by 1, or a call is
-left out. A mutant is killed if a test of its package fails, or, for a package below a service, a test of the service. A mutant that survives is a line
-that the tests do not check. Each survivor is listed with a reason in
+left out. A mutant is killed if a test of its package fails, or a test of the package that uses it: the service, or the solver for the
+packing. A mutant that survives is a line that the tests do not check. Each survivor is listed with a reason in
 [survivors.yaml](../../integration/suites/mutation/testdata/survivors.yaml); one that is not listed fails the run, and so does a listed one that a
 test kills. The operators are those of gremlins and go-mutesting
 ([mutants.go](../../integration/suites/mutation/mutants/mutants.go)). Constants that are declared by ` + "`const`" + `, calls that write a log, and main packages
@@ -64,10 +64,22 @@ have no mutants.
 | command | runs |
 |---|---|
 | ` + "`make mutants`" + ` | a sample of 100, drawn again for each run. The output states the seed, and ` + "`JOIST_MUTANTS_SEED`" + ` repeats it. ` + "`make prove`" + ` includes it |
-| ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression; of packages of which a sample is checked, those of the sample |
+| ` + "`JOIST_MUTANTS='^shared/cluster' make mutants`" + ` | the mutants whose names match the regular expression; of packages of which samples are checked, those of the samples |
+| ` + "`JOIST_MUTANTS_FRESH=shared/planning/solver make mutants`" + ` | a sample of 100 mutants of the directory that no sample has. Record it with its number of killed mutants in ` + "`samples`" + ` ([generated_test.go](../../integration/suites/mutation/generated_test.go)) |
 | ` + "`make mutants-all`" + ` | all of the table. ` + "`make prove-long`" + ` includes it |
 | ` + "`JOIST_SIMULATED='^services/lifecycle/drift' go test ./suites/mutation -run TestSurvivorsInSimulator -v`" + `, in ` + "`integration`" + ` | 20 seeds of the simulator with each mutant that matches, for survivors that the tests cannot reasonably kill |
 
+`
+
+// samplesIntro is the text before the table of samples.
+const samplesIntro = `
+Some packages have too many mutants to run them all, so the table above has samples of them. For each survivor of a sample, a test was
+written, code was deleted, or a reason was listed. So the table does not show how many of the other mutants the tests kill. The table
+below does: its last column is the share of a sample that the tests killed on the day it was drawn, before anything was done about the
+survivors.
+
+| drawn from | mutants | drawn | killed by tests when drawn |
+|---|--:|--:|--:|
 `
 
 // reasonColumns are the kinds of reasons in the order of the page's columns.
@@ -113,8 +125,8 @@ func ReadRows(page string) map[string]PageRow {
 
 const totalRow = "total"
 
-// FormatPage returns the page of the documentation. samples state how many mutants of which directory are checked.
-func FormatPage(rows map[string]PageRow, samples []string) string {
+// FormatPage returns the page of the documentation.
+func FormatPage(rows map[string]PageRow, samples []DrawnSample) string {
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	b.WriteString("| package | mutants | killed by tests | equivalent | killed by the simulator | only text of logs | performance only | killed by tests |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
@@ -135,8 +147,26 @@ func FormatPage(rows map[string]PageRow, samples []string) string {
 		}
 	}
 	write(totalRow, total)
-	if len(samples) > 0 {
-		fmt.Fprintf(&b, "\nSome packages have too many mutants to run them all. The table has the mutants that one seed draws: %s.\n", strings.Join(samples, ", "))
+	b.WriteString(formatSamples(samples))
+	return b.String()
+}
+
+// formatSamples returns which samples the table has, and how many of their mutants were killed before their survivors were known.
+func formatSamples(samples []DrawnSample) string {
+	if len(samples) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(samplesIntro)
+	for _, s := range samples {
+		drawn, first := fmt.Sprintf("%d (seed %d)", len(s.Mutants), s.Seed), "not counted"
+		if s.FirstKilled > 0 {
+			first = formatShare(s.FirstKilled, s.Size)
+		}
+		if s.Size == 0 {
+			drawn, first = "none of the rest", "–"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s |\n", s.Dir, s.Of, drawn, first)
 	}
 	return b.String()
 }

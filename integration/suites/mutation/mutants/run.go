@@ -91,7 +91,7 @@ func (s MutatedCode) testDirs(wanted []Mutant) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// measure runs the tests without a mutant and returns which mutants they reach. Tests are run one by one if there are many
+// measure runs the tests without a mutant and returns which mutants they reach. Tests are run one by one unless there are few
 // mutants, because then it saves more than it costs.
 func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary, wanted []Mutant, workers int) ([]unit, error) {
 	var units []unit
@@ -112,7 +112,7 @@ func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary
 				mutants++
 			}
 		}
-		if len(tests) > mutants {
+		if len(tests) > 2*mutants {
 			tests = []string{""}
 		}
 		for _, name := range tests {

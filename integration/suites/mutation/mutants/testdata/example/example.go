@@ -10,6 +10,9 @@ import (
 
 const notChanged = 7
 
+// highest cannot grow.
+var highest uint8 = 255
+
 var wait = 2 * time.Second
 
 // Queue is a queue.
