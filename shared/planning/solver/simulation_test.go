@@ -219,7 +219,8 @@ func TestCommitsUseReservations(t *testing.T) {
 }
 
 // TestJoinedNodesHaveReservationLabels moves a first pod to a new node, and then a second pod that selects nodes by the labels of
-// reservations. It fits on the new node only if that has the labels of its own reservation, or none if it is on demand.
+// reservations or instance types. It fits on the new node only if that has the labels of its own reservation, or none if it is on
+// demand, and those of its type.
 func TestJoinedNodesHaveReservationLabels(t *testing.T) {
 	const kind = karpenter.LabelCapacityReservationType
 	without := func(key string) func(*planning.PodSpec) {
@@ -241,6 +242,8 @@ func TestJoinedNodesHaveReservationLabels(t *testing.T) {
 		{"not interruptible", selecting(kind, "default"), selecting(karpenter.LabelCapacityReservationInterruptible, "true"), false},
 		{"ID", selecting(kind, "capacity-block"), selecting(karpenter.LabelCapacityReservationID, "cr-2"), true},
 		{"an on-demand node has no reservation", onDemand, without(kind), true},
+		{"size of the type", selecting(kind, "default"), selecting(karpenter.LabelInstanceSize, "medium"), true},
+		{"another size", selecting(kind, "default"), selecting(karpenter.LabelInstanceSize, "large"), false},
 		{"a reserved node has a reservation", selecting(kind, "default"), without(kind), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -253,7 +256,11 @@ func TestJoinedNodesHaveReservationLabels(t *testing.T) {
 			s.Nodes = []planning.Node{
 				node("a", running(planningtest.NewPods("a", 1, "600m", "64Mi", tt.first))), node("b", running(planningtest.NewPods("b", 1, "600m", "64Mi", tt.second))),
 			}
-			simulation := solver.NewSimulation(s, instancetypes.New(s, cat))
+			stock := instancetypes.New(s, cat)
+			for _, one := range stock.ByNodeClass[s.NodeClasses[0].Name] {
+				slices.Reverse(one.Offerings) // The reservations come first.
+			}
+			simulation := solver.NewSimulation(s, stock)
 			first := simulation.SimulateRemoval(0)
 			if len(first.Nodes) != 1 {
 				t.Fatalf("%+v, want a new node", first)
@@ -298,6 +305,11 @@ func TestJoinedNodeIsComplete(t *testing.T) {
 	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Offerings[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
 		!fresh.ExpiresAt.Equal(snapshot.TakenAt.Add(time.Hour)) || !fresh.InitializedAt.Equal(snapshot.TakenAt) || !fresh.LastPodEvent.Equal(snapshot.TakenAt) {
 		t.Errorf("new node = %+v", fresh)
+	}
+	for key, values := range planning.RegistrationLabels {
+		if !values.Has(fresh.Labels[key]) {
+			t.Errorf("the new node has the label %s=%q", key, fresh.Labels[key])
+		}
 	}
 	snapshot.NodePools[0].Spec.Template.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Minute}
 	if limited := simulation.ProjectSnapshot().Nodes[1]; fresh.HasTerminationGracePeriod || !limited.HasTerminationGracePeriod {
