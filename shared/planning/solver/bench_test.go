@@ -44,6 +44,23 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
+// BenchmarkLonePod plans one pod that fits on no node of a large cluster.
+func BenchmarkLonePod(b *testing.B) {
+	for _, count := range []int{1000, 5000, 20_000} {
+		s := planningtest.GenerateCluster(rand.New(rand.NewPCG(1, 2)), count, 15*count)
+		batch := planning.Batch{Snapshot: s, Pending: []planning.PodClass{planningtest.NewPods("lone", 1, "30", "32Gi")}}
+		cat := planningtest.NewCatalogue()
+		b.Run(fmt.Sprintf("nodes=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if got := solver.Solve(batch, cat); len(got.Nodes) != 1 {
+					b.Fatal(len(got.Nodes))
+				}
+			}
+		})
+	}
+}
+
 // benchBatch returns a batch whose pool allows any ordinary on-demand type.
 func benchBatch(pending []planning.PodClass) planning.Batch {
 	batch := planningtest.NewBatch(pending...)

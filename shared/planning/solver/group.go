@@ -213,50 +213,6 @@ func (w *state) findRuleCount(node int, rule int32) *packing.RuleCount {
 	return &n.RuleCounts[len(n.RuleCounts)-1]
 }
 
-// visitBoundPods visits the running pods on nodes that stay, without terminating pods.
-func (w *state) visitBoundPods(visit func(node, count int, spec *planning.PodSpec)) {
-	for i := range w.problem.Nodes {
-		node := w.nodes[i].node
-		for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods} {
-			for j := range list {
-				if n := planning.CountNotTerminating(list[j].Pods); n > 0 {
-					visit(i, n, &list[j].Spec)
-				}
-			}
-		}
-	}
-}
-
-// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods
-// away. It skips terms that select no pending pod.
-func (w *state) addBoundAntiAffinity() {
-	w.visitBoundPods(func(node, count int, bound *planning.PodSpec) {
-		for _, t := range requiredAntiAffinity(bound.Affinity) {
-			chosen, err := w.termSelection(&t, bound)
-			if err != nil {
-				continue // Kubernetes ignores a term that it cannot read.
-			}
-			if !slices.ContainsFunc(w.topology.sets.selectSets(chosen), func(s *labelSet) bool { return s.pending }) {
-				continue
-			}
-			one := topologyTerm{kind: antiAffinityKind, key: t.TopologyKey, selection: chosen, hard: true}
-			if !isHostname(t.TopologyKey) {
-				g := w.findGroup(one, nil)
-				if domain, ok := w.nodes[node].domainValue(g.key); ok {
-					g.owners[domain] += count
-				}
-				continue
-			}
-			counts := w.findRuleCount(node, w.findHostRule(one).id)
-			if chosen.matchesSet(w.topology.sets.findSet(bound.Namespace, bound.Labels)) {
-				counts.OwnersInside += int32(count)
-			} else {
-				counts.OwnersOutside += int32(count)
-			}
-		}
-	})
-}
-
 // addHostPorts adds a rule for each host port that pending pods request.
 func (w *state) addHostPorts() {
 	for _, c := range w.classes {

@@ -89,10 +89,7 @@ func (w *state) addTopology() {
 	if w.removal != nil {
 		t.sets.baseline = &w.removal.state.topology.sets
 	} else {
-		w.visitBoundPods(func(node, count int, bound *planning.PodSpec) {
-			set := t.sets.findSet(bound.Namespace, bound.Labels)
-			set.bound = append(set.bound, boundPods{node, count})
-		})
+		w.addBoundPods()
 	}
 	for _, c := range w.classes {
 		if w.currentClass = c; c.problem == "" {

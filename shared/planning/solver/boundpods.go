@@ -1,0 +1,152 @@
+package solver
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// addBoundPods adds the running pods that rules of the pending pods may select to their label sets. Most pending pods have no
+// such rules, and a large cluster has hundreds of thousands of running pods.
+func (w *state) addBoundPods() {
+	all, namespaces := w.listSelectedNamespaces()
+	if !all && len(namespaces) == 0 {
+		return
+	}
+	isWanted := func(bound *planning.PodSpec) bool { return all || namespaces[bound.Namespace] }
+	w.visitBoundPods(isWanted, func(node, count int, bound *planning.PodSpec) {
+		set := w.topology.sets.findSet(bound.Namespace, bound.Labels)
+		set.bound = append(set.bound, boundPods{node, count})
+	})
+}
+
+// listSelectedNamespaces returns the namespaces in which rules of the pending pods select pods; all is true for any namespace.
+func (w *state) listSelectedNamespaces() (all bool, namespaces map[string]bool) {
+	namespaces = map[string]bool{}
+	for _, c := range w.classes {
+		if len(c.spec.Spread) > 0 {
+			namespaces[c.spec.Namespace] = true
+		}
+		for _, t := range listAffinityTerms(c.spec.Affinity) {
+			all = all || t.NamespaceSelector != nil
+			for _, name := range t.Namespaces {
+				namespaces[name] = true
+			}
+			if len(t.Namespaces) == 0 {
+				namespaces[c.spec.Namespace] = true
+			}
+		}
+	}
+	return all, namespaces
+}
+
+// listAffinityTerms returns the required and preferred terms of pod affinity and anti-affinity.
+func listAffinityTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
+	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {
+		return nil
+	}
+	var out []corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		out = append(out, required...)
+		for i := range preferred {
+			out = append(out, preferred[i].PodAffinityTerm)
+		}
+	}
+	if a.PodAffinity != nil {
+		add(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		add(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return out
+}
+
+// pendingLabels are the namespaces and labels of the pending pods.
+type pendingLabels struct {
+	namespaces map[string]bool
+	labels     map[[2]string]bool
+}
+
+func (w *state) listPendingLabels() pendingLabels {
+	out := pendingLabels{map[string]bool{}, map[[2]string]bool{}}
+	for _, c := range w.classes {
+		if !c.set.pending {
+			continue
+		}
+		out.namespaces[c.spec.Namespace] = true
+		for name, value := range c.spec.Labels {
+			out.labels[[2]string{name, value}] = true
+		}
+	}
+	return out
+}
+
+// maySelect returns false if a term of a pod in the namespace selects no pending pod. It reads only what is fast to compare.
+func (p pendingLabels) maySelect(t *corev1.PodAffinityTerm, namespace string) bool {
+	if t.LabelSelector == nil || t.NamespaceSelector == nil && len(t.Namespaces) == 0 && !p.namespaces[namespace] {
+		return false
+	}
+	for name, value := range t.LabelSelector.MatchLabels {
+		if !p.labels[[2]string{name, value}] {
+			return false
+		}
+	}
+	return true
+}
+
+// visitBoundPods visits the running pods on nodes that stay, without terminating pods, if their specs are wanted.
+func (w *state) visitBoundPods(isWanted func(*planning.PodSpec) bool, visit func(node, count int, spec *planning.PodSpec)) {
+	for i := range w.problem.Nodes {
+		node := w.nodes[i].node
+		for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods} {
+			for j := range list {
+				if !isWanted(&list[j].Spec) {
+					continue
+				}
+				if n := planning.CountNotTerminating(list[j].Pods); n > 0 {
+					visit(i, n, &list[j].Spec)
+				}
+			}
+		}
+	}
+}
+
+// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods
+// away. It skips terms that select no pending pod.
+func (w *state) addBoundAntiAffinity() {
+	pending := w.listPendingLabels()
+	repels := func(bound *planning.PodSpec) bool {
+		return slices.ContainsFunc(requiredAntiAffinity(bound.Affinity), func(t corev1.PodAffinityTerm) bool { return pending.maySelect(&t, bound.Namespace) })
+	}
+	w.visitBoundPods(repels, func(node, count int, bound *planning.PodSpec) {
+		own := w.topology.sets.findSet(bound.Namespace, bound.Labels) // A namespaceSelector selects among the namespaces of the sets.
+		for _, t := range requiredAntiAffinity(bound.Affinity) {
+			if !pending.maySelect(&t, bound.Namespace) {
+				continue
+			}
+			chosen, err := w.termSelection(&t, bound)
+			if err != nil {
+				continue // Kubernetes ignores a term that it cannot read.
+			}
+			if !slices.ContainsFunc(w.topology.sets.selectSets(chosen), func(s *labelSet) bool { return s.pending }) {
+				continue
+			}
+			one := topologyTerm{kind: antiAffinityKind, key: t.TopologyKey, selection: chosen, hard: true}
+			if !isHostname(t.TopologyKey) {
+				g := w.findGroup(one, nil)
+				if domain, ok := w.nodes[node].domainValue(g.key); ok {
+					g.owners[domain] += count
+				}
+				continue
+			}
+			counts := w.findRuleCount(node, w.findHostRule(one).id)
+			if chosen.matchesSet(own) {
+				counts.OwnersInside += int32(count)
+			} else {
+				counts.OwnersOutside += int32(count)
+			}
+		}
+	})
+}
