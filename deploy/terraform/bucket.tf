@@ -94,6 +94,7 @@ resource "aws_s3_bucket_policy" "store" {
         Principal = { AWS = ["*"] }
         Resource = [
           "arn:${local.partition}:s3:::${aws_s3_bucket.store.bucket}/${var.cluster_name}/batches/*",
+          "arn:${local.partition}:s3:::${aws_s3_bucket.store.bucket}/${var.cluster_name}/nodes/*",
           "arn:${local.partition}:s3:::${aws_s3_bucket.store.bucket}/${var.cluster_name}/snapshots/*",
         ]
         Sid = "DenyOtherWritersAD"

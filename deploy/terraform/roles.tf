@@ -611,6 +611,7 @@ resource "aws_iam_role_policy" "disruption" {
         Resource = [
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/catalogues/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/intents/*",
+          "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/nodes/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/plans/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/snapshots/*",
         ]
@@ -1331,6 +1332,7 @@ resource "aws_iam_role_policy" "planner" {
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/batches/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/catalogues/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/intents/*",
+          "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/nodes/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/plans/*",
         ]
         Sid = "ReadDocuments"
@@ -1492,6 +1494,7 @@ resource "aws_iam_role_policy" "watcher" {
         Resource = [
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/batches/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/catalogues/latest",
+          "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/nodes/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/snapshots/*",
         ]
         Sid = "ReadDocuments"
@@ -1512,6 +1515,7 @@ resource "aws_iam_role_policy" "watcher" {
         Effect    = "Allow"
         Resource = [
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/batches/*",
+          "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/nodes/*",
           "arn:${local.partition}:s3:::${local.bucket_name}/${var.cluster_name}/snapshots/*",
         ]
         Sid = "WriteDocuments"

@@ -7,14 +7,14 @@ import (
 
 func attacksOnDocuments() []attack {
 	writers := map[string][]string{
-		"batches": {"watcher"}, "snapshots": {"watcher"}, "plans": {"planner", "disruption"}, "intents": {"planner", "disruption"},
+		"batches": {"watcher"}, "snapshots": {"watcher"}, "nodes": {"watcher"}, "plans": {"planner", "disruption"}, "intents": {"planner", "disruption"},
 		"catalogues": {"catalog"}, "inventories": {"catalog"}, "markets": {"catalog"},
 	}
 	var out []call
 	s3 := func(name, who, action, arn string, contexts ...map[string][]string) {
 		out = append(out, call{name: name, who: who, models: action, needs: singleCall(newCall("s3:"+action, arn, contexts...))})
 	}
-	for _, folder := range []string{"batches", "catalogues", "intents", "inventories", "markets", "plans", "snapshots"} {
+	for _, folder := range []string{"batches", "catalogues", "intents", "inventories", "markets", "nodes", "plans", "snapshots"} {
 		for _, who := range services() {
 			if !slices.Contains(writers[folder], who) {
 				s3(fmt.Sprintf("%s writes %s", who, folder), who, "PutObject", object(cluster, folder+"/1"))
@@ -35,7 +35,7 @@ func attacksOnDocuments() []attack {
 		s3(who+" changes the access of "+folder, who, "PutObjectAcl", object(cluster, folder+"/1"))
 	}
 	for _, c := range [][2]string{{"launcher", "snapshots"}, {"launcher", "batches"}, {"launcher", "plans"}, {"planner", "markets"}, {"disruption", "batches"}, {"catalog", "intents"},
-		{"catalog", "batches"}, {"interruption", "plans"}, {"lifecycle", "batches"}, {"lifecycle", "snapshots"}, {"watcher", "intents"}, {"watcher", "plans"}} {
+		{"catalog", "batches"}, {"interruption", "plans"}, {"lifecycle", "batches"}, {"lifecycle", "snapshots"}, {"lifecycle", "nodes"}, {"launcher", "nodes"}, {"watcher", "intents"}, {"watcher", "plans"}} {
 		s3(c[0]+" reads "+c[1], c[0], "GetObject", object(cluster, c[1]+"/1"))
 	}
 	bucket := "arn:aws:s3:::joist-" + cluster + "-" + account + "-" + region

@@ -117,13 +117,13 @@ func legitimateDocuments() []call {
 		who           string
 		reads, writes []string
 	}{
-		{"watcher", []string{"catalogues/latest"}, []string{"batches/1", "snapshots/1", "snapshots/latest"}},
-		{"planner", []string{"batches/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
-		{"disruption", []string{"snapshots/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
+		{"watcher", []string{"catalogues/latest"}, []string{"batches/1", "nodes/1", "snapshots/1", "snapshots/latest"}},
+		{"planner", []string{"batches/1", "nodes/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
+		{"disruption", []string{"snapshots/1", "nodes/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
 		{"catalog", nil, []string{"catalogues/1", "catalogues/latest", "inventories/1", "markets/1", "markets/latest"}},
 		{"lifecycle", []string{"plans/1", "intents/1", "inventories/1", "catalogues/1", "catalogues/latest"}, nil},
 		{"launcher", []string{"intents/1"}, nil},
-		{"operator", []string{"snapshots/latest", "catalogues/1", "plans/1"}, nil},
+		{"operator", []string{"snapshots/latest", "nodes/1", "catalogues/1", "plans/1"}, nil},
 	} {
 		for _, k := range slices.Concat(r.reads, r.writes) {
 			add(r.who, "reads", "s3:GetObject", k)

@@ -15,9 +15,9 @@ const markets = "markets"
 // folders are the folders that a service reads and writes. A writer also reads, to check for
 // an existing document.
 var folders = map[string]struct{ reads, writes []string }{
-	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/*", planning.SnapshotKind + "/*"}},
-	"planner":    {[]string{planning.BatchKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
-	"disruption": {[]string{planning.SnapshotKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
+	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/*", planning.SnapshotKind + "/*", planning.NodesKind + "/*"}},
+	"planner":    {[]string{planning.BatchKind + "/*", planning.NodesKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
+	"disruption": {[]string{planning.SnapshotKind + "/*", planning.NodesKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
 	"catalog":    {nil, []string{catalog.Kind + "/*", event.InventoryKind + "/*", markets + "/*"}},
 	"lifecycle":  {[]string{catalog.Kind + "/*", launchspec.Kind + "/*", event.InventoryKind + "/*", planning.PlanKind + "/*"}, nil},
 	"launcher":   {[]string{launchspec.Kind + "/*"}, nil},

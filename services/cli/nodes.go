@@ -171,6 +171,9 @@ func openDocument(what, kind, name string, doc any) error {
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("%s is no %s: it has a JSON %s where another type is expected (field %q)", name, what, mismatch.Value, firstNonEmpty(mismatch.Field, "."))
 	}
+	if errors.Is(err, blob.ErrParts) {
+		return fault.E("reading the "+what, fault.Invalid, err).WithHint("give the bucket or a copy of it with --store")
+	}
 	if err != nil {
 		return fault.E("reading the "+what, fault.Invalid, err).WithHint(documentHint, kind)
 	}

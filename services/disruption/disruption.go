@@ -48,6 +48,8 @@ type Service struct {
 	Blobs blob.Store
 	// Catalogues caches the catalogue; nil reads it for each snapshot.
 	Catalogues *blob.DocumentCache[catalog.Catalogue]
+	// Parts caches the parts of the last snapshot; nil reads them for each snapshot.
+	Parts *blob.PartCache
 	// LastIdle caches the last snapshot that needed no action; nil evaluates each snapshot.
 	LastIdle *LastIdle
 	// ReportSchedule records when the kept nodes were last reported; nil disables reports.
@@ -103,7 +105,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 
 // readSnapshot fetches the snapshot and its catalogue.
 func (s Service) readSnapshot(ctx context.Context, body event.ClusterSnapshot) (planning.Snapshot, catalog.Catalogue, error) {
-	snapshot, err := blob.Get[planning.Snapshot](ctx, s.Blobs, body.Snapshot)
+	snapshot, err := blob.GetCached[planning.Snapshot](ctx, s.Blobs, body.Snapshot, s.Parts)
 	if err != nil {
 		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)
 	}

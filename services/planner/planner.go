@@ -35,10 +35,12 @@ type Service struct {
 	Blobs blob.Store
 	// Catalogues caches the catalogue; nil reads it for each batch.
 	Catalogues *blob.DocumentCache[catalog.Catalogue]
-	Bus        queue.Sender
-	Now        func() time.Time
-	Cluster    event.Cluster
-	Metrics    metric.Recorder
+	// Parts caches the parts of the last batch; nil reads them for each batch.
+	Parts   *blob.PartCache
+	Bus     queue.Sender
+	Now     func() time.Time
+	Cluster event.Cluster
+	Metrics metric.Recorder
 }
 
 // Handle plans one batch.
@@ -79,7 +81,7 @@ func Plan(batch planning.Batch, ref event.Ref, cat catalog.Catalogue) (launchspe
 // readBatch reads the document, and checks that it is the batch of the message: the outbox admits
 // the plan by these numbers.
 func (s Service) readBatch(ctx context.Context, asked event.PodsUnschedulable) (planning.Batch, error) {
-	batch, err := blob.Get[planning.Batch](ctx, s.Blobs, asked.Batch)
+	batch, err := blob.GetCached[planning.Batch](ctx, s.Blobs, asked.Batch, s.Parts)
 	if err != nil {
 		return batch, err
 	}

@@ -90,11 +90,14 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 	next.Seq++
 	selection, allFailed := s.advanceBisection(&next, view.Pending, failure)
 	part, ref, err := s.storeBatch(ctx, held.UID(), next, view, selection)
+	if errors.Is(err, blob.ErrTooLarge) && s.batchParts.ShrinkDocuments() {
+		part, ref, err = s.storeBatch(ctx, held.UID(), next, view, selection)
+	}
 	for errors.Is(err, blob.ErrTooLarge) {
 		h, halved := bisect.SplitTooLarge(bisectionOf(next), bisect.HashClasses(view.Pending))
 		if !halved {
 			return fault.E("building a batch", fault.Retry, err).
-				WithHint("the snapshot of the cluster alone is too large: find the namespace with many pods with large affinities, or the nodes with many labels")
+				WithHint("the snapshot of the cluster alone is too large, also without its nodes: find the kind with thousands of large objects (DaemonSets, NodePools, CapacityBuffers, devices)")
 		}
 		next.Bisection, selection = storedBisection(h), bisect.SelectClasses(h, view.Pending)
 		part, ref, err = s.storeBatch(ctx, held.UID(), next, view, selection)
@@ -127,6 +130,10 @@ func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox
 	batch := newBatch(uid, next.Seq, view)
 	if bisect.IsActive(bisectionOf(next)) { // Parts of a bisection contain pods only.
 		batch.Unplanned = nil
+	}
+	var err error
+	if batch.Snapshot.Nodes, batch.Snapshot.NodeParts, err = s.batchParts.Store(ctx, s.Blobs, s.Now(), batch.Snapshot.Nodes); err != nil {
+		return view, event.Ref{}, err
 	}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), planning.BatchKind, batch)
 	return view, ref, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -99,6 +100,28 @@ func TestTooLargeBatchesAreSplit(t *testing.T) {
 	}
 	if held := s.readOutbox(); held.Bisection != nil && len(held.Bisection.Parked) > 0 || len(s.Events()) > 0 {
 		t.Errorf("got bisection %+v and Events %v", held.Bisection, s.Events())
+	}
+}
+
+// TestLargeNodesAreStoredInParts plans a pod although the nodes alone are too large for a batch, because their pods have large
+// affinities.
+func TestLargeNodesAreStoredInParts(t *testing.T) {
+	s := newHarness(t)
+	for i := range 6 {
+		name := fmt.Sprint("node-", i)
+		s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		for j := range 5 {
+			running := avoidHosts(unschedulable("tenant", fmt.Sprint(name, "-", j)), 200+i)
+			running.Spec.NodeName, running.Status = name, corev1.PodStatus{Phase: corev1.PodRunning}
+			s.SeedObjects(running)
+		}
+	}
+	s.addPodIn("other")
+	s.limitBatchSize(1000)
+	planned := map[string]int{}
+	s.runPlanner(20*time.Second, "", planned)
+	if planned["other"] == 0 || len(s.Events()) > 0 {
+		t.Errorf("planned %v, Events %v", planned, s.Events())
 	}
 }
 

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -64,7 +65,11 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	if !s.lastSnapshot.ref.IsZero() && now.Sub(s.lastSnapshot.at) < snapshotMaxAge && next.equals(s.lastSnapshot) {
 		return true, nil
 	}
-	ref, err := blob.Put(ctx, s.Blobs, now, planning.SnapshotKind, s.state.DisruptionSnapshot(view, s.Repair))
+	snapshot := s.state.DisruptionSnapshot(view, s.Repair)
+	ref, err := s.putSnapshot(ctx, snapshot)
+	if errors.Is(err, blob.ErrTooLarge) && s.snapshotParts.ShrinkDocuments() {
+		ref, err = s.putSnapshot(ctx, snapshot)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -75,6 +80,14 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	next.ref, next.at = ref, now
 	s.lastSnapshot = next
 	return false, nil
+}
+
+// putSnapshot stores the parts of a snapshot and then the snapshot.
+func (s *Service) putSnapshot(ctx context.Context, snapshot planning.Snapshot) (ref event.Ref, err error) {
+	if snapshot.Nodes, snapshot.NodeParts, err = s.snapshotParts.Store(ctx, s.Blobs, s.Now(), snapshot.Nodes); err != nil {
+		return ref, err
+	}
+	return blob.Put(ctx, s.Blobs, s.Now(), planning.SnapshotKind, snapshot)
 }
 
 func (s sentSnapshot) equals(other sentSnapshot) bool {

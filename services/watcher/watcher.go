@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/nodeparts"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -73,12 +74,17 @@ type Config struct {
 	Repair *repair.Matcher
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
-	Now                 func() time.Time
-	Metrics             metric.Recorder
+	// NodeParts are the sizes in which the nodes of large clusters are stored; zero means the default.
+	NodeParts NodePartSizes
+	Now       func() time.Time
+	Metrics   metric.Recorder
 	// Span records a trace span; nil disables traces. Samples is that of event.Maker.
 	Span    func(host.Span)
 	Samples func(traceID string) bool
 }
+
+// NodePartSizes are the sizes in which the nodes of large clusters are stored.
+type NodePartSizes = nodeparts.PartSizes
 
 // Service is the watcher. It is not safe for concurrent use.
 type Service struct {
@@ -128,6 +134,8 @@ type Service struct {
 	hasPendingPods  bool
 	// lastSnapshot is the last snapshot that was sent.
 	lastSnapshot sentSnapshot
+	// batchParts and snapshotParts have the stored nodes of batches and snapshots.
+	batchParts, snapshotParts *nodeparts.StoredParts
 	// lastTrace describes the last batch for its trace. podTraces has the trace of the last batch
 	// of each pending pod, by the pod's UID.
 	lastTrace batchTrace
@@ -142,6 +150,9 @@ func New(config Config) *Service {
 	if config.BatchMax <= 0 {
 		config.BatchMax = window.DefaultMax
 	}
+	if config.NodeParts == (NodePartSizes{}) {
+		config.NodeParts = nodeparts.DefaultSizes
+	}
 	return &Service{
 		Config: config,
 		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster, Samples: config.Samples},
@@ -149,6 +160,8 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
+		batchParts:     nodeparts.New(config.NodeParts),
+		snapshotParts:  nodeparts.New(config.NodeParts),
 		state:          newState(config.Cache, config.DefaultConstraints),
 		window:         window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		lastSent:       map[string]time.Time{},

@@ -65,31 +65,55 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 	return ref, nil
 }
 
-// Get reads a document and verifies it. A missing object is Retry, because the writer may be about to write it again;
-// bytes that do not match the digest or do not decode are Poison.
+// PutAll stores documents of one kind, up to parallel at the same time; zero means one. It returns their references.
+func PutAll[T any](ctx context.Context, store Store, now time.Time, kind string, docs []T, parallel int) ([]event.Ref, error) {
+	refs := make([]event.Ref, len(docs))
+	err := callAll(ctx, len(docs), parallel, func(ctx context.Context, i int) (err error) {
+		refs[i], err = Put(ctx, store, now, kind, docs[i])
+		return err
+	})
+	return refs, err
+}
+
+// Get reads a document with its parts and verifies it. A missing object is Retry, because the writer may be about to write
+// it again; bytes that do not match the digest or do not decode are Poison.
 func Get[T any](ctx context.Context, store Store, ref event.Ref) (T, error) {
+	return GetCached[T](ctx, store, ref, nil)
+}
+
+// GetCached is Get, but reads only the parts that are not in the cache.
+func GetCached[T any](ctx context.Context, store Store, ref event.Ref, cache *PartCache) (T, error) {
 	var doc T
-	if err := ref.Validate(); err != nil {
-		return doc, err
-	}
-	if ref.Size > MaxObject {
-		return doc, fault.F("reading "+ref.Key(), fault.Poison, "%d bytes exceed the limit of %d", ref.Size, MaxObject)
-	}
-	data, err := store.Get(ctx, ref.Key())
-	if fault.Is(err, fault.Missing) {
-		return doc, fault.E("reading "+ref.Key(), fault.Retry, err)
+	err := getInto(ctx, store, ref, &doc)
+	if err == nil {
+		err = joinParts(ctx, store, cache, &doc)
 	}
 	if err != nil {
-		return doc, fmt.Errorf("reading %s: %w", ref.Key(), err)
-	}
-	if err := Decode(ref, data, &doc); err != nil {
 		var none T
 		return none, err
 	}
 	return doc, nil
 }
 
-// Decode verifies data against ref and decodes it into doc. It rejects more than one JSON value and values of the
+// getInto reads an object, verifies it and decodes it into doc.
+func getInto(ctx context.Context, store Store, ref event.Ref, doc any) error {
+	if err := ref.Validate(); err != nil {
+		return err
+	}
+	if ref.Size > MaxObject {
+		return fault.F("reading "+ref.Key(), fault.Poison, "%d bytes exceed the limit of %d", ref.Size, MaxObject)
+	}
+	data, err := store.Get(ctx, ref.Key())
+	if fault.Is(err, fault.Missing) {
+		return fault.E("reading "+ref.Key(), fault.Retry, err)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", ref.Key(), err)
+	}
+	return Decode(ref, data, doc)
+}
+
+// Decode verifies data against ref and decodes it into doc, without its parts. It rejects more than one JSON value and values of the
 // wrong type, but ignores unknown fields.
 func Decode(ref event.Ref, data []byte, doc any) error {
 	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
@@ -103,17 +127,28 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 }
 
 // DecodeFile decodes a document that was copied from the store, compressed or not, into doc. It cannot verify the
-// content. Errors are Poison and contain name.
+// content. Errors are Poison and contain name; ErrParts is wrapped if the document is not complete without its parts.
 func DecodeFile(name string, data []byte, doc any) error {
-	if !bytes.HasPrefix(data, frameMagic) {
-		return decodeJSON(name, data, doc)
+	text := data
+	if bytes.HasPrefix(data, frameMagic) {
+		var err error
+		if text, err = decompress(name, data); err != nil {
+			return err
+		}
 	}
-	text, err := decompress(name, data)
-	if err != nil {
+	if err := decodeJSON(name, text, doc); err != nil {
 		return err
 	}
-	return decodeJSON(name, text, doc)
+	if whole, ok := doc.(Composed); ok {
+		if refs, err := whole.PartRefs(); err != nil || len(refs) > 0 {
+			return fault.E("decoding "+name, fault.Poison, errors.Join(ErrParts, err))
+		}
+	}
+	return nil
 }
+
+// ErrParts is wrapped in DecodeFile's error for a document that needs its parts.
+var ErrParts = errors.New("the document refers to other objects in the bucket")
 
 // frameMagic is the prefix of zstd-compressed data.
 var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}

@@ -52,6 +52,7 @@ const (
 	IntentKind    = "intents"
 	BatchKind     = "batches"
 	SnapshotKind  = "snapshots"
+	NodesKind     = "nodes"
 	PlanKind      = "plans"
 	CatalogueKind = "catalogues"
 )

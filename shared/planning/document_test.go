@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "write the newest golden document")
 
 // newest has every field added since the first documents. Never edit these documents: a field that is
 // added later needs another document.
-const newest = "batch-3.json"
+const newest = "batch-4.json"
 
 // TestDocumentsRoundTrip checks that old documents stay readable and are written unchanged, so
 // that their plans can be repeated.
@@ -97,6 +98,8 @@ func sample() planning.Batch {
 	s := &batch.Snapshot
 	s.NodePools[0].Status, s.NodeClasses[0].Status.Conditions = karpenter.NodePoolStatus{}, nil
 	s.Settings = planning.Settings{PlanDRARequests: true, Gates: planning.Gates{DRANVIDIAGPU: true, DRAEFA: true}}
+	part := event.Ref{Kind: planning.NodesKind, Digest: event.DigestOf([]byte("part")), Size: 10}
+	s.NodeParts = planning.NodeParts{Refs: []event.Ref{part}, Runs: []planning.NodeRun{{1, 0, 3}, {0, 0, 1}, {1, 4, 2}}}
 	s.Devices = planning.DeviceState{
 		Classes: []resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}, Spec: resourcev1.DeviceClassSpec{Selectors: request.Exactly.Selectors}}},
 		Slices: []resourcev1.ResourceSlice{{

@@ -31,7 +31,9 @@ type Snapshot struct {
 	NodePools   []karpenter.NodePool     `json:"nodePools"`
 	NodeClasses []karpenter.EC2NodeClass `json:"nodeClasses"`
 	Nodes       []Node                   `json:"nodes"`
-	DaemonSets  []PodSpec                `json:"daemonSets,omitempty"`
+	// NodeParts is set in a stored document of a large cluster; blob.Get joins the nodes.
+	NodeParts  NodeParts `json:"nodeParts,omitzero"`
+	DaemonSets []PodSpec `json:"daemonSets,omitempty"`
 	// Namespaces are the labels of the pods' namespaces, but only labels that a namespaceSelector uses.
 	// A namespace that is missing has no such labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`

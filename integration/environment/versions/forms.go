@@ -35,6 +35,7 @@ var forms = func() map[TextKind]reflect.Type {
 		Documents + event.IntentKind:    reflect.TypeFor[launchspec.Intent](),
 		Documents + event.BatchKind:     reflect.TypeFor[planning.Batch](),
 		Documents + event.SnapshotKind:  reflect.TypeFor[planning.Snapshot](),
+		Documents + event.NodesKind:     reflect.TypeFor[planning.NodePart](),
 		Documents + event.PlanKind:      reflect.TypeFor[planning.Plan](),
 		Documents + event.CatalogueKind: reflect.TypeFor[catalog.Catalogue](),
 		Documents + event.InventoryKind: reflect.TypeFor[event.Inventory](),

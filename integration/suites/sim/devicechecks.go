@@ -56,7 +56,7 @@ func (c *checker) checkPlannedDevices(batchDigest, planDigest string) {
 		return
 	}
 	var batch deviceBatch
-	if !plan.hasDevices() || !c.readDocument("batches/"+batchDigest, &batch) {
+	if !plan.hasDevices() || !c.readBatch(batchDigest, &batch) {
 		return
 	}
 	offered := batch.listOfferedNodes()

@@ -67,7 +67,7 @@ func (c *checker) checkDefaultSpread(batchDigest string) {
 			} `json:"spec"`
 		} `json:"pending"`
 	}
-	if !c.features.spread || !c.readDocument("batches/"+batchDigest, &batch) {
+	if !c.features.spread || !c.readBatch(batchDigest, &batch) {
 		return
 	}
 	for _, class := range batch.Pending {

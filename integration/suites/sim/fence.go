@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -67,7 +69,7 @@ func (f *fenceChecker) checkBatch(c *checker, now outboxState, claims []*karpent
 			} `json:"pods"`
 		} `json:"pending"`
 	}
-	if !c.readDocument("batches/"+now.Batch.Digest, &batch) {
+	if !c.readBatch(now.Batch.Digest, &batch) {
 		return
 	}
 	known := map[string]bool{}
@@ -108,6 +110,56 @@ func boundSince(pod *corev1.Pod) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// readBatch reads a batch with the parts of its nodes, without the code under test.
+func (c *checker) readBatch(digest string, into any) bool {
+	var batch, snapshot map[string]json.RawMessage
+	if !c.readDocument("batches/"+digest, &batch) || json.Unmarshal(batch["snapshot"], &snapshot) != nil {
+		return false
+	}
+	if snapshot["nodeParts"] != nil {
+		c.occurrences["batch with parts"]++
+		nodes, err := c.joinNodes(snapshot["nodes"], snapshot["nodeParts"])
+		if err != nil {
+			c.reportViolation("a batch refers to stored parts", "batch %s: %v", digest, err)
+			return false
+		}
+		snapshot["nodes"] = nodes
+		if batch["snapshot"], err = json.Marshal(snapshot); err != nil {
+			return false
+		}
+	}
+	text, err := json.Marshal(batch)
+	return err == nil && json.Unmarshal(text, into) == nil
+}
+
+// joinNodes returns the list of the nodes inside a document and in its parts.
+func (c *checker) joinNodes(inside, parts json.RawMessage) (json.RawMessage, error) {
+	var where struct {
+		Refs []struct {
+			Digest string `json:"digest"`
+		} `json:"refs"`
+		Runs [][3]int `json:"runs"`
+	}
+	lists := make([][]json.RawMessage, 1)
+	if err := errors.Join(json.Unmarshal(inside, &lists[0]), json.Unmarshal(parts, &where)); err != nil {
+		return nil, err
+	}
+	for _, ref := range where.Refs {
+		var part struct {
+			Nodes []json.RawMessage `json:"nodes"`
+		}
+		if !c.readDocument("nodes/"+ref.Digest, &part) {
+			return nil, fmt.Errorf("the part %s is missing", ref.Digest)
+		}
+		lists = append(lists, part.Nodes)
+	}
+	nodes := []json.RawMessage{}
+	for _, run := range where.Runs {
+		nodes = append(nodes, lists[run[0]][run[1]:run[1]+run[2]]...)
+	}
+	return json.Marshal(nodes)
 }
 
 // readDocument reads a document from the blob store without the code under test.

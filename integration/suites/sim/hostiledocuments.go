@@ -13,7 +13,7 @@ import (
 )
 
 // documentKinds are the folders of the bucket.
-var documentKinds = []string{event.BatchKind, event.SnapshotKind, event.PlanKind, event.IntentKind, event.InventoryKind, event.CatalogueKind, "markets"}
+var documentKinds = []string{event.BatchKind, event.SnapshotKind, event.NodesKind, event.PlanKind, event.IntentKind, event.InventoryKind, event.CatalogueKind, "markets"}
 
 // put writes an object, if the policies allow it.
 func (a *attacker) put(key string, data []byte) bool {

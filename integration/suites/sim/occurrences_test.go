@@ -25,7 +25,7 @@ var leastSeeds = map[string]int{
 	"burst of 429": 100, "burst of 500": 100, "expired watches": 100, "rejected NodeClaims": 100, "silence": 100,
 	// S3.
 	"blob get-failed": 100, "blob missing": 100, "blob put-answer-lost": 100, "blob put-failed": 100, "blob written-failed": 100,
-	"blob slow-down-burst": 20,
+	"batch with parts": 20, "blob slow-down-burst": 20,
 	// EC2 and the machines' clocks.
 	"blob slow-down": 100, "cloud answer-lost": 100, "cloud call-lost": 100, "cloud event-not-sent": 100, "cloud lag": 100, "cloud throttled": 100,
 	"cloud long-lag": 20, "cloud slow-boot": 20, "clock ahead by more than 15 s": 20, "clock behind by more than 15 s": 20, "clocks of two replicas differ": 20,

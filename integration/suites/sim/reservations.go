@@ -172,7 +172,7 @@ func (c *checker) checkPlannedReservations(batchDigest, planDigest string) {
 		}
 	}
 	var batch deviceBatch
-	if len(count) == 0 || !c.readDocument("batches/"+batchDigest, &batch) {
+	if len(count) == 0 || !c.readBatch(batchDigest, &batch) {
 		return
 	}
 	c.occurrences["plan for a reservation"]++

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -88,6 +89,8 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	s.settings = newSeedSettings(seed)
 	if versions == nil {
 		s.features = newSeedFeatures(seed)
+	} else {
+		s.settings.nodeParts = watcher.NodePartSizes{} // The version before reads no parts.
 	}
 	if s.features.devices {
 		s.settings.poolPrice, s.settings.clusterPrice = nil, nil // The limits are too low for a node with GPUs.
@@ -102,7 +105,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter, workload.PublishAfter = time.Minute, s.features.publishDelay
 	options := embedded.Options{
-		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, WrapPorts: s.wrapPorts, Skew: s.clocks.drawSkew,
+		Seed: seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, NodeParts: s.settings.nodeParts, WrapPorts: s.wrapPorts, Skew: s.clocks.drawSkew,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},

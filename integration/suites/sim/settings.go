@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -33,6 +34,8 @@ type seedSettings struct {
 	corruptsClaim bool
 	// forgesRequest is whether a termination request is forged after the faults.
 	forgesRequest bool
+	// nodeParts are the sizes in which nodes are stored; zero means the default, with which no seed has a part.
+	nodeParts watcher.NodePartSizes
 }
 
 func newSeedSettings(seed int64) seedSettings {
@@ -64,6 +67,9 @@ func newSeedSettings(seed int64) seedSettings {
 	// An instance that is started by hand exceeds price limits.
 	v.corruptsClaim = dice.IntN(2) == 0 && v.poolPrice == nil && v.clusterPrice == nil
 	v.forgesRequest = dice.IntN(4) == 0
+	if dice.IntN(2) == 0 {
+		v.nodeParts = watcher.NodePartSizes{Inline: 1 + dice.IntN(2), Part: 1 + dice.IntN(3)}
+	}
 	return v
 }
 

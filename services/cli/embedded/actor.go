@@ -185,7 +185,7 @@ func buildWatcher(a *Actor, w tapper) {
 		Client: w.newClient(env), Cache: a.openCache(w, watcher.Trims(env.PodDeletionCosts)), Blobs: w.newStore(env),
 		Planner: w.newSender(env, "planner"), Disruption: w.newSender(env, "disruption"), Catalog: w.newSender(env, "catalog"),
 		Cluster: env.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: a.Now,
-		Settings: env.planSettings(), Repair: env.Repair, DefaultConstraints: env.DefaultConstraints, Span: a.spanFunc(),
+		Settings: env.planSettings(), Repair: env.Repair, DefaultConstraints: env.DefaultConstraints, NodeParts: env.NodeParts, Span: a.spanFunc(),
 	})
 	a.step, a.interval, a.nextStep = s.Step, watcher.StepInterval, s.NextStep
 }
@@ -207,14 +207,14 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
-		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
 		Cluster: env.Identity(), Now: a.Now, Span: a.spanFunc(),
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))

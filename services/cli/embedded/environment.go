@@ -17,6 +17,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
@@ -75,6 +76,8 @@ type Options struct {
 	DefaultConstraints []corev1.TopologySpreadConstraint
 	// Repair has the policies of node repair; nil is off.
 	Repair *repair.Matcher
+	// NodeParts are the sizes in which the watcher stores nodes; zero means the default.
+	NodeParts watcher.NodePartSizes
 	// PriceLimit is the maximum cost of all nodes, in US dollars per hour; nil is no limit.
 	PriceLimit *float64
 	// Broken are the images whose instances never register.

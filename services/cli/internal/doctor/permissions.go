@@ -140,9 +140,9 @@ func publishedTypes(service string) []string {
 // documentKeys are the documents that each service reads and writes. Before a service writes a
 // document, it checks whether it exists.
 var documentKeys = map[string]struct{ reads, writes []string }{
-	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/x", planning.SnapshotKind + "/x"}},
-	"planner":    {[]string{planning.BatchKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
-	"disruption": {[]string{planning.SnapshotKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
+	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/x", planning.SnapshotKind + "/x", planning.NodesKind + "/x"}},
+	"planner":    {[]string{planning.BatchKind + "/x", planning.NodesKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
+	"disruption": {[]string{planning.SnapshotKind + "/x", planning.NodesKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
 	"catalog":    {nil, []string{catalog.Kind + "/x", event.InventoryKind + "/x", "markets/x"}},
 	"lifecycle":  {[]string{launchspec.Kind + "/x", event.InventoryKind + "/x", planning.PlanKind + "/x"}, nil},
 	"launcher":   {[]string{launchspec.Kind + "/x"}, nil},

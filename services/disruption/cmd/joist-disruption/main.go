@@ -25,7 +25,7 @@ func main() {
 
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := disruption.Service{
-		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Parts: &blob.PartCache{Parallel: blob.Parallel}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric, Span: p.Telemetry.RecordSpan, Samples: p.Telemetry.SamplesTrace,
 	}
 	return p.NewEventHandler(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
