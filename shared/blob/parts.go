@@ -16,8 +16,10 @@ import (
 type Composed interface {
 	// PartRefs returns the references of the parts; none if the document is complete.
 	PartRefs() ([]event.Ref, error)
-	// NewPart returns a pointer to decode a part into.
-	NewPart() any
+	// NewPart returns a pointer to decode a part into. Parts with the same shared values, of NewShared, may share memory;
+	// nil shares nothing. Parts are decoded concurrently.
+	NewPart(shared any) any
+	NewShared() any
 	// Join completes the document with its decoded parts, in the order of PartRefs.
 	Join(parts []any) error
 }
@@ -28,8 +30,11 @@ type PartCache struct {
 	// Parallel is how many parts are read at the same time. Zero means one, and the caller's goroutine reads them.
 	Parallel int
 
-	mu    sync.Mutex
-	parts map[event.Ref]any
+	mu     sync.Mutex
+	parts  map[event.Ref]any
+	shared any
+	// decoded is how many parts were decoded with shared.
+	decoded int
 }
 
 // maxParts is the maximum size of all parts of a document in bytes, compressed.
@@ -56,11 +61,12 @@ func joinParts(ctx context.Context, store Store, cache *PartCache, doc any) erro
 		}
 	}
 	parts := cache.find(refs)
+	shared := cache.findShared(whole, parts)
 	err = callAll(ctx, len(refs), cache.parallel(), func(ctx context.Context, i int) error {
 		if parts[i] != nil {
 			return nil
 		}
-		parts[i] = whole.NewPart()
+		parts[i] = whole.NewPart(shared)
 		return getInto(ctx, store, refs[i], parts[i])
 	})
 	if err != nil {
@@ -109,6 +115,25 @@ func (c *PartCache) find(refs []event.Ref) []any {
 		out[i] = c.parts[ref]
 	}
 	return out
+}
+
+// findShared returns the shared values for the parts that have to be decoded. After twice as many parts as a document has, it
+// begins with new ones, because old ones also hold values that no part uses any more.
+func (c *PartCache) findShared(whole Composed, parts []any) any {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shared == nil || c.decoded > 2*len(parts) {
+		c.shared, c.decoded = whole.NewShared(), 0
+	}
+	for _, part := range parts {
+		if part == nil {
+			c.decoded++
+		}
+	}
+	return c.shared
 }
 
 // replace keeps these parts and forgets all others.

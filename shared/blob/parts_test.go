@@ -21,7 +21,8 @@ type book struct {
 }
 
 func (b *book) PartRefs() ([]event.Ref, error) { return b.Refs, nil }
-func (b *book) NewPart() any                   { return new(string) }
+func (b *book) NewPart(any) any                { return new(string) }
+func (b *book) NewShared() any                 { return nil }
 
 func (b *book) Join(parts []any) error {
 	for _, part := range parts {

@@ -1,9 +1,12 @@
 package planning_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -65,5 +68,41 @@ func TestPartsHaveTheirKind(t *testing.T) {
 	s := planning.Snapshot{NodeParts: planning.NodeParts{Refs: []event.Ref{{Kind: planning.PlanKind, Digest: event.DigestOf(nil), Size: 1}}}}
 	if _, err := s.PartRefs(); !fault.Is(err, fault.Poison) {
 		t.Errorf("error %v, want poison", err)
+	}
+}
+
+// TestSharedValues requires that equal pod specs and capacities of two parts share memory, and different ones do not.
+func TestSharedValues(t *testing.T) {
+	node := func(name, cpu string) planning.Node {
+		capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		return planning.Node{Name: name, Allocatable: capacity, Pods: []planning.PodClass{{Spec: planning.PodSpec{Namespace: "a", Requests: capacity}, Pods: []planning.PodRef{{Name: name}}}}}
+	}
+	var batch planning.Batch
+	shared := batch.NewShared()
+	decode := func(nodes ...planning.Node) *planning.NodePart {
+		text, err := json.Marshal(planning.NodePart{Nodes: nodes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := batch.NewPart(shared).(*planning.NodePart)
+		if err := json.Unmarshal(text, part); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(nodes, part.Nodes); diff != "" {
+			t.Fatal(diff)
+		}
+		return part
+	}
+	first, second := decode(node("x", "4"), node("y", "8")), decode(node("z", "4"))
+	delete(first.Nodes[0].Pods[0].Spec.Requests, corev1.ResourceCPU)
+	delete(first.Nodes[0].Allocatable, corev1.ResourceCPU)
+	if z := second.Nodes[0]; len(z.Pods[0].Spec.Requests) > 0 || len(z.Allocatable) > 0 {
+		t.Error("equal values do not share memory")
+	}
+	if y := first.Nodes[1]; len(y.Pods[0].Spec.Requests) == 0 || len(y.Allocatable) == 0 {
+		t.Error("different values share memory")
+	}
+	if err := json.Unmarshal([]byte(`{"nodes":[{"pods":[{"spec":7}]}]}`), batch.NewPart(shared)); err == nil {
+		t.Error("a part of the wrong type was decoded")
 	}
 }

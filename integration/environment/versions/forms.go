@@ -32,10 +32,13 @@ const (
 // it reads AWS again if it cannot.
 var forms = func() map[TextKind]reflect.Type {
 	out := map[TextKind]reflect.Type{
-		Documents + event.IntentKind:    reflect.TypeFor[launchspec.Intent](),
-		Documents + event.BatchKind:     reflect.TypeFor[planning.Batch](),
-		Documents + event.SnapshotKind:  reflect.TypeFor[planning.Snapshot](),
-		Documents + event.NodesKind:     reflect.TypeFor[planning.NodePart](),
+		Documents + event.IntentKind:   reflect.TypeFor[launchspec.Intent](),
+		Documents + event.BatchKind:    reflect.TypeFor[planning.Batch](),
+		Documents + event.SnapshotKind: reflect.TypeFor[planning.Snapshot](),
+		// NodePart decodes itself.
+		Documents + event.NodesKind: reflect.TypeFor[struct {
+			Nodes []planning.Node `json:"nodes"`
+		}](),
 		Documents + event.PlanKind:      reflect.TypeFor[planning.Plan](),
 		Documents + event.CatalogueKind: reflect.TypeFor[catalog.Catalogue](),
 		Documents + event.InventoryKind: reflect.TypeFor[event.Inventory](),

@@ -35,11 +35,15 @@ func newBucket() *bucket {
 	return b
 }
 
-// node returns a node; each turn has other labels and other used capacity.
+// node returns a node; each turn has other labels, pods and used capacity.
 func node(name string, turn int) planning.Node {
+	spec := planning.PodSpec{Namespace: "default", Labels: map[string]string{"app": strconv.Itoa(turn % 3)}, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+	daemon := planning.PodClass{Spec: planning.PodSpec{Namespace: "kube-system"}, Pods: []planning.PodRef{{Name: "daemon-" + name}}}
 	return planning.Node{
 		Name: name, Claim: "c-" + name, Labels: map[string]string{"turn": strconv.Itoa(turn)}, Created: noon,
-		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Used: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(turn), resource.DecimalSI)},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")},
+		Used: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(turn), resource.DecimalSI)},
+		Pods: []planning.PodClass{{Spec: spec, Pods: []planning.PodRef{{Name: name + "-a"}, {Name: name + "-b"}}}}, DaemonPods: []planning.PodClass{daemon},
 	}
 }
 
