@@ -52,6 +52,7 @@ func TestServicesAtScale(t *testing.T) {
 		{service: "watcher", server: quietCluster(5000), resident: 1 << 30, cores: 0.1},
 		{service: "watcher", server: busyCluster(5000), resident: 1 << 30, cores: 1},
 		{service: "watcher", server: busyCluster(500), resident: 192 << 20, cores: 1},
+		{service: "lifecycle", server: quietCluster(5000), resident: 1 << 30, cores: 1},
 		{service: "lifecycle", server: busyCluster(5000), resident: 1 << 30, cores: 1},
 		{service: "lifecycle", server: busyCluster(500), resident: 192 << 20, cores: 1},
 	} {

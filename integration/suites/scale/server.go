@@ -2,10 +2,12 @@ package scale
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +20,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Server lists and watches a cluster of a size, and serves no other request.
+// Server lists and watches a cluster of a size. It also accepts the NodePool's status, so that a
+// service that writes it finds nothing to write afterwards; it serves no other request.
 type Server struct {
 	Size Size
 	// Restarts and Heartbeats are the numbers of status changes of pods and nodes per
@@ -29,6 +32,8 @@ type Server struct {
 	kinds   map[string]cluster.Kind
 	mu      sync.Mutex
 	version int
+	// updates are the updated NodePools, for the watch.
+	updates chan cluster.Object
 }
 
 // Start serves until the context ends.
@@ -36,7 +41,7 @@ func (s *Server) Start(ctx context.Context) (url string, err error) {
 	if s.words, err = newWords(); err != nil {
 		return "", err
 	}
-	s.kinds, s.version = map[string]cluster.Kind{}, 1<<24
+	s.kinds, s.version, s.updates = map[string]cluster.Kind{}, 1<<24, make(chan cluster.Object, 16)
 	for _, kind := range cluster.Kinds {
 		s.kinds[kind.Resource] = kind
 	}
@@ -49,6 +54,10 @@ func (s *Server) Start(ctx context.Context) (url string, err error) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPut {
+		s.updatePool(w, r)
+		return
+	}
 	kind, known := s.kinds[path.Base(r.URL.Path)]
 	if !known || r.Method != http.MethodGet {
 		http.NotFound(w, r)
@@ -59,6 +68,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.list(w, r, kind)
+}
+
+// updatePool accepts an update of a NodePool's status, and sends the NodePool to the watch.
+func (s *Server) updatePool(w http.ResponseWriter, r *http.Request) {
+	pool := cluster.NodePools.New()
+	if err := json.NewDecoder(r.Body).Decode(pool); err != nil || !strings.Contains(r.URL.Path, "/"+cluster.NodePools.Resource+"/") {
+		http.NotFound(w, r)
+		return
+	}
+	pool.SetResourceVersion(s.next())
+	w.Header().Set("Content-Type", s.words.media(cluster.NodePools))
+	_ = s.words.encoder(cluster.NodePools).Encode(pool, w)
+	s.updates <- pool
 }
 
 // list responds page by page.
@@ -115,7 +137,7 @@ const stride = 7919
 func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 	each := map[cluster.Kind]int{cluster.Pods: s.Restarts + s.Turnover, cluster.Nodes: s.Heartbeats}[kind]
 	if each == 0 {
-		<-ctx.Done()
+		s.sendUpdates(ctx, stream, kind)
 		return
 	}
 	tick := time.NewTicker(time.Second / time.Duration(each))
@@ -145,6 +167,25 @@ func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 				o.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now)
 			}
 			if stream.send("MODIFIED", object) != nil {
+				return
+			}
+			stream.flush()
+		}
+	}
+}
+
+// sendUpdates sends updates of NodePools until the context ends.
+func (s *Server) sendUpdates(ctx context.Context, stream *stream, kind cluster.Kind) {
+	var updates chan cluster.Object
+	if kind == cluster.NodePools {
+		updates = s.updates
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case pool := <-updates:
+			if stream.send("MODIFIED", pool) != nil {
 				return
 			}
 			stream.flush()

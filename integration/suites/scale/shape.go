@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 
@@ -38,7 +39,7 @@ func (s Size) objects(kind cluster.Kind) (count int, shape func(i int) cluster.O
 		return s.Apps, func(i int) cluster.Object { return budget(i) }
 	case cluster.NodePools:
 		return 1, func(int) cluster.Object {
-			return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}}
+			return nodePool()
 		}
 	default:
 		return 0, nil
@@ -47,10 +48,16 @@ func (s Size) objects(kind cluster.Kind) (count int, shape func(i int) cluster.O
 
 func identity(prefix string, i int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: fmt.Sprintf("%s-%d", prefix, i), UID: types.UID(fmt.Sprintf("%08d-%s-4000-8000-000000000000", i, prefix)),
+		Name: fmt.Sprintf("%s-%d", prefix, i), UID: randomUID(prefix, i),
 		ResourceVersion: strconv.Itoa(i + 1), CreationTimestamp: metav1.Unix(1_700_000_000+int64(i), 0),
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{}}}`)}},
 	}
+}
+
+// randomUID returns a UID that looks random, as real ones do: sequential ones compress too well.
+func randomUID(prefix string, i int) types.UID {
+	sum := sha256.Sum256(fmt.Append(nil, prefix, i))
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
 func nodeName(i int) string {
@@ -138,7 +145,9 @@ func node(i int) *corev1.Node {
 		corev1.LabelHostname: n.Name, corev1.LabelInstanceTypeStable: "m6i.4xlarge", corev1.LabelTopologyZone: fmt.Sprintf("eu-west-1%c", 'a'+i%3),
 		corev1.LabelTopologyRegion: "eu-west-1", corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
 		karpenter.NodePoolLabelKey: "default", karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeSpot,
+		karpenter.NodeRegisteredLabelKey: "true", karpenter.NodeInitializedLabelKey: "true",
 	}
+	n.Finalizers = []string{karpenter.TerminationFinalizer}
 	n.Spec.ProviderID = providerID(i)
 	n.Status.Capacity, n.Status.Allocatable = room("16", "64Gi"), room("15890m", "60Gi")
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeMemoryPressure, Status: "False"}}
@@ -148,15 +157,53 @@ func node(i int) *corev1.Node {
 	return n
 }
 
+// claim returns a NodeClaim at which lifecycle finds nothing to write.
 func claim(i int) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: identity("claim", i)}
-	c.Labels = map[string]string{karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.4xlarge"}
+	c.Labels = map[string]string{
+		karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.4xlarge", corev1.LabelTopologyZone: fmt.Sprintf("eu-west-1%c", 'a'+i%3),
+		karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeSpot,
+	}
+	c.Finalizers = []string{karpenter.TerminationFinalizer}
+	c.Annotations = map[string]string{karpenter.InstanceTaggedAnnotationKey: "true"}
+	c.Spec.Requirements = requirements()
 	c.Status.ProviderID, c.Status.NodeName = providerID(i), nodeName(i)
 	c.Status.Capacity, c.Status.Allocatable = room("16", "64Gi"), room("15890m", "60Gi")
-	for _, kind := range karpenter.NodeClaimReady() {
-		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue}, c.CreationTimestamp.Time)
+	c.Status.LastPodEventTime = metav1.Unix(1_700_000_000, 0)
+	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeConsistentStateFound) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, c.CreationTimestamp.Time)
 	}
+	c.Status.Conditions = c.Status.Conditions.WithReady(karpenter.NodeClaimReady(), 0, c.CreationTimestamp.Time)
 	return c
+}
+
+// requirements are those of a planned NodeClaim: it lists the instance types that it may get.
+func requirements() []karpenter.NodeSelectorRequirementWithMinValues {
+	var kinds []string
+	for _, family := range []string{"c6i", "c7i", "m6i", "m7i", "r6i", "r7i"} {
+		for _, size := range []string{"2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"} {
+			kinds = append(kinds, family+"."+size)
+		}
+	}
+	in := func(key string, values ...string) karpenter.NodeSelectorRequirementWithMinValues {
+		return karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	return []karpenter.NodeSelectorRequirementWithMinValues{
+		in(corev1.LabelInstanceTypeStable, kinds...), in(corev1.LabelTopologyZone, "eu-west-1a", "eu-west-1b", "eu-west-1c"),
+		in(karpenter.CapacityTypeLabelKey, karpenter.CapacityTypeSpot), in(karpenter.NodePoolLabelKey, "default"),
+	}
+}
+
+// nodePool returns a NodePool of which lifecycle only has to write the status.
+func nodePool() *karpenter.NodePool {
+	p := &karpenter.NodePool{ObjectMeta: identity("pool", 0)}
+	p.Name = "default"
+	hash, err := p.Hash()
+	if err != nil {
+		panic(fmt.Errorf("hashing a NodePool: %w", err)) // It has no field that cannot be hashed.
+	}
+	p.Annotations = map[string]string{karpenter.NodePoolHashAnnotationKey: hash, karpenter.NodePoolHashVersionAnnotationKey: karpenter.NodePoolHashVersion}
+	return p
 }
 
 func budget(i int) *policyv1.PodDisruptionBudget {
