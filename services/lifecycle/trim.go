@@ -12,13 +12,26 @@ import (
 )
 
 // Trims returns the functions with which lifecycle trims objects before it caches them. Without them a cache of
-// 100,000 pods needs 1.4 GiB. Only pods and ResourceSlices are trimmed: lifecycle updates the other kinds, and a
-// trimmed object cannot be updated. The functions share one podspec.Pool and are safe for concurrent use.
+// 100,000 pods needs 1.4 GiB. Lifecycle updates the other kinds, and an object without some of its fields cannot be
+// updated; of nodes it does not write the status. The functions share one podspec.Pool and are safe for concurrent use.
 func Trims() cluster.Trims {
 	var pool podspec.Pool
 	return cluster.Trims{
-		cluster.Pods:           func(o cluster.Object) { trimPod(&pool, o.(*corev1.Pod)) },
-		cluster.ResourceSlices: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) },
+		cluster.Pods:           {Clear: func(o cluster.Object) { trimPod(&pool, o.(*corev1.Pod)) }},
+		cluster.Nodes:          {Clear: func(o cluster.Object) { trimNode(o.(*corev1.Node)) }, StatusOnly: true},
+		cluster.ResourceSlices: {Clear: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) }},
+	}
+}
+
+// trimNode clears what lifecycle does not read of a node's status: most of a node's bytes are the names of its images, and
+// a heartbeat without a change must not count as a change.
+func trimNode(node *corev1.Node) {
+	status := &node.Status
+	status.Images, status.VolumesInUse, status.VolumesAttached, status.Addresses = nil, nil, nil, nil
+	status.RuntimeHandlers, status.Features, status.Config = nil, nil, nil
+	status.NodeInfo, status.DaemonEndpoints = corev1.NodeSystemInfo{BootID: status.NodeInfo.BootID}, corev1.NodeDaemonEndpoints{}
+	for i := range status.Conditions {
+		status.Conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
 }
 

@@ -108,7 +108,7 @@ func TestTrimChangesNoDecision(t *testing.T) {
 			if cmp.Equal(plain, want) {
 				t.Fatalf("the variant changes nothing:\n%q", want)
 			}
-			trim := lifecycle.Trims()[cluster.Pods]
+			trim := lifecycle.Trims()[cluster.Pods].Clear
 			trim(pod)
 			if diff := cmp.Diff(want, decisions(pod)); diff != "" {
 				t.Errorf("trimming changed a decision (-want +got):\n%s", diff)
@@ -122,5 +122,37 @@ func TestTrimChangesNoDecision(t *testing.T) {
 				t.Errorf("trimming twice changed the pod (-once +twice):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A trimmed node can be updated: it keeps its version, and the update leaves the status alone. Of the status it keeps what
+// lifecycle reads: resources, conditions without heartbeats, and the boot ID.
+func TestTrimmedNodesAreUpdated(t *testing.T) {
+	s := newTestCluster(t)
+	at := metav1.NewTime(trimTime)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{karpenter.TerminationFinalizer}}}
+	node.Spec = corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/i-1", Taints: []corev1.Taint{karpenter.UnregisteredTaint()}, PodCIDR: "10.0.0.0/24"}
+	node.Status = corev1.NodeStatus{
+		Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}, Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3")}, NodeInfo: corev1.NodeSystemInfo{BootID: "boot", KernelVersion: "6"},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastHeartbeatTime: at, LastTransitionTime: at}},
+		Images:     []corev1.ContainerImage{{Names: []string{"app:1"}}}, Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}, VolumesInUse: []corev1.UniqueVolumeName{"v"},
+	}
+	s.SeedObjects(node.DeepCopy())
+	s.cache.DeliverAll()
+	cached, _ := s.cache.Get(cluster.Nodes, cluster.Key{Name: "n"})
+	stored := s.getNode("n")
+	want := stored.DeepCopy()
+	want.Status = corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable, Conditions: stored.DeepCopy().Status.Conditions, NodeInfo: corev1.NodeSystemInfo{BootID: "boot"}}
+	want.Status.Conditions[0].LastHeartbeatTime = metav1.Time{}
+	if diff := cmp.Diff(want, cached); diff != "" {
+		t.Errorf("the trimmed node (-want +got):\n%s", diff)
+	}
+	changed := cached.(*corev1.Node).DeepCopy()
+	changed.Labels["a"] = "changed"
+	if _, err := s.ClientFor("lifecycle").Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.getNode("n"); got.Labels["a"] != "changed" || !cmp.Equal(got.Status, stored.Status) {
+		t.Errorf("after the update the node has the labels %v and the status %+v", got.Labels, got.Status)
 	}
 }

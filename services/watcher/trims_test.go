@@ -16,7 +16,7 @@ func TestTrimsDropManagedDeletionCosts(t *testing.T) {
 		pod := unschedulable("default", "web")
 		annotations := map[string]string{corev1.PodDeletionCost: "5"}
 		pod.Annotations = annotations
-		watcher.Trims(managed)[cluster.Pods](pod)
+		watcher.Trims(managed)[cluster.Pods].Clear(pod)
 		if got := pod.Annotations[corev1.PodDeletionCost]; got != want || annotations[corev1.PodDeletionCost] != "5" {
 			t.Errorf("managed %t: the trimmed pod has the deletion cost %q, want %q; the original has %v", managed, got, want, annotations)
 		}

@@ -275,12 +275,12 @@ func Trims(managesDeletionCosts bool) cluster.Trims {
 	if !managesDeletionCosts {
 		return trims
 	}
-	trimPod := trims[cluster.Pods]
-	trims[cluster.Pods] = func(o cluster.Object) {
+	trimPod := trims[cluster.Pods].Clear
+	trims[cluster.Pods] = cluster.Trim{Clear: func(o cluster.Object) {
 		annotations := maps.Clone(o.GetAnnotations())
 		delete(annotations, corev1.PodDeletionCost)
 		o.SetAnnotations(annotations)
 		trimPod(o)
-	}
+	}}
 	return trims
 }

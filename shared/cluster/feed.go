@@ -15,6 +15,9 @@ type Changed struct {
 	// Keys are the objects that were added, changed or removed, ordered by namespace
 	// and name; empty if All is true.
 	Keys []Key
+	// Values are the values that these objects have or had in the kind's Indexes, in order, such as
+	// the nodes of changed pods; "" is left out. They are empty if All is true.
+	Values []string
 }
 
 // Empty reports that nothing has changed.
@@ -40,35 +43,42 @@ type Changes struct {
 	drained bool
 	all     bool
 	named   map[Key]struct{}
+	values  map[string]struct{}
 }
 
-// RecordChange records that an object was added, changed or removed.
-func (c *Changes) RecordChange(key Key) {
+// RecordChange records that an object was added, changed or removed, with its values in the kind's Indexes
+// before and after.
+func (c *Changes) RecordChange(key Key, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all || !c.drained {
 		return
 	}
 	if len(c.named) == MaxNamed {
-		c.all, c.named = true, nil
+		c.all, c.named, c.values = true, nil, nil
 		return
 	}
 	if c.named == nil {
-		c.named = map[Key]struct{}{}
+		c.named, c.values = map[Key]struct{}{}, map[string]struct{}{}
 	}
 	c.named[key] = struct{}{}
+	for _, value := range values {
+		if value != "" {
+			c.values[value] = struct{}{}
+		}
+	}
 }
 
 // TakeChanges returns the recorded changes and clears them.
 func (c *Changes) TakeChanges() Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, named := c.all || !c.drained, c.named
-	c.drained, c.all, c.named = true, false, nil
+	all, named, values := c.all || !c.drained, c.named, c.values
+	c.drained, c.all, c.named, c.values = true, false, nil, nil
 	if all {
 		return Changed{All: true}
 	}
-	return Changed{Keys: slices.SortedFunc(maps.Keys(named), Key.Compare)}
+	return Changed{Keys: slices.SortedFunc(maps.Keys(named), Key.Compare), Values: slices.Sorted(maps.Keys(values))}
 }
 
 // Compare orders keys by namespace and name.

@@ -9,17 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Trims has, for each trimmed kind, the function that clears the fields which the process
-// never reads. The function changes its argument, and changes nothing if it gets the same
-// object again.
-type Trims map[Kind]func(Object)
+// Trims has the Trim of each trimmed kind.
+type Trims map[Kind]Trim
+
+// Trim clears the fields of an object that the process never reads. The zero value clears nothing.
+type Trim struct {
+	// Clear changes its argument, and changes nothing if it gets the same object again.
+	Clear func(Object)
+	// StatusOnly reports that Clear changes only the status, of a kind with a status subresource. Such
+	// objects can be updated, because an update of the rest leaves the stored status alone.
+	StatusOnly bool
+}
 
 // Store holds the objects of one kind as a watch delivered them. The adapter and the
 // model fill it, so that both trim objects and compare lists in the same way. It is safe
 // for concurrent use. The change of an object and its new state are visible together: a
 // reader that drained a change never finds an older state.
 type Store struct {
-	trim func(Object)
+	trim Trim
 
 	mu      sync.RWMutex
 	objects map[Key]Object
@@ -31,9 +38,8 @@ type Store struct {
 	synced  bool
 }
 
-// NewStore returns an empty store of a kind. The function trim is nil for a kind that is
-// not trimmed.
-func NewStore(kind Kind, trim func(Object)) *Store {
+// NewStore returns an empty store of a kind.
+func NewStore(kind Kind, trim Trim) *Store {
 	s := &Store{trim: trim, objects: map[Key]Object{}, by: map[Index]map[string]map[Key]struct{}{}}
 	for _, index := range Indexes(kind) {
 		s.by[index] = map[string]map[Key]struct{}{}
@@ -44,23 +50,32 @@ func NewStore(kind Kind, trim func(Object)) *Store {
 // Trim clears managed fields, the apiVersion and kind, which only some watch events have,
 // and the fields that the process never reads. Put and Replace call it too; callers may
 // call it before them. A trimmed object has no resourceVersion, because two versions may be
-// equal after the trim, and because an incomplete object must not be written back.
+// equal after the trim, and because an incomplete object must not be written back. It keeps its
+// resourceVersion if the trim is StatusOnly.
 func (s *Store) Trim(object Object) {
 	object.SetManagedFields(nil)
 	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	if s.trim != nil {
-		s.trim(object)
+	if s.trim.Clear == nil {
+		return
+	}
+	s.trim.Clear(object)
+	if !s.trim.StatusOnly {
 		object.SetResourceVersion("")
 	}
 }
 
-// isUnchanged reports whether the store already holds the object. Trimmed objects have no
-// version and are compared by content, so heartbeats and restarts count as no change.
+// isUnchanged reports whether the store already holds the object. Trimmed objects are compared by
+// content without the version, so heartbeats and restarts count as no change.
 func (s *Store) isUnchanged(old, object Object) bool {
 	switch {
 	case old == nil:
 		return false
-	case s.trim != nil:
+	case s.trim.StatusOnly:
+		version := object.GetResourceVersion()
+		defer object.SetResourceVersion(version)
+		object.SetResourceVersion(old.GetResourceVersion())
+		return equality.Semantic.DeepEqual(old, object)
+	case s.trim.Clear != nil:
 		return equality.Semantic.DeepEqual(old, object)
 	default:
 		return old.GetResourceVersion() == object.GetResourceVersion() && old.GetUID() == object.GetUID()
@@ -110,10 +125,11 @@ func (s *Store) putLocked(object Object) bool {
 	key := KeyOf(object)
 	old := s.objects[key]
 	if s.isUnchanged(old, object) {
+		s.keepVersionLocked(key, old, object)
 		return false
 	}
 	s.objects[key] = object
-	s.changes.RecordChange(key)
+	s.recordChangeLocked(key, old, object)
 	for index, values := range s.by {
 		value := index.Value(object)
 		if old != nil {
@@ -137,13 +153,39 @@ func (s *Store) putLocked(object Object) bool {
 	return true
 }
 
+// keepVersionLocked replaces an object by an equal one with a newer version, so that the reader can update it.
+func (s *Store) keepVersionLocked(key Key, old, object Object) {
+	if old.GetResourceVersion() == object.GetResourceVersion() {
+		return
+	}
+	s.objects[key] = object
+	if s.listed == nil {
+		return
+	}
+	if at, found := s.findPosition(key); found {
+		s.listed[at] = object
+	}
+}
+
+// recordChangeLocked records a change with the values of both states in the indexes.
+func (s *Store) recordChangeLocked(key Key, old, object Object) {
+	var values []string
+	for index := range s.by {
+		values = append(values, index.Value(object))
+		if old != nil {
+			values = append(values, index.Value(old))
+		}
+	}
+	s.changes.RecordChange(key, values...)
+}
+
 func (s *Store) removeLocked(key Key) {
 	old, found := s.objects[key]
 	if !found {
 		return
 	}
 	delete(s.objects, key)
-	s.changes.RecordChange(key)
+	s.recordChangeLocked(key, old, old)
 	for index, values := range s.by {
 		removeFromIndex(values, index.Value(old), key)
 	}

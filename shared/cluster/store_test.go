@@ -22,7 +22,7 @@ import (
 // trimming. A reader that reads only the keys from Drain has the same objects.
 func TestStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var trim func(cluster.Object)
+		var trim cluster.Trim
 		if rapid.Bool().Draw(t, "trimmed") {
 			trim = podspec.Trims()[cluster.Pods]
 		}
@@ -128,7 +128,7 @@ func TestStoreRelistsQuietly(t *testing.T) {
 	pod := func(version string, uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version, UID: uid}}
 	}
-	store := cluster.NewStore(cluster.Pods, nil)
+	store := cluster.NewStore(cluster.Pods, cluster.Trim{})
 	if store.Synced() {
 		t.Error("the store is synced before its first list")
 	}
@@ -155,7 +155,7 @@ func TestStoreRelistsQuietly(t *testing.T) {
 // A store keeps nothing of the trimmed fields, and a change of only those is not a
 // change. A listed object with other content is a change, like a watch event.
 func TestStoreTrims(t *testing.T) {
-	trim := func(o cluster.Object) { o.(*corev1.Pod).Status = corev1.PodStatus{} }
+	trim := cluster.Trim{Clear: func(o cluster.Object) { o.(*corev1.Pod).Status = corev1.PodStatus{} }}
 	list := func(s *cluster.Store, pod cluster.Object) { s.Replace([]cluster.Object{pod}) }
 	event := func(s *cluster.Store, pod cluster.Object) { s.Put(pod) }
 	for name, deliver := range map[string]func(*cluster.Store, cluster.Object){
@@ -187,6 +187,61 @@ func TestStoreTrims(t *testing.T) {
 	}
 }
 
+// A trim of the status alone keeps the version, so that the object can be updated. A version without another
+// change is no change for the reader, and the store has it nevertheless.
+func TestStoreKeepsVersionsOfStatusTrims(t *testing.T) {
+	heartbeat := cluster.Trim{StatusOnly: true, Clear: func(o cluster.Object) { o.(*corev1.Node).Status.Conditions = nil }}
+	for name, deliver := range map[string]func(*cluster.Store, cluster.Object){
+		"an event": func(s *cluster.Store, node cluster.Object) { s.Put(node) },
+		"a list":   func(s *cluster.Store, node cluster.Object) { s.Replace([]cluster.Object{node}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := cluster.NewStore(cluster.Nodes, heartbeat)
+			store.TakeChanges()
+			for _, step := range []struct {
+				version, label string
+				changes        bool
+			}{{"1", "x", true}, {"2", "x", false}, {"3", "y", true}} {
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: step.version, Labels: map[string]string{"l": step.label}}}
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Message: "at " + step.version}}
+				deliver(store, node)
+				if changed := store.TakeChanges(); changed.Empty() == step.changes {
+					t.Errorf("version %s: TakeChanges = %+v, want a change: %t", step.version, changed, step.changes)
+				}
+				held, _ := store.Get(cluster.Key{Name: "n"})
+				if listed := store.List(); held.GetResourceVersion() != step.version || len(listed) != 1 || listed[0] != held {
+					t.Errorf("the store has version %s and lists %v, want version %s", held.GetResourceVersion(), listed, step.version)
+				}
+			}
+		})
+	}
+}
+
+// The values of a change are those before and after it, so that a reader finds the node which a pod has left.
+func TestStoreReportsIndexValues(t *testing.T) {
+	store := cluster.NewStore(cluster.Pods, cluster.Trim{})
+	put := func(version, node string) {
+		store.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}})
+	}
+	store.TakeChanges()
+	for _, step := range []struct {
+		name   string
+		change func()
+		want   []string
+	}{
+		{"created unbound", func() { put("1", "") }, nil},
+		{"bound", func() { put("2", "b") }, []string{"b"}},
+		{"another of that name", func() { put("3", "a") }, []string{"a", "b"}},
+		{"removed", func() { store.Remove(cluster.Key{Name: "p"}) }, []string{"a"}},
+		{"nothing", func() {}, nil},
+	} {
+		step.change()
+		if got := store.TakeChanges().Values; !slices.Equal(got, step.want) {
+			t.Errorf("%s: values %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
 // An object of a watch event has an apiVersion and a kind if the API server sent JSON, and an item of a list has none. The
 // store holds the same object in both cases.
 func TestStoreHoldsNoTypes(t *testing.T) {
@@ -194,7 +249,7 @@ func TestStoreHoldsNoTypes(t *testing.T) {
 		return &karpenter.EC2NodeClass{TypeMeta: types, ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", ResourceVersion: "1"}}
 	}
 	watched := class(metav1.TypeMeta{APIVersion: "karpenter.k8s.aws/v1", Kind: "EC2NodeClass"})
-	for name, trim := range map[string]func(cluster.Object){"whole": nil, "trimmed": func(cluster.Object) {}} {
+	for name, trim := range map[string]cluster.Trim{"whole": {}, "trimmed": {Clear: func(cluster.Object) {}}} {
 		store := cluster.NewStore(cluster.NodeClasses, trim)
 		if !store.Put(watched.DeepCopy()) {
 			t.Errorf("%s: the first object is no change", name)

@@ -11,7 +11,7 @@ import (
 
 // TestStores reads stores that were filled once. A kind without a store has no objects and no changes.
 func TestStores(t *testing.T) {
-	trims := cluster.Trims{cluster.Pods: func(o cluster.Object) { o.SetAnnotations(nil) }}
+	trims := cluster.Trims{cluster.Pods: {Clear: func(o cluster.Object) { o.SetAnnotations(nil) }}}
 	s := cluster.NewStores([]cluster.Kind{cluster.Pods, cluster.Nodes}, trims)
 	if s.Synced() {
 		t.Error("empty stores are synced")

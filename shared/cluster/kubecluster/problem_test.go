@@ -41,7 +41,7 @@ func TestProblem(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			kept := reflectorStore{cluster.NewStore(cluster.VolumeClaims, nil), func() {}}
+			kept := reflectorStore{cluster.NewStore(cluster.VolumeClaims, cluster.Trim{}), func() {}}
 			cache := &Cache{stores: map[cluster.Kind]reflectorStore{cluster.VolumeClaims: kept}, problems: map[operation]error{}}
 			if c.ready {
 				if err := kept.Replace(nil, "1"); err != nil {
@@ -68,7 +68,7 @@ func TestProblem(t *testing.T) {
 // TestProblemEndsWithWatch denies a list, as an API server does before it has read its roles, and then lets the reflector
 // stream the list. It does not list again for hours.
 func TestProblemEndsWithWatch(t *testing.T) {
-	kept := reflectorStore{cluster.NewStore(cluster.Nodes, nil), func() {}}
+	kept := reflectorStore{cluster.NewStore(cluster.Nodes, cluster.Trim{}), func() {}}
 	cache := &Cache{stores: map[cluster.Kind]reflectorStore{cluster.Nodes: kept}, problems: map[operation]error{}}
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no role"))
 	_ = cache.recordError(t.Context(), operation{cluster.Nodes, verbList}, denied)
@@ -85,7 +85,7 @@ func TestProblemEndsWithWatch(t *testing.T) {
 // goes on, and Problem reports it until it is served. Any other kind stays unsynced.
 func TestUnservedDevices(t *testing.T) {
 	for kind, synced := range map[cluster.Kind]bool{cluster.ResourceSlices: true, cluster.NodeClaims: false} {
-		kept := reflectorStore{cluster.NewStore(kind, nil), func() {}}
+		kept := reflectorStore{cluster.NewStore(kind, cluster.Trim{}), func() {}}
 		cache := &Cache{stores: map[cluster.Kind]reflectorStore{kind: kept}, problems: map[operation]error{}}
 		unserved := apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, "", "404 page not found", 0, true)
 		var answer error = unserved

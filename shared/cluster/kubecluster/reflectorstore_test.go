@@ -12,7 +12,7 @@ import (
 // A reflectorStore returns an error for values that are not objects, and its transformer
 // returns them unchanged.
 func TestReflectorStoreRejectsNonObjects(t *testing.T) {
-	shelf := reflectorStore{cluster.NewStore(cluster.Pods, nil), func() {}}
+	shelf := reflectorStore{cluster.NewStore(cluster.Pods, cluster.Trim{}), func() {}}
 	for what, err := range map[string]error{
 		"adding": shelf.Add("x"), "deleting": shelf.Delete("x"), "listing": shelf.Replace([]any{"x"}, ""),
 	} {
@@ -29,7 +29,7 @@ func TestReflectorStoreRejectsNonObjects(t *testing.T) {
 // a change.
 func TestReflectorStoreNotifies(t *testing.T) {
 	notified := 0
-	shelf := reflectorStore{cluster.NewStore(cluster.Pods, func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }), func() { notified++ }}
+	shelf := reflectorStore{cluster.NewStore(cluster.Pods, cluster.Trim{Clear: func(o cluster.Object) { o.(*corev1.Pod).Status.Message = "" }}), func() { notified++ }}
 	pod := func(message string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Message: message}}
 	}

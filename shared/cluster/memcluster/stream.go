@@ -33,7 +33,7 @@ type stream struct {
 
 func newStream(kind cluster.Kind, o CacheOptions) *stream {
 	return &stream{
-		kind: kind, delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind] != nil,
+		kind: kind, delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind].Clear != nil,
 		asGiven: map[cluster.Key]cluster.Object{},
 	}
 }

@@ -17,19 +17,19 @@ import (
 func Trims() cluster.Trims {
 	var pool Pool
 	return cluster.Trims{
-		cluster.Pods:         func(o cluster.Object) { pool.Trim(o.(*corev1.Pod)) },
-		cluster.Nodes:        func(o cluster.Object) { trimNode(o.(*corev1.Node)) },
-		cluster.DaemonSets:   func(o cluster.Object) { trimDaemonSet(o.(*appsv1.DaemonSet)) },
-		cluster.Deployments:  func(o cluster.Object) { trimDeployment(o.(*appsv1.Deployment)) },
-		cluster.StatefulSets: func(o cluster.Object) { trimStatefulSet(o.(*appsv1.StatefulSet)) },
-		cluster.ReplicaSets:  func(o cluster.Object) { trimReplicaSet(o.(*appsv1.ReplicaSet)) },
-		cluster.Services:     func(o cluster.Object) { trimService(o.(*corev1.Service)) },
+		cluster.Pods:         {Clear: func(o cluster.Object) { pool.Trim(o.(*corev1.Pod)) }},
+		cluster.Nodes:        {Clear: func(o cluster.Object) { trimNode(o.(*corev1.Node)) }},
+		cluster.DaemonSets:   {Clear: func(o cluster.Object) { trimDaemonSet(o.(*appsv1.DaemonSet)) }},
+		cluster.Deployments:  {Clear: func(o cluster.Object) { trimDeployment(o.(*appsv1.Deployment)) }},
+		cluster.StatefulSets: {Clear: func(o cluster.Object) { trimStatefulSet(o.(*appsv1.StatefulSet)) }},
+		cluster.ReplicaSets:  {Clear: func(o cluster.Object) { trimReplicaSet(o.(*appsv1.ReplicaSet)) }},
+		cluster.Services:     {Clear: func(o cluster.Object) { trimService(o.(*corev1.Service)) }},
 
-		cluster.ReplicationControllers: func(o cluster.Object) { trimReplicationController(o.(*corev1.ReplicationController)) },
+		cluster.ReplicationControllers: {Clear: func(o cluster.Object) { trimReplicationController(o.(*corev1.ReplicationController)) }},
 
-		cluster.DeviceClasses:  func(o cluster.Object) { trimDeviceClass(o.(*resourcev1.DeviceClass)) },
-		cluster.ResourceSlices: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) },
-		cluster.ResourceClaims: func(o cluster.Object) { trimResourceClaim(o.(*resourcev1.ResourceClaim)) },
+		cluster.DeviceClasses:  {Clear: func(o cluster.Object) { trimDeviceClass(o.(*resourcev1.DeviceClass)) }},
+		cluster.ResourceSlices: {Clear: func(o cluster.Object) { trimSlice(o.(*resourcev1.ResourceSlice)) }},
+		cluster.ResourceClaims: {Clear: func(o cluster.Object) { trimResourceClaim(o.(*resourcev1.ResourceClaim)) }},
 	}
 }
 

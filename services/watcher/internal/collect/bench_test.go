@@ -35,7 +35,7 @@ func largeState() (*fakeFeed, *collect.State, func(cluster.Object)) {
 	feed, trims := newFakeFeed(), podspec.Trims()
 	put := func(o cluster.Object) {
 		kind, _ := cluster.KindOf(o)
-		if trim := trims[kind]; trim != nil {
+		if trim := trims[kind].Clear; trim != nil {
 			trim(o)
 		}
 		feed.put(o)

@@ -180,9 +180,10 @@ func joinChanges(a, b cluster.Changed) cluster.Changed {
 	if a.All || b.All {
 		return cluster.Changed{All: true}
 	}
-	keys := slices.Concat(a.Keys, b.Keys)
+	keys, values := slices.Concat(a.Keys, b.Keys), slices.Concat(a.Values, b.Values)
 	slices.SortFunc(keys, cluster.Key.Compare)
-	return cluster.Changed{Keys: slices.Compact(keys)}
+	slices.Sort(values)
+	return cluster.Changed{Keys: slices.Compact(keys), Values: slices.Compact(values)}
 }
 
 // takeAffected returns which pods a change of selectors affects, or nil if no selector changed.

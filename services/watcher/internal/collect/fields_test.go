@@ -41,7 +41,7 @@ func TestTrimsKeepEveryFieldThatIsRead(t *testing.T) {
 					continue
 				}
 				before := copyOf(object)
-				trim(before)
+				trim.Clear(before)
 				for _, c := range changesOf(reflect.TypeOf(object).Elem(), kind.Kind, 0) {
 					objects := slices.Clone(base)
 					objects[i] = copyOf(object)
@@ -50,7 +50,7 @@ func TestTrimsKeepEveryFieldThatIsRead(t *testing.T) {
 					}
 					changes++
 					want, after := unchanged, copyOf(objects[i])
-					if trim(after); !equality.Semantic.DeepEqual(before, after) {
+					if trim.Clear(after); !equality.Semantic.DeepEqual(before, after) {
 						want = documents(t, trimmedOf(trims, objects))
 					}
 					if documents(t, objects) != want {
@@ -137,9 +137,9 @@ func documents(t *testing.T, objects []cluster.Object) string {
 func trimmedOf(trims cluster.Trims, objects []cluster.Object) []cluster.Object {
 	out := slices.Clone(objects)
 	for i := range out {
-		if kind, _ := cluster.KindOf(out[i]); trims[kind] != nil {
+		if kind, _ := cluster.KindOf(out[i]); trims[kind].Clear != nil {
 			out[i] = copyOf(out[i])
-			trims[kind](out[i])
+			trims[kind].Clear(out[i])
 		}
 	}
 	return out

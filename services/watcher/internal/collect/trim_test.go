@@ -11,11 +11,11 @@ import (
 // trimmingCache is a cache that returns trimmed objects.
 type trimmingCache struct {
 	cluster.Cache
-	trims map[cluster.Kind]func(cluster.Object)
+	trims cluster.Trims
 }
 
 func (c trimmingCache) trimmed(kind cluster.Kind, o cluster.Object) cluster.Object {
-	trim := c.trims[kind]
+	trim := c.trims[kind].Clear
 	if trim == nil {
 		return o
 	}
