@@ -41,6 +41,7 @@ func (s *Service) reconcileDisruptions(ctx context.Context, w clusterState) erro
 	if len(claims) == 0 {
 		return nil
 	}
+	s.settled.hasWork = true
 	failures := s.executor.ForEach(len(claims), func(i int) error {
 		c, p := claims[i], acting[claims[i]]
 		switch {

@@ -72,7 +72,7 @@ func (s *testCluster) startService(client cluster.Client, changes ...func(*lifec
 	config := lifecycle.Config{
 		Client: client, Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
-		Now: func() time.Time { return s.now },
+		VerifySettled: true, Now: func() time.Time { return s.now },
 	}
 	for _, change := range changes {
 		change(&config)
@@ -371,7 +371,7 @@ func (s *testCluster) configureService(change func(*lifecycle.Config)) {
 	config := lifecycle.Config{
 		Client: s.ClientFor("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
-		Now: func() time.Time { return s.now },
+		VerifySettled: true, Now: func() time.Time { return s.now },
 	}
 	change(&config)
 	s.svc = lifecycle.New(config)

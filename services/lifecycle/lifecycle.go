@@ -48,7 +48,7 @@ var Types = []event.Type{
 // Config is the configuration of a Service.
 type Config struct {
 	Client   cluster.Client
-	Cache    cluster.Cache
+	Cache    cluster.Feed
 	Blobs    blob.Store
 	Launcher queue.Sender
 	Cluster  event.Cluster
@@ -100,7 +100,9 @@ type Config struct {
 	// Rest is the interval at which unchanged objects are reconciled again: running claims whose
 	// node is unchanged, NodePools and EC2NodeClasses. Zero reconciles everything each time.
 	Rest time.Duration
-	Now  func() time.Time
+	// VerifySettled decides settled claims too, and panics if one has effects. It is for tests.
+	VerifySettled bool
+	Now           func() time.Time
 	// Metrics is called from many goroutines.
 	Metrics metric.Recorder
 	// Span records trace spans that no message represents: a node was initialized or deleted. Nil
@@ -141,6 +143,9 @@ type Service struct {
 	// all objects began. reconciled reports that the last Step reconciled.
 	lastReconcile, lastFullReconcile time.Time
 	reconciled                       bool
+	// settled is what the next reconcile need not decide again, and effects counts what reconciles change.
+	settled settledState
+	effects effectCounter
 	// lastSeen is each claim and its node in the last reconcile.
 	lastSeen map[types.UID]claimSnapshot
 	// deletionCosts is the state of the pods' deletion costs.
@@ -179,6 +184,7 @@ func New(config Config) *Service {
 		podTrackers:      map[string]podevents.Tracker{},
 	}
 	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{MaxItems: MaxInFlight, Call: s.searchAllClaims})
+	s.executor.OnEffect = s.effects.count
 	s.executor.OnClaimDeleted, s.executor.CauseOf = s.metricState.recordDeletion, s.causeOfMessage
 	return s
 }

@@ -87,7 +87,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 		s.metricState.removeMissing(before, s.lastSeen)
 		s.traces.removeMissing(before, s.lastSeen, s.lastReconcile)
 	}
-	if w.isFull {
+	if w.hasParts {
 		for name := range w.pools {
 			// An alarm does not detect an increase of a series that begins with 1.
 			s.Metrics.Record(metric.DrainsOverdue, 0, name)
@@ -99,7 +99,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 // stopLeading drops the metric state when another replica leads, so that gauges do not keep their
 // last value.
 func (s *Service) stopLeading() {
-	s.lastSeen = nil
+	s.lastSeen, s.settled = nil, settledState{}
 	s.deletionCosts = deletionCostState{}
 	s.traces.clear()
 	s.publishGauges(nil)

@@ -27,6 +27,7 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]eff
 	names := slices.Sorted(maps.Keys(w.nodesByName))
 	nodes := w.findNodes(names)
 	found := garbagecollection.FindOrphanNodes(nodes, w.claims)
+	s.settled.hasWork = s.settled.hasWork || len(found) > 0
 	if len(found) == 0 || !s.allowAction("orphan nodes", orphanNodesEvery) {
 		return nil, nil
 	}

@@ -18,9 +18,12 @@ import (
 // expects.
 const consistencyInterval = 10 * time.Minute
 
+// consistencyKey returns the throttle key of the comparison.
+func consistencyKey(c *karpenter.NodeClaim) string { return "shape/" + string(c.UID) }
+
 // registrationView collects the input for claims before and after registration.
 func (s *Service) registrationView(v nodeclaim.View, w clusterState) nodeclaim.Registration {
-	j := nodeclaim.Registration{MayCheckConsistency: func() bool { return s.allowAction("shape/"+string(v.Claim.UID), consistencyInterval) }}
+	j := nodeclaim.Registration{MayCheckConsistency: func() bool { return s.allowAction(consistencyKey(v.Claim), consistencyInterval) }}
 	if ref := v.Claim.Spec.NodeClassRef; ref != nil {
 		j.Expiring = nodeclaim.IsExpiring(v.Claim, w.classes[ref.Name], s.Now())
 	}

@@ -40,10 +40,18 @@ func (s *Service) Step(ctx context.Context) error {
 // reconcileAsLeader is Step on the leader.
 func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	s.lastReconcile = s.Now()
+	full := s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest
+	if s.isQuiet(s.takeChanges(), full) {
+		s.verifyQuiet(ctx)
+		return nil
+	}
 	w := s.readClusterState(ctx)
-	if w.isFull = s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest; w.isFull {
+	if w.isFull = full; full {
 		s.lastFullReconcile = s.lastReconcile
 	}
+	w.hasParts = full && s.arePartsDue()
+	effects, inventory := s.effects.n.Load(), s.drift.inventory.Load()
+	s.settled.isBusy, s.settled.hasWork = true, false // Busy until the end: what is interrupted is done again.
 	held, err := s.readOutbox(ctx, w.claims)
 	failures, before := []error{err}, s.lastSeen
 	urgent, drains := s.decideClaims(held, w)
@@ -51,7 +59,7 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
 	s.liveReadErrors = nil
 	parts := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
-	if w.isFull {
+	if w.hasParts {
 		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)
 	}
 	for _, p := range parts {
@@ -60,6 +68,11 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	orphanDrains, err := s.releaseOrphanNodes(ctx, w)
 	failures = append(failures, err, s.removePods(ctx, append(drains, orphanDrains...)))
 	s.pruneState(w.claims)
+	left := s.effects.n.Load() != effects || slices.ContainsFunc(failures, func(err error) bool { return err != nil })
+	if w.hasParts {
+		s.recordParts(inventory, left)
+	}
+	s.settled.isBusy = left || held != nil || s.settled.hasWork || len(s.settled.claims) < len(w.claims)
 	return joinUnexpected(failures)
 }
 
@@ -69,23 +82,40 @@ func (s *Service) Reconciled() bool { return s.reconciled }
 
 // decideClaims decides the effects for every claim, or only for changed claims, and returns pod
 // removals separately. Each reconcile begins with another claim, so that a slow claim does not
-// always delay the same others.
+// always delay the same others. Claims that are settled are skipped, except every decideAllInterval.
 func (s *Service) decideClaims(held *outbox.Stored, w clusterState) (urgent, drains []effect.Job) {
 	s.claimOffset++
 	before := s.lastSeen
 	s.lastSeen = make(map[types.UID]claimSnapshot, len(w.claims))
+	settled, until, all := make(map[types.UID]settledClaim, len(w.claims)), time.Time{}, w.isFull && s.lastReconcile.Sub(s.settled.allAt) >= decideAllInterval
 	for i := range w.claims {
 		c := w.claims[(i+s.claimOffset)%len(w.claims)]
 		node := w.findNode(c)
 		now := claimSnapshot{c, node, s.findMissingDriver(c, node)}
 		s.lastSeen[c.UID] = now
+		in := s.settledInputs(c, node, w)
+		if !all && s.isSettled(in) {
+			s.verifySettled(in, w)
+			settled[c.UID] = s.settled.claims[c.UID]
+			until = nodeclaim.EarlierOf(until, settled[c.UID].until)
+			continue
+		}
 		if !w.isFull && before[c.UID] == now && c.DeletionTimestamp == nil && !c.IsRebooting() && (held == nil || admission.IsAdmitted(c)) {
 			continue
 		}
-		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(s.claimView(c, held, w))}
+		v := s.claimView(c, held, w)
+		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(v)}
+		if one, is := s.settle(in, v, job.Effects); is {
+			settled[c.UID] = one
+			until = nodeclaim.EarlierOf(until, one.until)
+		}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}
+	if all {
+		s.settled.allAt = s.lastReconcile
+	}
+	s.settled.claims, s.settled.until, s.settled.changedNodes = settled, until, nil
 	return urgent, drains
 }
 

@@ -39,6 +39,16 @@ func (a *throttle) usedWithin(key string, last time.Duration) bool {
 	return a.now().Sub(a.last[key]) < last
 }
 
+// nextAllowed returns when the action is allowed again; zero if it was not executed.
+func (a *throttle) nextAllowed(key string, every time.Duration) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, was := a.last[key]; was {
+		return at.Add(every)
+	}
+	return time.Time{}
+}
+
 // reset allows the action again at once, because it failed.
 func (a *throttle) reset(key string) {
 	a.mu.Lock()

@@ -199,7 +199,7 @@ func buildLifecycle(a *Actor, w tapper) {
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
-		Repair: env.Repair, Span: a.spanFunc(),
+		Repair: env.Repair, Span: a.spanFunc(), Rest: lifecycle.ReconcileInterval, VerifySettled: env.VerifySettled,
 	})
 	a.step, a.interval = s.Step, lifecycle.ReconcileInterval
 	a.consumeQueue(w, a.eventHandler(lifecycle.Types, s.Handle))

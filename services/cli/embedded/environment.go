@@ -72,6 +72,8 @@ type Options struct {
 	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
 	// PodDeletionCosts is the feature gate PodDeletionCostManagement.
 	PodDeletionCosts bool
+	// VerifySettled verifies that lifecycle skips no NodeClaim for which something is to be done.
+	VerifySettled bool
 	// DefaultConstraints are added to pods without topology spread constraints.
 	DefaultConstraints []corev1.TopologySpreadConstraint
 	// Repair has the policies of node repair; nil is off.

@@ -24,6 +24,8 @@ type Executor struct {
 	Parallel int
 	// CauseOf returns the cause of a message that a reconcile sends, or nil.
 	CauseOf func(body event.Body) *event.Envelope
+	// OnEffect is called before each effect, from several goroutines; it may be nil.
+	OnEffect func(Effect)
 	// OnClaimDeleted is called for each deleted NodeClaim with the reason; it may be nil.
 	OnClaimDeleted func(uid types.UID, why string)
 	// Events publishes Kubernetes Events asynchronously; nil publishes them synchronously.
@@ -73,6 +75,9 @@ func (d Executor) deletePod(ctx context.Context, e DeletePod) error {
 func (d Executor) ExecuteOne(ctx context.Context, e Effect) error { return d.executeOne(ctx, nil, e) }
 
 func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effect) error {
+	if d.OnEffect != nil {
+		d.OnEffect(e)
+	}
 	switch e := e.(type) {
 	case Update:
 		_, err := d.Client.Update(ctx, e.Object)

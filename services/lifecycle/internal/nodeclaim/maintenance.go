@@ -70,17 +70,27 @@ func (v View) setConsolidatable(c *karpenter.NodeClaim) {
 	if v.Pool == nil {
 		return
 	}
-	since := c.Status.LastPodEventTime.Time
-	initialized, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
-	if since.IsZero() {
-		since = initialized.LastTransitionTime.Time
-	}
 	kind := karpenter.ConditionTypeConsolidatable
-	quiet := v.Pool.Spec.Replicas == nil && c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.HasElapsed(since, v.Now)
+	at, waits := v.consolidatableAt(c)
+	quiet := waits && !v.Now.Before(at)
 	switch {
 	case !quiet:
 		c.Status.Conditions = c.Status.Conditions.Without(kind)
 	case !c.Status.Conditions.IsTrue(kind):
 		c.Status.Conditions = conditions.WithTrue(c, kind, v.Now)
 	}
+}
+
+// consolidatableAt returns when the node had no pod events for the pool's consolidateAfter; false if it is not
+// consolidated at any time.
+func (v View) consolidatableAt(c *karpenter.NodeClaim) (time.Time, bool) {
+	if v.Pool == nil || v.Pool.Spec.Replicas != nil || v.Pool.Spec.Disruption.ConsolidateAfter.Duration == nil || !c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
+		return time.Time{}, false
+	}
+	since := c.Status.LastPodEventTime.Time
+	if since.IsZero() {
+		initialized, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
+		since = initialized.LastTransitionTime.Time
+	}
+	return since.Add(*v.Pool.Spec.Disruption.ConsolidateAfter.Duration), true
 }

@@ -15,16 +15,36 @@ const capacityBlockMargin = 40 * time.Minute
 // IsExpiring reports whether the claim's capacity block is about to end. The class's status may be
 // stale, so the end time counts too.
 func IsExpiring(c *karpenter.NodeClaim, class *karpenter.EC2NodeClass, now time.Time) bool {
-	id := c.Labels[karpenter.LabelCapacityReservationID]
-	if id == "" || class == nil {
+	block := capacityBlock(c, class)
+	if block == nil {
 		return false
 	}
-	for _, r := range class.Status.CapacityReservations {
+	at := BlockExpiry(c, class)
+	return block.State == karpenter.CapacityReservationStateExpiring || !at.IsZero() && !now.Before(at)
+}
+
+// BlockExpiry returns when the claim expires because its capacity block ends; zero if it has none that ends.
+func BlockExpiry(c *karpenter.NodeClaim, class *karpenter.EC2NodeClass) time.Time {
+	block := capacityBlock(c, class)
+	if block == nil || block.EndTime == nil {
+		return time.Time{}
+	}
+	return block.EndTime.Add(-capacityBlockMargin)
+}
+
+// capacityBlock returns the capacity block of the claim's instance, or nil.
+func capacityBlock(c *karpenter.NodeClaim, class *karpenter.EC2NodeClass) *karpenter.CapacityReservation {
+	id := c.Labels[karpenter.LabelCapacityReservationID]
+	if id == "" || class == nil {
+		return nil
+	}
+	for i := range class.Status.CapacityReservations {
+		r := &class.Status.CapacityReservations[i]
 		if r.ID == id && r.ReservationType == karpenter.CapacityReservationTypeCapacityBlock {
-			return r.State == karpenter.CapacityReservationStateExpiring || r.EndTime != nil && !now.Before(r.EndTime.Add(-capacityBlockMargin))
+			return r
 		}
 	}
-	return false
+	return nil
 }
 
 // WithOnDemandLabels returns the claim after its reservation has ended: EC2 keeps the instance

@@ -1,0 +1,185 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+const (
+	// decideAllInterval is how often all claims are decided, also those that are settled.
+	decideAllInterval = time.Minute
+	// partsInterval is how often NodePools, EC2NodeClasses and drift are reconciled if no object has changed: some of
+	// their conditions depend on the time.
+	partsInterval = 10 * time.Second
+)
+
+// settledState is what the next reconcile knows of the last one, so that it decides only what may have another result.
+// The zero value knows nothing, and everything is decided.
+type settledState struct {
+	// claims are the claims for which nothing is to be done before their time, by UID.
+	claims map[types.UID]settledClaim
+	// until is the earliest time of all of them; zero for none.
+	until time.Time
+	// isBusy reports that the last reconcile left or began something: the next one reads the cluster again.
+	isBusy bool
+	// hasWork reports that this reconcile found a disruption that acts or a node without a claim.
+	hasWork bool
+	// arePartsDue reports that NodePools, EC2NodeClasses and drift have to be reconciled before partsInterval, and
+	// partsAt is when they were. inventory is the inventory with which drift was detected.
+	arePartsDue bool
+	partsAt     time.Time
+	inventory   *runningInstances
+	// allAt is when all claims were decided.
+	allAt time.Time
+	// changedNodes are the nodes whose pods have changed since the last decision.
+	changedNodes map[string]bool
+}
+
+// settledClaim is a claim for which Next had no effects, and all inputs of that decision. Objects of the cache are replaced
+// when they change, so pointers can be compared. Of its NodePool a settled claim depends on the spec alone.
+type settledClaim struct {
+	claim      *karpenter.NodeClaim
+	node       *corev1.Node
+	nodes      int
+	pool       types.UID
+	generation int64
+	class      *karpenter.EC2NodeClass
+	// until is when the decision has to be repeated; zero for never.
+	until time.Time
+}
+
+// takeChanges takes the changes of the cache since the last reconcile. It reports whether NodeClaims, Nodes, NodePools or
+// EC2NodeClasses have changed. Other kinds do not matter for settled claims, except pods, by which it drops the claims of
+// their nodes.
+func (s *Service) takeChanges() bool {
+	changed := false
+	for _, kind := range []cluster.Kind{cluster.NodeClaims, cluster.Nodes, cluster.NodePools, cluster.NodeClasses} {
+		changed = !s.Cache.TakeChanges(kind).Empty() || changed
+	}
+	state := &s.settled
+	if changed {
+		state.arePartsDue = true
+	}
+	pods := s.Cache.TakeChanges(cluster.Pods)
+	if pods.All {
+		state.claims = nil
+	}
+	if state.changedNodes == nil {
+		state.changedNodes = map[string]bool{}
+	}
+	for _, node := range pods.Values {
+		state.changedNodes[node] = true
+	}
+	return changed
+}
+
+// isQuiet reports whether a reconcile at the time has nothing to decide, after it took the changes.
+func (s *Service) isQuiet(changed, full bool) bool {
+	state, now := &s.settled, s.lastReconcile
+	switch {
+	case changed || state.isBusy || state.claims == nil:
+		return false
+	case full && (s.arePartsDue() || len(state.changedNodes) > 0 || now.Sub(state.allAt) >= decideAllInterval):
+		return false
+	default:
+		return state.until.IsZero() || now.Before(state.until)
+	}
+}
+
+// arePartsDue reports whether NodePools, EC2NodeClasses and drift have to be reconciled. Without Rest, and with gates that
+// do a part of their work in each reconcile, they always have to.
+func (s *Service) arePartsDue() bool {
+	state := &s.settled
+	return state.arePartsDue || s.Rest == 0 || s.PodDeletionCosts || len(s.LegacyRepair.Policies) > 0 ||
+		state.inventory != s.drift.inventory.Load() || s.lastReconcile.Sub(state.partsAt) >= partsInterval
+}
+
+// recordParts records that the parts were reconciled, with the inventory that they read at most.
+func (s *Service) recordParts(inventory *runningInstances, failed bool) {
+	state := &s.settled
+	state.partsAt, state.inventory, state.arePartsDue = s.lastReconcile, inventory, failed
+}
+
+// settledInputs returns the inputs of a decision about the claim.
+func (s *Service) settledInputs(c *karpenter.NodeClaim, node *corev1.Node, w clusterState) settledClaim {
+	in := settledClaim{claim: c, node: node, nodes: len(w.nodesByProviderID[c.Status.ProviderID])}
+	if pool := w.pools[c.Labels[karpenter.NodePoolLabelKey]]; pool != nil {
+		in.pool, in.generation = pool.UID, pool.Generation
+	}
+	if ref := c.Spec.NodeClassRef; ref != nil {
+		in.class = w.classes[ref.Name]
+	}
+	return in
+}
+
+// isSettled reports whether the last decision about the claim still holds.
+func (s *Service) isSettled(in settledClaim) bool {
+	before, was := s.settled.claims[in.claim.UID]
+	if !was || in.node == nil || s.settled.changedNodes[in.node.Name] || !before.until.IsZero() && !s.lastReconcile.Before(before.until) {
+		return false
+	}
+	in.until = before.until
+	return in == before
+}
+
+// settle returns the claim as settled if the decision without effects holds for some time.
+func (s *Service) settle(in settledClaim, v nodeclaim.View, effects []effect.Effect) (settledClaim, bool) {
+	until, settled := v.SettledUntil(effects)
+	if !settled {
+		return in, false
+	}
+	until = nodeclaim.EarlierOf(until, nodeclaim.BlockExpiry(in.claim, in.class))
+	in.until = nodeclaim.EarlierOf(until, s.throttle.nextAllowed(consistencyKey(in.claim), consistencyInterval))
+	return in, true
+}
+
+// verifySettled panics if a settled claim has effects, with VerifySettled. If the reconcile was paused, the cache may have
+// changed since the changes were taken, and the next reconcile takes them.
+func (s *Service) verifySettled(in settledClaim, w clusterState) {
+	if !s.VerifySettled || s.Now() != s.lastReconcile {
+		return
+	}
+	if effects := nodeclaim.Next(s.claimView(in.claim, nil, w)); len(effects) > 0 {
+		panic(fmt.Sprintf("NodeClaim %s is settled until %s, and has the effects %+v at %s", in.claim.Name, s.settled.claims[in.claim.UID].until, effects, s.lastReconcile))
+	}
+}
+
+// verifyQuiet panics if a claim is not settled in a reconcile that is skipped, with VerifySettled.
+func (s *Service) verifyQuiet(ctx context.Context) {
+	if !s.VerifySettled {
+		return
+	}
+	w := s.readClusterState(ctx)
+	for _, c := range w.claims {
+		in := s.settledInputs(c, w.findNode(c), w)
+		if before := s.settled.claims[c.UID]; in.node != nil && before.node != nil && in.node.UID == before.node.UID {
+			in.node = before.node // A version without a change is not a change.
+		}
+		switch {
+		case in.node != nil && s.settled.changedNodes[in.node.Name]: // The next reconcile of all objects decides it.
+		case !s.isSettled(in):
+			panic(fmt.Sprintf("a reconcile is skipped at %s although NodeClaim %s is not settled", s.lastReconcile, c.Name))
+		default:
+			s.verifySettled(in, w)
+		}
+	}
+}
+
+// effectCounter counts effects that change something, so that a reconcile which had one is not the last.
+type effectCounter struct{ n atomic.Int64 }
+
+func (c *effectCounter) count(e effect.Effect) {
+	if _, report := e.(effect.Report); !report {
+		c.n.Add(1)
+	}
+}

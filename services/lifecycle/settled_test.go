@@ -1,0 +1,139 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// listCounter counts how often all NodeClaims are read from the cache, which each reconcile does that is not skipped.
+type listCounter struct {
+	cluster.Feed
+	reads int
+}
+
+func (c *listCounter) List(kind cluster.Kind) []cluster.Object {
+	if kind == cluster.NodeClaims {
+		c.reads++
+	}
+	return c.Feed.List(kind)
+}
+
+// restCluster returns a cluster with a running, tagged node, lifecycle as in production, and the counter of its
+// reconciles. Nothing has happened for two minutes.
+func restCluster(t *testing.T, verify bool) (*testCluster, *listCounter) {
+	t.Helper()
+	s := withClassHash(t)
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(time.Hour)
+	})
+	s.editClaim(func(c *karpenter.NodeClaim) {
+		c.Annotations[karpenter.InstanceTaggedAnnotationKey], c.Labels[karpenter.LabelEC2NodeClass] = "true", "default"
+	})
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(24 * time.Hour)
+	})
+	counter := &listCounter{Feed: s.cache}
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
+		c.Cache, c.Rest, c.VerifySettled = counter, lifecycle.ReconcileInterval, verify
+	})
+	s.advance(2*time.Minute + 20*time.Second) // Not at the time when all claims are decided.
+	counter.reads = 0
+	return s, counter
+}
+
+// Without a change most reconciles do not read the cluster. Each minute all claims are decided.
+func TestQuietReconcilesAreSkipped(t *testing.T) {
+	s, counter := restCluster(t, false)
+	s.advance(time.Minute)
+	// NodePools are reconciled every ten seconds, and read the claims a few times.
+	if counter.reads == 0 || counter.reads > 30 {
+		t.Errorf("%d reads of all NodeClaims in a minute", counter.reads)
+	}
+	// A heartbeat is no change.
+	before := counter.reads
+	for range 60 {
+		s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
+			o.(*corev1.Node).Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(s.now)
+			o.(*corev1.Node).Status.Images = []corev1.ContainerImage{{Names: []string{s.now.String()}}}
+		})
+		s.advance(time.Second)
+	}
+	if counter.reads-before > 30 {
+		t.Errorf("%d reads of all NodeClaims in a minute with heartbeats", counter.reads-before)
+	}
+}
+
+// Each change of an input has its effect within two seconds, as it has without skipped reconciles.
+func TestChangesEndTheQuiet(t *testing.T) {
+	begun := func(s *testCluster) bool { return s.getClaim("one-0").DeletionTimestamp != nil }
+	is := func(kind string) func(*testCluster) bool {
+		return func(s *testCluster) bool { return s.getClaim("one-0").Status.Conditions.IsTrue(kind) }
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*testCluster)
+		// effect reports whether the change had its effect. wait is how long nothing happens before.
+		effect func(*testCluster) bool
+		wait   time.Duration
+	}{
+		{"a pod comes", func(s *testCluster) { s.addPodTo("web-1") }, func(s *testCluster) bool {
+			return s.getClaim("one-0").Status.LastPodEventTime.Time.After(s.now.Add(-10 * time.Second))
+		}, 0},
+		{"the node is deleted", func(s *testCluster) {
+			_ = s.Delete(context.Background(), cluster.Nodes, cluster.Key{Name: "node-1"}, "")
+		}, begun, 0},
+		{"the claim is deleted", func(s *testCluster) {
+			_ = s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, "")
+		}, func(s *testCluster) bool { return len(s.getNodeOf().Spec.Taints) > 0 }, 0},
+		{"the claim expires", func(*testCluster) {}, begun, 24*time.Hour - 5*time.Second},
+		{"consolidateAfter passes", func(*testCluster) {}, is(karpenter.ConditionTypeConsolidatable), time.Hour - 10*time.Second},
+		{"consolidateAfter is shorter", func(s *testCluster) {
+			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+				o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(time.Second)
+			})
+		}, is(karpenter.ConditionTypeConsolidatable), 0},
+		{"the node lacks its label", func(s *testCluster) {
+			s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
+				delete(o.GetLabels(), karpenter.LabelEC2NodeClass)
+				o.GetLabels()["changed"] = "true"
+			})
+		}, func(s *testCluster) bool {
+			labels := s.getNodeOf().Labels
+			return labels["changed"] != "" && labels[karpenter.LabelEC2NodeClass] != ""
+		}, 0},
+		{"the instance has drifted", func(s *testCluster) { s.deliverInventory("subnet-2") }, is(karpenter.ConditionTypeDrifted), 0},
+		{"the NodePool is another", func(s *testCluster) {
+			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+				o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef.Name = "other"
+			})
+		}, func(s *testCluster) bool {
+			pool, _ := cluster.Get[*karpenter.NodePool](context.Background(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
+			condition, _ := pool.Status.Conditions.Get(karpenter.ConditionTypeNodeClassReady)
+			return condition.Reason == "NodeClassNotFound"
+		}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, _ := restCluster(t, true)
+			if begin := s.getClaim("one-0").CreationTimestamp.Time; test.wait > 0 {
+				s.now = begin.Add(test.wait)
+				s.advance(time.Second)
+			}
+			if test.effect(s) {
+				t.Fatal("the effect is there before the change")
+			}
+			test.change(s)
+			s.advance(map[bool]time.Duration{false: 2 * time.Second, true: 15 * time.Second}[test.wait > 0])
+			if !test.effect(s) {
+				t.Errorf("the change has no effect: %+v", s.getClaim("one-0"))
+			}
+		})
+	}
+}
