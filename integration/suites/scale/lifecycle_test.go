@@ -15,7 +15,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // lifecycleKinds are the kinds that lifecycle's main watches.
@@ -36,7 +35,7 @@ func runLifecycle(ctx context.Context, url string) error {
 		return err
 	}
 	service := lifecycle.New(lifecycle.Config{
-		Client: poolClient{memcluster.New(memcluster.Options{Now: time.Now}).ClientFor("lifecycle"), client}, Cache: cache,
+		Client: statusClient{memcluster.New(memcluster.Options{Now: time.Now}).ClientFor("lifecycle"), client}, Cache: cache,
 		Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: deaf{"launches"},
 		Cluster: event.Cluster{Name: "scale", UID: "uid"}, Namespace: "kube-system", KarpenterNamespace: "kube-system", Holder: "lifecycle",
 		Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Region: "eu-west-1", ReservedCapacity: true, Parallel: 32,
@@ -45,15 +44,12 @@ func runLifecycle(ctx context.Context, url string) error {
 	return runLoop(ctx, cache, host.Loop{Reconcile: service.Step, Interval: lifecycle.ReconcileInterval, NextDue: service.NextRetry}, service.Reconciled)
 }
 
-// poolClient writes the status of NodePools to the API server and everything else, such as Leases, to the memory.
-type poolClient struct {
+// statusClient writes statuses to the API server and everything else, such as Leases, to the memory.
+type statusClient struct {
 	cluster.Client
-	pools cluster.Client
+	statuses cluster.Client
 }
 
-func (c poolClient) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
-	if _, is := object.(*karpenter.NodePool); is {
-		return c.pools.UpdateStatus(ctx, object)
-	}
-	return c.Client.UpdateStatus(ctx, object)
+func (c statusClient) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
+	return c.statuses.UpdateStatus(ctx, object)
 }

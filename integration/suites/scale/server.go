@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"path"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Server lists and watches a cluster of a size. It also accepts the NodePool's status, so that a
-// service that writes it finds nothing to write afterwards; it serves no other request.
+// Server lists and watches a cluster of a size. It also accepts the status of NodePools and
+// NodeClaims, so that a service that writes it finds nothing to write afterwards; it serves no other request.
 type Server struct {
 	Size Size
 	// Restarts and Heartbeats are the numbers of status changes of pods and nodes per
@@ -32,8 +31,8 @@ type Server struct {
 	kinds   map[string]cluster.Kind
 	mu      sync.Mutex
 	version int
-	// updates are the updated NodePools, for the watch.
-	updates chan cluster.Object
+	// updates are the updated NodePools and NodeClaims, for the watches.
+	updates map[cluster.Kind]chan cluster.Object
 }
 
 // Start serves until the context ends.
@@ -41,7 +40,9 @@ func (s *Server) Start(ctx context.Context) (url string, err error) {
 	if s.words, err = newWords(); err != nil {
 		return "", err
 	}
-	s.kinds, s.version, s.updates = map[string]cluster.Kind{}, 1<<24, make(chan cluster.Object, 16)
+	s.kinds, s.version, s.updates = map[string]cluster.Kind{}, 1<<24, map[cluster.Kind]chan cluster.Object{
+		cluster.NodePools: make(chan cluster.Object, 16), cluster.NodeClaims: make(chan cluster.Object, 1024),
+	}
 	for _, kind := range cluster.Kinds {
 		s.kinds[kind.Resource] = kind
 	}
@@ -55,7 +56,7 @@ func (s *Server) Start(ctx context.Context) (url string, err error) {
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPut {
-		s.updatePool(w, r)
+		s.updateStatus(w, r)
 		return
 	}
 	kind, known := s.kinds[path.Base(r.URL.Path)]
@@ -70,17 +71,22 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.list(w, r, kind)
 }
 
-// updatePool accepts an update of a NodePool's status, and sends the NodePool to the watch.
-func (s *Server) updatePool(w http.ResponseWriter, r *http.Request) {
-	pool := cluster.NodePools.New()
-	if err := json.NewDecoder(r.Body).Decode(pool); err != nil || !strings.Contains(r.URL.Path, "/"+cluster.NodePools.Resource+"/") {
+// updateStatus accepts an update of a status, and sends the object to the watch.
+func (s *Server) updateStatus(w http.ResponseWriter, r *http.Request) {
+	kind := s.kinds[path.Base(path.Dir(path.Dir(r.URL.Path)))]
+	if s.updates[kind] == nil {
 		http.NotFound(w, r)
 		return
 	}
-	pool.SetResourceVersion(s.next())
-	w.Header().Set("Content-Type", s.words.media(cluster.NodePools))
-	_ = s.words.encoder(cluster.NodePools).Encode(pool, w)
-	s.updates <- pool
+	object := kind.New()
+	if err := json.NewDecoder(r.Body).Decode(object); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	object.SetResourceVersion(s.next())
+	w.Header().Set("Content-Type", s.words.media(kind))
+	_ = s.words.encoder(kind).Encode(object, w)
+	s.updates[kind] <- object
 }
 
 // list responds page by page.
@@ -174,18 +180,14 @@ func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 	}
 }
 
-// sendUpdates sends updates of NodePools until the context ends.
+// sendUpdates sends the updates of a kind until the context ends.
 func (s *Server) sendUpdates(ctx context.Context, stream *stream, kind cluster.Kind) {
-	var updates chan cluster.Object
-	if kind == cluster.NodePools {
-		updates = s.updates
-	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case pool := <-updates:
-			if stream.send("MODIFIED", pool) != nil {
+		case object := <-s.updates[kind]:
+			if stream.send("MODIFIED", object) != nil {
 				return
 			}
 			stream.flush()

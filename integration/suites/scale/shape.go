@@ -169,7 +169,7 @@ func claim(i int) *karpenter.NodeClaim {
 	c.Spec.Requirements = requirements()
 	c.Status.ProviderID, c.Status.NodeName = providerID(i), nodeName(i)
 	c.Status.Capacity, c.Status.Allocatable = room("16", "64Gi"), room("15890m", "60Gi")
-	c.Status.LastPodEventTime = metav1.Unix(1_700_000_000, 0)
+	c.Status.LastPodEventTime = metav1.Unix(1_710_000_000, 0) // After all pods were created.
 	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeConsistentStateFound) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, c.CreationTimestamp.Time)
 	}
