@@ -63,19 +63,21 @@ func (s *Service) handlePlanMade(ctx context.Context, e event.Envelope, b event.
 // executePlan creates the claims of an admitted plan. It launches them once the outbox lists the
 // existing ones.
 func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (outbox.Stored, error) {
+	var created []*karpenter.NodeClaim
 	if held.State == outbox.Applying {
-		created, refused, err := s.createClaims(ctx, e, held, plan)
+		uids, stored, refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
-		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, created, refused, s.Now())); err != nil {
+		created = stored
+		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, uids, refused, s.Now())); err != nil {
 			return held, err
 		}
 	}
 	if err := s.nominateClaims(ctx, plan); err != nil {
 		return held, err
 	}
-	return held, s.launchClaims(ctx, &e, held.Outbox)
+	return held, s.launchClaims(ctx, &e, held.Outbox, created)
 }
 
 // admitBatch counts, and swaps the outbox from sent to applying.
@@ -125,11 +127,12 @@ type listedClaim struct {
 	intent int
 }
 
-// createClaims creates the claims that the outbox lists, and returns their UIDs. It also returns the names
+// createClaims creates the claims that the outbox lists, and returns their UIDs and the claims as the API server
+// stored them. It also returns the names
 // of the dropped ones: all claims of an intent if the API server rejects one of them as invalid, because
 // the same plan would be rejected forever. If a name exists, its claim comes from an earlier delivery of
 // the message.
-func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (created map[string]types.UID, dropped []string, err error) {
+func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (created map[string]types.UID, stored []*karpenter.NodeClaim, dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
@@ -138,9 +141,9 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 			}
 		}
 	}
-	uids := make([]types.UID, len(listed))
+	uids, claims := make([]types.UID, len(listed)), make([]*karpenter.NodeClaim, len(listed))
 	failures := s.executor.ForEach(len(listed), func(i int) (err error) {
-		uids[i], err = s.createClaim(ctx, e, held, listed[i].PlannedClaim)
+		uids[i], claims[i], err = s.createClaim(ctx, e, held, listed[i].PlannedClaim)
 		return err
 	})
 	invalid := map[int]bool{}
@@ -154,21 +157,25 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 	for i, one := range listed {
 		if invalid[one.intent] {
 			dropped = append(dropped, one.Object.Name)
-		} else {
-			created[one.Object.Name] = uids[i]
+			continue
+		}
+		created[one.Object.Name] = uids[i]
+		if claims[i] != nil {
+			stored = append(stored, claims[i])
 		}
 	}
 	if len(dropped) > 0 {
 		host.AddLogFields(ctx, "dropped_claims", len(dropped))
 	}
-	return created, dropped, errors.Join(failures...)
+	return created, stored, dropped, errors.Join(failures...)
 }
 
-// createClaim creates one claim, or writes the launch on a claim that a user created, and returns its UID.
+// createClaim creates one claim, or writes the launch on a claim that a user created, and returns its UID. It returns
+// the claim as the API server stored it, nil for a claim that a user created or that was deleted since.
 // Replacements are planned without a sequence number and get the outbox's.
-func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) (types.UID, error) {
+func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) (types.UID, *karpenter.NodeClaim, error) {
 	if planned.Object.UID != "" {
-		return planned.Object.UID, s.writeLaunch(ctx, held, planned)
+		return planned.Object.UID, nil, s.writeLaunch(ctx, held, planned)
 	}
 	claim := planned.Object.DeepCopy()
 	annotateObject(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
@@ -181,12 +188,12 @@ func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox
 		stored, err = s.Client.Get(ctx, cluster.NodeClaims, cluster.KeyOf(claim))
 	}
 	if fault.Is(err, fault.Missing) {
-		return "", nil // It was created by an earlier delivery and has been deleted since.
+		return "", nil, nil // It was created by an earlier delivery and has been deleted since.
 	}
 	if err != nil {
-		return "", fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+		return "", nil, fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
 	}
-	return stored.GetUID(), nil
+	return stored.GetUID(), stored.(*karpenter.NodeClaim), nil
 }
 
 // reportRefused publishes an Event on a NodePool whose claim the API server rejected.
@@ -213,11 +220,17 @@ func completeOutbox(o outbox.Outbox, created map[string]types.UID, dropped []str
 
 // nominateClaims prevents disruption of existing claims on which the plan expects pods. Losing a
 // nomination is harmless, because the pods are in the next batch again. Capacity buffers are not
-// pods and do not prevent the replacement of a node.
+// pods and do not prevent the replacement of a node. Claims that the plan creates have the annotation already.
 func (s *Service) nominateClaims(ctx context.Context, plan planning.Plan) error {
+	created := map[string]bool{}
+	for _, intent := range plan.Intents {
+		for _, c := range intent.Claims {
+			created[c.Object.Name] = c.Object.UID == "" && c.Pods > 0
+		}
+	}
 	var names []string
 	for _, n := range plan.Nominations {
-		if n.Pod.Buffer == "" {
+		if n.Pod.Buffer == "" && !created[n.Claim] {
 			names = append(names, n.Claim)
 		}
 	}

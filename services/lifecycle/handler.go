@@ -24,13 +24,13 @@ const (
 // ConcurrentHandler returns the message handler for concurrent use. Messages about one instance are
 // handled at once: an interrupted instance has two minutes at most, and each message writes one
 // claim and one node by compare-and-swap. All other messages are handled one after the other, so
-// that at most one of them waits for a reconcile to end. Messages about proposals share a turn.
+// that at most one of them waits for a reconcile to end. Messages about proposals share a turn, and so do launch results.
 func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e event.Envelope) error {
 	facts, inventories := host.NewMutex(), &latestInventory{}
 	turn := func(ctx context.Context, act func(context.Context) error) error {
 		return facts.RunLocked(ctx, gate.WrapLocked(act))
 	}
-	proposals := s.newProposalQueue(turn)
+	proposals, settled := s.newProposalQueue(turn), s.newSettleQueue(turn)
 	return func(ctx context.Context, e event.Envelope) error {
 		came := s.Now()
 		switch e.Type {
@@ -38,6 +38,8 @@ func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e
 			return s.handleWithTimeout(ctx, e)
 		case event.DisruptionProposedType:
 			return proposals.handle(ctx, e, came)
+		case event.LaunchSettledType:
+			return settled(ctx, e, came)
 		}
 		taken := inventories.recordArrival(e, came)
 		return turn(ctx, func(ctx context.Context) error {

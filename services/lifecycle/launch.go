@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,30 +29,80 @@ const (
 )
 
 // launchClaims admits the claims of an executed plan and requests their launch. A claim that
-// cannot be written does not stop the others.
-func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
+// cannot be written does not stop the others. created are the claims that were created a moment ago.
+func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox, created []*karpenter.NodeClaim) error {
 	if o.State != outbox.Done {
 		return nil
 	}
-	claims, err := s.listLaunchClaims(ctx, cause, o)
+	claims, err := s.listLaunchClaims(ctx, cause, o, created)
 	if err != nil {
 		return fmt.Errorf("reading NodeClaims to launch: %w", err)
 	}
-	present := admission.CountPresent(claims)
-	failures := s.executor.ForEach(len(claims), func(i int) error {
-		if !awaitsAdmission(o, claims[i]) {
-			return nil
+	return s.launchEach(ctx, cause, o, claims)
+}
+
+// launchEach admits the claims of each intent, and requests the launch of an intent as soon as its claims are admitted:
+// the first instances need not wait for the claims of the last intent. If the queue fails, the remaining intents are not
+// requested.
+func (s *Service) launchEach(ctx context.Context, cause *event.Envelope, o outbox.Outbox, claims []*karpenter.NodeClaim) error {
+	present, intents := admission.CountPresent(claims), groupByIntent(claims)
+	// indexes has the claims in the order of the intents, and waiting how many of an intent are not handled yet.
+	var indexes []int
+	waiting, queueFails := make([]atomic.Int64, len(intents)), atomic.Bool{}
+	intentOf := make([]int, len(claims))
+	for n, members := range intents {
+		waiting[n].Store(int64(len(members)))
+		for _, i := range members {
+			indexes, intentOf[i] = append(indexes, i), n
 		}
-		if !present.Complete(claims[i]) {
-			return s.executor.Execute(ctx, cause, deletePartial(claims[i]))
+	}
+	return errors.Join(s.executor.ForEach(len(indexes), func(at int) error {
+		i := indexes[at]
+		err := s.admitPresent(ctx, cause, o, present, &claims[i])
+		n := intentOf[i]
+		if waiting[n].Add(-1) > 0 || queueFails.Load() {
+			return err
 		}
-		admitted, err := s.admitClaim(ctx, cause, claims[i])
-		if err == nil {
-			claims[i] = admitted
+		members := make([]*karpenter.NodeClaim, len(intents[n]))
+		for k, member := range intents[n] {
+			members[k] = claims[member]
 		}
-		return err
-	})
-	return errors.Join(append(failures, s.requestLaunches(ctx, cause, claims))...)
+		failed := s.requestLaunches(ctx, cause, members)
+		if failed != nil && !fault.Is(failed, fault.Bug) {
+			queueFails.Store(true)
+		}
+		return errors.Join(err, failed)
+	})...)
+}
+
+// admitPresent admits a claim that awaits it and stores the result in the claim, or deletes the claim if others of its
+// intent are missing.
+func (s *Service) admitPresent(ctx context.Context, cause *event.Envelope, o outbox.Outbox, present admission.Counts, claim **karpenter.NodeClaim) error {
+	switch {
+	case !awaitsAdmission(o, *claim):
+		return nil
+	case !present.Complete(*claim):
+		return s.executor.Execute(ctx, cause, deletePartial(*claim))
+	}
+	admitted, err := s.admitClaim(ctx, cause, *claim)
+	if err == nil {
+		*claim = admitted
+	}
+	return err
+}
+
+// groupByIntent returns the indexes of the claims of each intent, in the order of their first claims.
+func groupByIntent(claims []*karpenter.NodeClaim) [][]int {
+	groups, known := [][]int{}, map[string]int{}
+	for i, c := range claims {
+		intent := c.Annotations[launchspec.IntentTag]
+		n, is := known[intent]
+		if !is {
+			n, known[intent], groups = len(groups), len(groups), append(groups, nil)
+		}
+		groups[n] = append(groups[n], i)
+	}
+	return groups
 }
 
 // awaitsAdmission reports whether the outbox allows the launch of the claim and it is not admitted yet.
@@ -64,13 +115,34 @@ func deletePartial(c *karpenter.NodeClaim) effect.Delete {
 	return effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "other NodeClaims of its launch are gone", Read: c}
 }
 
-// listLaunchClaims lists all claims from the API server: for a plan, because the cache may not
-// contain the new claims yet, and in a reconcile if a cached claim awaits admission.
-func (s *Service) listLaunchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
+// listLaunchClaims returns the created claims and the other claims of the cache, if no other claim awaits admission: a
+// created claim that has changed since is not admitted, because its version is another. Else it lists all claims
+// from the API server: for a plan, because the cache may not contain the new claims yet, and in a reconcile if a cached
+// claim awaits admission.
+func (s *Service) listLaunchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox, created []*karpenter.NodeClaim) ([]*karpenter.NodeClaim, error) {
+	if claims, known := s.addCreated(o, created); known {
+		return claims, nil
+	}
 	if cause == nil && !slices.ContainsFunc(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return awaitsAdmission(o, c) }) {
 		return nil, nil
 	}
 	return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+}
+
+// addCreated returns the claims of the cache with the created ones. It is false if the outbox lists another claim that is
+// not known to be admitted.
+func (s *Service) addCreated(o outbox.Outbox, created []*karpenter.NodeClaim) ([]*karpenter.NodeClaim, bool) {
+	known, claims := make(map[string]bool, len(created)), slices.Clone(created)
+	for _, c := range created {
+		known[c.Name] = true
+	}
+	for _, c := range cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
+		if !known[c.Name] {
+			claims = append(claims, c)
+			known[c.Name] = admission.IsAdmitted(c)
+		}
+	}
+	return claims, len(created) > 0 && !slices.ContainsFunc(o.Claims, func(name string) bool { return !known[name] })
 }
 
 // checkNodeClass returns why the claim's node class cannot launch instances now, or "". The class

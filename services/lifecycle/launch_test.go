@@ -61,6 +61,7 @@ func TestLaunchContinuesAfterInvalidRequest(t *testing.T) {
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[launchspec.ClaimsAnnotation] = "0"
 	})
+	s.cache.DeliverAll()
 	held := s.startBatch()
 	s.now = s.now.Add(31 * time.Second)
 	if err := s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "two", 1))); !fault.Is(err, fault.Bug) {
@@ -266,4 +267,55 @@ func TestMissingQueueIsReported(t *testing.T) {
 	if !reported["launch.requested.v1"] || !reported["terminate.requested.v1"] {
 		t.Errorf("reconciles returned errors for %v", reported)
 	}
+}
+
+// The claims that a plan created are launched without another list of all claims, also if the watch is late. A claim that
+// was changed since is launched by the next reconcile, which lists them.
+func TestCreatedClaimsAreLaunchedWithoutList(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		changed bool
+		want    []string
+	}{
+		{"unchanged", false, []string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}},
+		{"changed", true, []string{"launch.requested.v1 intent/two"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newTestCluster(t)
+			held := s.startBatch()
+			plan := s.planMessage(held, s.planIntent(held, "one", 2), s.planIntent(held, "two", 1))
+			client := &countingClient{Client: s.ClientFor("lifecycle")}
+			s.startService(client)
+			if test.changed {
+				s.startService(&editAfterCreate{client, s})
+			}
+			if err := s.svc.Handle(t.Context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			if client.lists != 1 {
+				t.Errorf("%d lists of all NodeClaims, want one for the admission", client.lists)
+			}
+			if diff := cmp.Diff(test.want, typesAndSubjects(s.takeSent())); diff != "" {
+				t.Error(diff)
+			}
+			s.advance(2 * time.Second)
+			if sent := typesAndSubjects(s.takeSent()); test.changed != (len(sent) == 1) {
+				t.Errorf("the next reconciles requested %v", sent)
+			}
+		})
+	}
+}
+
+// editAfterCreate lets another client change the claim one-0 right after its creation.
+type editAfterCreate struct {
+	*countingClient
+	s *testCluster
+}
+
+func (c *editAfterCreate) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	stored, err := c.countingClient.Create(ctx, o)
+	if err == nil && o.GetName() == "one-0" {
+		c.s.ChangeObject(cluster.NodeClaims, cluster.KeyOf(o), func(o cluster.Object) { o.GetAnnotations()["edited"] = "true" })
+	}
+	return stored, err
 }

@@ -61,8 +61,8 @@ func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusa
 }
 
 // maxSingleReads is how many claims are read one by one. More are read with one list of all
-// claims.
-const maxSingleReads = 10
+// claims, which takes 750 ms in a cluster of 20,000 nodes.
+const maxSingleReads = 100
 
 // readIntentClaims reads the claims of an intent from the API server. If the cache contains as many
 // claims as their annotation states, they are read by name, else all claims are listed.

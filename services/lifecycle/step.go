@@ -133,7 +133,7 @@ func (s *Service) launchStep(held *outbox.Stored) reconcileFunc {
 	return func(ctx context.Context, w clusterState) error {
 		var fresh error
 		if held != nil {
-			fresh = s.launchClaims(ctx, nil, held.Outbox)
+			fresh = s.launchClaims(ctx, nil, held.Outbox, nil)
 		}
 		return errors.Join(fresh, s.requestLaunches(ctx, nil, w.claims))
 	}

@@ -45,15 +45,15 @@ type remoteClient struct {
 	reportedStuck map[string]time.Time
 }
 
-// rateLimiter allows 200 calls a second with a burst of 300.
+// rateLimiter allows a number of calls a second with a burst.
 type rateLimiter struct {
 	mu   sync.Mutex
 	next time.Time
 }
 
-func (p *rateLimiter) wait() {
+func (p *rateLimiter) wait(perSecond, burst time.Duration) {
 	p.mu.Lock()
-	const each, burst = time.Second / 200, 300
+	each := time.Second / perSecond
 	if rested := time.Now().Add(-burst * each); p.next.Before(rested) {
 		p.next = rested
 	}
@@ -70,7 +70,7 @@ func (d *remoteClient) call(what string) {
 	}
 	d.callCounts[what]++
 	d.mu.Unlock()
-	d.calls.wait()
+	d.calls.wait(1000, 1000)
 	time.Sleep(d.latency)
 }
 
@@ -147,7 +147,7 @@ func (d *remoteClient) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cl
 }
 
 func (d *remoteClient) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
-	d.evicts.wait()
+	d.evicts.wait(200, 300)
 	if err := d.onEvict(ctx); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (d *remoteClient) Evict(ctx context.Context, pod cluster.Key, uid types.UID
 }
 
 func (d *remoteClient) Report(ctx context.Context, e cluster.Event) error {
-	d.reports.wait()
+	d.reports.wait(200, 300)
 	time.Sleep(d.latency)
 	if e.Reason == "FailedDraining" && e.Kind == cluster.Nodes {
 		d.mu.Lock()

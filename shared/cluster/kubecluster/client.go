@@ -51,7 +51,7 @@ func New(config *rest.Config, component string) (*Client, error) {
 	}
 	return &Client{
 		scheme: scheme, groups: groups, recent: newRecentEvents(maxRecentEvents), component: component,
-		evictionLimiter: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst), eventLimiter: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst),
+		evictionLimiter: flowcontrol.NewTokenBucketRateLimiter(PodQPS, PodBurst), eventLimiter: flowcontrol.NewTokenBucketRateLimiter(PodQPS, PodBurst),
 	}, nil
 }
 

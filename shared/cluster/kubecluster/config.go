@@ -10,11 +10,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The rate limit of a client, in requests per second. Evictions and Events have the same
-// limits of their own, so that many of them delay no other call.
+// The rate limits of a client, in requests per second. Evictions and Events have limits of their own, so that many of them
+// delay no other call.
+//
+// What the API server can bear is for the API server to say: its API Priority and Fairness, which EKS does not let anyone
+// turn off, queues the requests of each service account by itself and answers 429 when a queue is full, and both services
+// retry those. It knows its load, and a client does not. The client's limit is for a fault of the client: it is what a plan
+// for a thousand nodes needs, six writes a node within seconds. Most calls are made 32 at a time at most, so that a slow
+// API server gets fewer.
 const (
-	QPS   = 200
-	Burst = 300
+	QPS   = 1000
+	Burst = 1000
+	// PodQPS and PodBurst limit evictions, and again Events: there may be one for each pod.
+	PodQPS   = 200
+	PodBurst = 300
 )
 
 // Config returns the configuration for the API server from a kubeconfig file, or from the

@@ -6,7 +6,7 @@ import "fmt"
 var noEffect = []struct{ name, why string }{
 	{"AMI_REFRESH_INTERVAL", "images are read each minute, and when the node class changes"},
 	{"SUBNET_REFRESH_INTERVAL", "subnets are read each minute, and when the node class changes"},
-	{"KUBE_CLIENT_QPS", "the rate is fixed at 200 requests a second"},
+	{"KUBE_CLIENT_QPS", "the rate is fixed at 1,000 requests a second"},
 	{"KUBE_CLIENT_BURST", "the burst is fixed at 300 requests"},
 	{"CPU_REQUESTS", "the number of workers is fixed"},
 	{"MEMORY_LIMIT", "Go reads its memory limit from GOMEMLIMIT"},

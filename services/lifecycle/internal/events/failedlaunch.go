@@ -54,6 +54,8 @@ func (m *Publisher) recordExpected(plan planning.Plan, now time.Time) {
 // no capacity. find returns a pod, nil if it does not exist. Pods that are bound, ended or being deleted
 // have no Event, and neither have pods beyond Karpenter's rate.
 func (m *Publisher) ReportFailedPods(claim, why string, find func(cluster.Key) *corev1.Pod, now time.Time) []effect.Effect {
+	m.failing.Lock()
+	defer m.failing.Unlock()
 	if m.failedPods == nil {
 		m.failedPods = rate.NewLimiter(failedPodsPerSecond, failedPodsBurst)
 	}

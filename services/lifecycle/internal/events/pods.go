@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -35,8 +36,9 @@ type Publisher struct {
 	kept map[keptKey]keptEvent
 	// expected are the pods that plans expect on NodeClaims, by the name of the claim.
 	expected map[string]expectedPods
-	// failedPods limits the Events about failed launches on pods.
+	// failedPods limits the Events about failed launches on pods. Launch results are handled concurrently.
 	failedPods *rate.Limiter
+	failing    sync.Mutex
 }
 
 // ReportPods returns the Events on the pods of a plan. launched reports whether a claim exists by
