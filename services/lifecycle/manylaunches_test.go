@@ -115,6 +115,8 @@ func (x *launchingCluster) await(what string, n int, began time.Time, is func(*k
 
 // A plan of 1,000 nodes in 50 intents is launched within seconds of simulated time, with few writes for each node.
 func TestManyLaunches(t *testing.T) {
+	first := newTestCluster(t)
+	first.planIntent(first.startBatch(), "first", 1) // The first document creates an encoder, which may not belong to the simulated time.
 	synctest.Test(t, func(t *testing.T) {
 		const intents, each = 50, 20
 		ctx, stop := context.WithCancel(t.Context())
@@ -136,7 +138,7 @@ func TestManyLaunches(t *testing.T) {
 			instance, _ := c.Instance()
 			x.joinNode("n-"+c.Name, instance.InstanceID)
 		}
-		x.remoteClient.signalWrite()
+		x.signalWrite()
 		ready := x.await("initialized", intents*each, began, func(c *karpenter.NodeClaim) bool {
 			return c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized)
 		})

@@ -315,7 +315,7 @@ func (r *reusedNameCache) ListBy(kind cluster.Kind, index cluster.Index, value s
 }
 
 // A drain evicts and deletes no pods of a new node with the name of the old one: neither after a pause, nor if the watch of nodes
-// is late. The deadline of the drain has passed, or there is none.
+// is late. The deadline of the drain has passed, or the drain has no deadline.
 func TestDrainOfReusedName(t *testing.T) {
 	for _, isForced := range []bool{true, false} {
 		for name, prepare := range map[string]func(s *testCluster, reuse func()){

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// decideAllInterval is how often all claims are decided, also those that are settled.
+	// decideAllInterval is how often all claims are decided, also settled ones.
 	decideAllInterval = time.Minute
 	// partsInterval is how often NodePools, EC2NodeClasses and drift are reconciled if no object has changed: some of
 	// their conditions depend on the time.

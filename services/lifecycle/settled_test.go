@@ -85,7 +85,7 @@ func TestChangesEndTheQuiet(t *testing.T) {
 		wait   time.Duration
 	}{
 		{"a pod comes", func(s *testCluster) { s.addPodTo("web-1") }, func(s *testCluster) bool {
-			return s.getClaim("one-0").Status.LastPodEventTime.Time.After(s.now.Add(-10 * time.Second))
+			return s.getClaim("one-0").Status.LastPodEventTime.After(s.now.Add(-10 * time.Second))
 		}, 0},
 		{"the node is deleted", func(s *testCluster) {
 			_ = s.Delete(context.Background(), cluster.Nodes, cluster.Key{Name: "node-1"}, "")

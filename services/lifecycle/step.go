@@ -51,7 +51,7 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	}
 	w.hasParts = full && s.arePartsDue()
 	effects, inventory := s.effects.n.Load(), s.drift.inventory.Load()
-	s.settled.isBusy, s.settled.hasWork = true, false // Busy until the end: what is interrupted is done again.
+	s.settled.isBusy, s.settled.hasWork = true, false // Busy until the end: an interrupted reconcile is repeated.
 	held, err := s.readOutbox(ctx, w.claims)
 	failures, before := []error{err}, s.lastSeen
 	urgent, drains := s.decideClaims(held, w)

@@ -51,10 +51,10 @@ type rateLimiter struct {
 	next time.Time
 }
 
-func (p *rateLimiter) wait(perSecond, burst time.Duration) {
+func (p *rateLimiter) wait(perSecond, burst int) {
 	p.mu.Lock()
-	each := time.Second / perSecond
-	if rested := time.Now().Add(-burst * each); p.next.Before(rested) {
+	each := time.Second / time.Duration(perSecond)
+	if rested := time.Now().Add(-time.Duration(burst) * each); p.next.Before(rested) {
 		p.next = rested
 	}
 	p.next = p.next.Add(each)

@@ -26,7 +26,7 @@ type NodePart struct {
 }
 
 // SharedValues are the pod specs and capacities of decoded nodes by their JSON. A cluster has few different ones, and sharing
-// them takes less than half of the memory. They are safe for concurrent use; nobody may modify them.
+// them takes less than half of the memory. They are safe for concurrent use, and must not be modified.
 type SharedValues struct {
 	mu         sync.Mutex
 	specs      map[string]PodSpec

@@ -19,7 +19,7 @@ type IntentOptions struct {
 	// Image, Profile and SecurityGroup are the names of the launch template's resources in AWS.
 	Image, Profile, SecurityGroup string
 	Subnets                       []cloud.Subnet
-	// Tags are added to those that every launch has.
+	// Tags are added to the tags of every launch.
 	Tags map[string]string
 }
 

@@ -83,7 +83,7 @@ func (w *state) listPendingLabels() pendingLabels {
 	return out
 }
 
-// maySelect returns false if a term of a pod in the namespace selects no pending pod. It reads only what is fast to compare.
+// maySelect returns false if a term of a pod in the namespace selects no pending pod. It compares only names and labels.
 func (p pendingLabels) maySelect(t *corev1.PodAffinityTerm, namespace string) bool {
 	if t.LabelSelector == nil || t.NamespaceSelector == nil && len(t.Namespaces) == 0 && !p.namespaces[namespace] {
 		return false

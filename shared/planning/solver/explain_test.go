@@ -88,7 +88,7 @@ func TestExplainRunningPod(t *testing.T) {
 }
 
 // TestExplainCheapestOffering explains a type whose cheaper offerings cannot be used: the offering that is shown is the cheapest
-// of those that fit best.
+// of the best ones.
 func TestExplainCheapestOffering(t *testing.T) {
 	offering := func(zone string, price float64, available bool) instancetypes.InstanceOffering {
 		return offeringIn("ap-northeast-2"+zone, func(o *instancetypes.InstanceOffering) { o.PricePerHour, o.Available = price, available })

@@ -124,7 +124,7 @@ func TestSampleIsStable(t *testing.T) {
 	}
 }
 
-// Samples of one directory have no mutant in common, and the page states what was killed of each when it was drawn.
+// Samples of one directory have no mutant in common, and the page states the share of each that was killed when it was drawn.
 func TestSamplesAreDisjoint(t *testing.T) {
 	var all []mutants.Mutant
 	for i := range 25 {
