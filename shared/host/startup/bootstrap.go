@@ -3,6 +3,8 @@ package startup
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/joist-autoscaler/joist/shared/aws/awscalls"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -119,6 +122,7 @@ func openClusters(ctx context.Context, s Service, clusters []settings.Settings) 
 	if err != nil {
 		return nil, err
 	}
+	loaded.Logger = sdkLogger(told.Log)
 	var all []*Bootstrap
 	common := &processState{telemetry: told, aws: awscalls.Observe(loaded, told.AWSHooks()), servesSeveral: len(clusters) > 1}
 	for _, read := range clusters {
@@ -148,6 +152,17 @@ func loadAWS(ctx context.Context, s Service, region string) (aws.Config, error) 
 	}
 	loaded.AppID = cmp.Or(loaded.AppID, build.UserAgent("joist-"+s.Name))
 	return loaded, nil
+}
+
+// sdkLogger writes the messages of the AWS SDK as log lines of the service. The SDK's own logger writes lines that are not JSON.
+func sdkLogger(log *slog.Logger) logging.Logger {
+	return logging.LoggerFunc(func(class logging.Classification, format string, args ...any) {
+		level := slog.LevelWarn
+		if class == logging.Debug {
+			level = slog.LevelDebug
+		}
+		log.Log(context.Background(), level, "AWS SDK", "text", fmt.Sprintf(format, args...))
+	})
 }
 
 // clusterConfig returns the AWS configuration for a cluster, whose calls count for the cluster.

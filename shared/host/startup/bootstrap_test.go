@@ -1,7 +1,10 @@
 package startup
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -10,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/smithy-go/logging"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,6 +100,18 @@ func TestAppID(t *testing.T) {
 }
 
 var planner = Service{Name: "planner", Required: []string{settings.Bucket}}
+
+// TestSDKLogger requires that a warning of the AWS SDK is a JSON line with a level, as all others.
+func TestSDKLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := sdkLogger(slog.New(slog.NewJSONHandler(&out, nil)))
+	log.Logf(logging.Debug, "not written")
+	log.Logf(logging.Warn, "failed to discard %d bytes", 7)
+	var line struct{ Level, Msg, Text string }
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Text != "failed to discard 7 bytes" {
+		t.Errorf("%q: %+v, %v", out.String(), line, err)
+	}
+}
 
 func TestOpen(t *testing.T) {
 	t.Run("everything required", func(t *testing.T) {
