@@ -29,6 +29,8 @@ type Composed interface {
 type PartCache struct {
 	// Parallel is how many parts are read at the same time. Zero means one, and the caller's goroutine reads them.
 	Parallel int
+	// Verify makes each read fail if a cached part was modified, for tests.
+	Verify bool
 
 	mu     sync.Mutex
 	parts  map[event.Ref]any
@@ -61,6 +63,9 @@ func joinParts(ctx context.Context, store Store, cache *PartCache, doc any) erro
 		}
 	}
 	parts := cache.find(refs)
+	if err := cache.verify(refs, parts); err != nil {
+		return err
+	}
 	shared := cache.findShared(whole, parts)
 	err = callAll(ctx, len(refs), cache.parallel(), func(ctx context.Context, i int) error {
 		if parts[i] != nil {
@@ -115,6 +120,22 @@ func (c *PartCache) find(refs []event.Ref) []any {
 		out[i] = c.parts[ref]
 	}
 	return out
+}
+
+// verify returns an error if a part has changed since it was read.
+func (c *PartCache) verify(refs []event.Ref, parts []any) error {
+	if c == nil || !c.Verify {
+		return nil
+	}
+	for i, part := range parts {
+		if part == nil {
+			continue
+		}
+		if now, _, err := Encode(refs[i].Kind, part); err != nil || now != refs[i] {
+			return fault.F("reading the parts of a document", fault.Bug, "the cached part %s was modified (%v)", refs[i].Key(), err)
+		}
+	}
+	return nil
 }
 
 // findShared returns the shared values for the parts that have to be decoded. After twice as many parts as a document has, it

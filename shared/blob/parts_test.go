@@ -85,6 +85,44 @@ func TestCachedPartsAreReadOnce(t *testing.T) {
 	}
 }
 
+// sharingBook is a book that shares memory with its parts, as the documents of Joist do.
+type sharingBook struct {
+	Refs     []event.Ref `json:"refs,omitempty"`
+	Chapters []*string   `json:"chapters,omitempty"`
+}
+
+func (b *sharingBook) PartRefs() ([]event.Ref, error) { return b.Refs, nil }
+func (b *sharingBook) NewPart(any) any                { return new(string) }
+func (b *sharingBook) NewShared() any                 { return nil }
+
+func (b *sharingBook) Join(parts []any) error {
+	for _, part := range parts {
+		b.Chapters = append(b.Chapters, part.(*string))
+	}
+	return nil
+}
+
+// TestModifiedPartIsFound requires that Verify finds a caller that modifies a document.
+func TestModifiedPartIsFound(t *testing.T) {
+	b, cache := newBucket(), &blob.PartCache{Verify: true}
+	ref, _ := storeBook(t, b, "a", "b")
+	for range 2 {
+		doc, err := blob.GetCached[sharingBook](t.Context(), b, ref, cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*doc.Chapters[1] = "b"
+	}
+	doc, err := blob.GetCached[sharingBook](t.Context(), b, ref, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*doc.Chapters[1] = "c"
+	if _, err := blob.GetCached[sharingBook](t.Context(), b, ref, cache); !fault.Is(err, fault.Bug) {
+		t.Errorf("error %v, want a bug", err)
+	}
+}
+
 // TestPartsFail requires an error of the right kind, and no document, if a part cannot be read.
 func TestPartsFail(t *testing.T) {
 	missing := event.Ref{Kind: "chapters", Digest: event.DigestOf([]byte("none")), Size: 1}

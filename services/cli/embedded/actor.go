@@ -207,14 +207,14 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: true}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
-		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: true}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
 		Cluster: env.Identity(), Now: a.Now, Span: a.spanFunc(),
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))
