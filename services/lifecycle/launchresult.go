@@ -69,11 +69,16 @@ const maxSingleReads = 100
 func (s *Service) readIntentClaims(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
 	known := filterByIntent(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
 	if len(known) == 0 || len(known) > maxSingleReads || known[0].Annotations[launchspec.ClaimsAnnotation] != strconv.Itoa(len(known)) {
-		all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+		var own []*karpenter.NodeClaim
+		err := s.listMutex.RunLocked(ctx, func(ctx context.Context) error {
+			all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+			own = filterByIntent(all, intent)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("listing the NodeClaims of intent %s: %w", intent, err)
 		}
-		return filterByIntent(all, intent), nil
+		return own, nil
 	}
 	var claims []*karpenter.NodeClaim
 	for _, c := range known {

@@ -97,8 +97,8 @@ type Config struct {
 	// Parallel is the number of concurrent writes of one reconcile. Zero means one, and writes are
 	// then made in a fixed order.
 	Parallel int
-	// Rest is the interval at which unchanged objects are reconciled again: running claims whose
-	// node is unchanged, NodePools and EC2NodeClasses. Zero reconciles everything each time.
+	// Rest is the interval at which claims that do not run are reconciled if nothing has changed. Settled claims are reconciled
+	// after decideAllInterval, and NodePools and EC2NodeClasses after partsInterval. Zero reconciles everything each time.
 	Rest time.Duration
 	// VerifySettled decides settled claims too, and panics if one has effects. It is for tests.
 	VerifySettled bool
@@ -120,6 +120,9 @@ type Service struct {
 	election *lease.Election
 	// unavailableMutex serializes writes of the ConfigMap of unavailable offerings.
 	unavailableMutex host.Mutex
+	// listMutex serializes lists of all NodeClaims by launch results: many may be handled at the same time, and one list of a
+	// large cluster has hundreds of megabytes.
+	listMutex host.Mutex
 
 	// The fields below are caches. If they are lost, a request is repeated.
 	throttle    *throttle
@@ -179,6 +182,7 @@ func New(config Config) *Service {
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
 		unavailableMutex: host.NewMutex(),
+		listMutex:        host.NewMutex(),
 		throttle:         newThrottle(config.Now),
 		evictions:        eviction.New(config.Parallel, config.Now),
 		podTrackers:      map[string]podevents.Tracker{},

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,10 @@ type settledState struct {
 	arePartsDue bool
 	partsAt     time.Time
 	inventory   *runningInstances
+	// isSpecChanged reports that a NodePool's spec or an EC2NodeClass has changed since the last full reconcile: the next one is
+	// full, so that people do not wait for a new NodePool. generations are those of the NodePools.
+	isSpecChanged bool
+	generations   map[string]int64
 	// allAt is when all claims were decided.
 	allAt time.Time
 	// changedNodes are the nodes whose pods have changed since the last decision.
@@ -62,11 +67,11 @@ type settledClaim struct {
 // EC2NodeClasses have changed. Other kinds do not matter for settled claims, except pods, by which it drops the claims of
 // their nodes.
 func (s *Service) takeChanges() bool {
-	changed := false
-	for _, kind := range []cluster.Kind{cluster.NodeClaims, cluster.Nodes, cluster.NodePools, cluster.NodeClasses} {
-		changed = !s.Cache.TakeChanges(kind).Empty() || changed
-	}
+	claims, nodes := s.Cache.TakeChanges(cluster.NodeClaims), s.Cache.TakeChanges(cluster.Nodes)
+	pools, classes := s.Cache.TakeChanges(cluster.NodePools), s.Cache.TakeChanges(cluster.NodeClasses)
+	changed := !claims.Empty() || !nodes.Empty() || !pools.Empty() || !classes.Empty()
 	state := &s.settled
+	state.isSpecChanged = state.isSpecChanged || !classes.Empty() || s.hasNewGeneration(pools)
 	if changed {
 		state.arePartsDue = true
 	}
@@ -81,6 +86,23 @@ func (s *Service) takeChanges() bool {
 		state.changedNodes[node] = true
 	}
 	return changed
+}
+
+// hasNewGeneration reports whether the spec of a NodePool has changed, or a NodePool was added or removed. The status changes
+// with each node.
+func (s *Service) hasNewGeneration(changed cluster.Changed) bool {
+	return changed.All || slices.ContainsFunc(changed.Keys, func(key cluster.Key) bool {
+		pool, exists := s.Cache.Get(cluster.NodePools, key)
+		return !exists || pool.GetGeneration() != s.settled.generations[key.Name]
+	})
+}
+
+// recordSpecs records the NodePools that a full reconcile reads.
+func (s *Service) recordSpecs(pools map[string]*karpenter.NodePool) {
+	s.settled.isSpecChanged, s.settled.generations = false, make(map[string]int64, len(pools))
+	for name, pool := range pools {
+		s.settled.generations[name] = pool.Generation
+	}
 }
 
 // isQuiet reports whether a reconcile at the time has nothing to decide, after it took the changes.

@@ -40,14 +40,16 @@ func (s *Service) Step(ctx context.Context) error {
 // reconcileAsLeader is Step on the leader.
 func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	s.lastReconcile = s.Now()
-	full := s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest
-	if s.isQuiet(s.takeChanges(), full) {
+	changed := s.takeChanges()
+	full := s.settled.isSpecChanged || s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest
+	if s.isQuiet(changed, full) {
 		s.verifyQuiet(ctx)
 		return nil
 	}
 	w := s.readClusterState(ctx)
 	if w.isFull = full; full {
 		s.lastFullReconcile = s.lastReconcile
+		s.recordSpecs(w.pools)
 	}
 	w.hasParts = full && s.arePartsDue()
 	effects, inventory := s.effects.n.Load(), s.drift.inventory.Load()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
@@ -15,6 +16,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
+
+// batchPartMaxAge is how long batches refer to a part without storing it again.
+const batchPartMaxAge = 24 * time.Hour
 
 // handleBatch advances the batch in flight or starts the next one. Errors in reading the last
 // plan's claims are returned and do not stop it.
@@ -85,6 +89,9 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Stored, view colle
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
 			WithHint("check that the catalog service runs and that its schedule invokes it; it publishes a catalogue within a minute")
+	}
+	if failure == bisect.Unanswered || !s.wasLeader {
+		s.batchParts.Forget() // A part may be missing.
 	}
 	next := held.Outbox
 	next.Seq++

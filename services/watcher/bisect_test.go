@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -30,6 +31,9 @@ func (s *harness) runPlanner(d time.Duration, killer string, planned map[string]
 			continue
 		}
 		batch, err := blob.Get[planning.Batch](s.t.Context(), s.blobs, held.Batch)
+		if fault.Is(err, fault.Retry) {
+			continue // A part is missing.
+		}
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -125,6 +125,33 @@ func TestLargeNodesAreStoredInParts(t *testing.T) {
 	}
 }
 
+// TestMissingPartIsStoredAgain removes a part from the bucket. The planner cannot read the next batch; the batch after it must be
+// complete, and no pod is left out.
+func TestMissingPartIsStoredAgain(t *testing.T) {
+	s := newHarness(t)
+	for i := range 3 {
+		s.SeedObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}})
+	}
+	s.svc = watcher.New(watcher.Config{
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
+		Now: func() time.Time { return s.now }, Span: func(host.Span) {}, NodeParts: watcher.NodePartSizes{Inline: 1, Part: 2},
+	})
+	s.addPodIn("first")
+	planned := map[string]int{}
+	s.runPlanner(20*time.Second, "", planned)
+	for _, key := range s.blobs.ListKeys() {
+		if strings.HasPrefix(key, "nodes/") {
+			s.blobs.RemoveKey(key)
+		}
+	}
+	s.addPodIn("second")
+	s.runPlanner(4*time.Minute, "", planned)
+	if planned["first"] == 0 || planned["second"] == 0 || len(s.Events()) > 0 {
+		t.Errorf("planned %v, Events %v", planned, s.Events())
+	}
+}
+
 // If the snapshot alone is too large, no pod is parked, and the error names the cause.
 func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	s := newHarness(t)

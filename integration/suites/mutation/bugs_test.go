@@ -17,17 +17,18 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `		created, refused, err := s.createClaims(ctx, e, held, plan)
+	from: `		uids, stored, refused, err := s.createClaims(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
+		created = stored
 		if held`,
 	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.ListsClaim(c.Object.Name) {
 		r, _ := parseLaunchRequest(&c.Object)
 		_ = s.executor.Execute(ctx, &e, effect.Send{Body: r})
 	} } }
 	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "mutation") }
-	created, refused, err := s.createClaims(ctx, e, held, plan)
+	uids, stored, refused, err := s.createClaims(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}

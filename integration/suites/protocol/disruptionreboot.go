@@ -114,21 +114,26 @@ func (p *sagaStepper) takeRebootStep(w int) {
 			}
 		}
 	default:
-		if !isSame {
-			break
-		}
-		switch n.touchClaim(int(c), w); me.Step {
-		case sagaRebootRecord:
-			next.IsRecorded = true
-		case sagaRebootIssue:
-			next.Step = rebootIssued
-		case sagaRebootFail:
-			next.IsFailed = true
-		case sagaRebootEnd:
-			*next = sagaReboot{IsTainted: r.IsTainted, IsRequested: r.IsRequested}
+		if isSame {
+			n.touchClaim(int(c), w)
+			next.write(me.Step)
 		}
 	}
 	p.next(kind, w, c, n, sagaWriter{}, broken)
+}
+
+// write changes the reboot as a step that updates the NodeClaim does.
+func (r *sagaReboot) write(step uint8) {
+	switch step {
+	case sagaRebootRecord:
+		r.IsRecorded = true
+	case sagaRebootIssue:
+		r.Step = rebootIssued
+	case sagaRebootFail:
+		r.IsFailed = true
+	case sagaRebootEnd:
+		*r = sagaReboot{IsTainted: r.IsTainted, IsRequested: r.IsRequested}
+	}
 }
 
 // stepReboot lets EC2 execute a valid request, and lets it expire.

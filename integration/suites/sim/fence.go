@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -122,7 +123,6 @@ func (c *checker) readBatch(digest string, into any) bool {
 		c.occurrences["batch with parts"]++
 		nodes, err := c.joinNodes(snapshot["nodes"], snapshot["nodeParts"])
 		if err != nil {
-			c.reportViolation("a batch refers to stored parts", "batch %s: %v", digest, err)
 			return false
 		}
 		snapshot["nodes"] = nodes
@@ -150,8 +150,12 @@ func (c *checker) joinNodes(inside, parts json.RawMessage) (json.RawMessage, err
 		var part struct {
 			Nodes []json.RawMessage `json:"nodes"`
 		}
-		if !c.readDocument("nodes/"+ref.Digest, &part) {
-			return nil, fmt.Errorf("the part %s is missing", ref.Digest)
+		key := "nodes/" + ref.Digest
+		if !slices.Contains(c.world.Blobs.ListKeys(), key) {
+			c.reportViolation("a batch refers to stored parts", "%s is missing", key)
+		}
+		if !c.readDocument(key, &part) {
+			return nil, fmt.Errorf("reading %s", key)
 		}
 		lists = append(lists, part.Nodes)
 	}

@@ -8,38 +8,56 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// addBoundPods adds the running pods that rules of the pending pods may select to their label sets. Most pending pods have no
-// such rules, and a large cluster has hundreds of thousands of running pods.
+// addBoundPods adds the running pods that a rule may select to their label sets: rules of the pending pods, and
+// anti-affinities of running pods that may select a pending pod. Most pending pods have no such rules, and a large cluster has
+// hundreds of thousands of running pods.
 func (w *state) addBoundPods() {
-	all, namespaces := w.listSelectedNamespaces()
-	if !all && len(namespaces) == 0 {
+	selected := w.listSelectedNamespaces()
+	isWanted := func(bound *planning.PodSpec) bool { return selected.all || selected.names[bound.Namespace] }
+	if !selected.all && len(selected.names) == 0 {
 		return
 	}
-	isWanted := func(bound *planning.PodSpec) bool { return all || namespaces[bound.Namespace] }
 	w.visitBoundPods(isWanted, func(node, count int, bound *planning.PodSpec) {
 		set := w.topology.sets.findSet(bound.Namespace, bound.Labels)
 		set.bound = append(set.bound, boundPods{node, count})
 	})
 }
 
-// listSelectedNamespaces returns the namespaces in which rules of the pending pods select pods; all is true for any namespace.
-func (w *state) listSelectedNamespaces() (all bool, namespaces map[string]bool) {
-	namespaces = map[string]bool{}
+// selectedNamespaces are the namespaces in which rules select pods.
+type selectedNamespaces struct {
+	all   bool
+	names map[string]bool
+}
+
+// listSelectedNamespaces returns the namespaces of the rules that addBoundPods names.
+func (w *state) listSelectedNamespaces() selectedNamespaces {
+	out := selectedNamespaces{names: map[string]bool{}}
 	for _, c := range w.classes {
 		if len(c.spec.Spread) > 0 {
-			namespaces[c.spec.Namespace] = true
+			out.names[c.spec.Namespace] = true
 		}
 		for _, t := range listAffinityTerms(c.spec.Affinity) {
-			all = all || t.NamespaceSelector != nil
-			for _, name := range t.Namespaces {
-				namespaces[name] = true
-			}
-			if len(t.Namespaces) == 0 {
-				namespaces[c.spec.Namespace] = true
-			}
+			out.add(&t, c.spec.Namespace)
 		}
 	}
-	return all, namespaces
+	pending := w.listPendingLabels()
+	w.visitBoundPods(pending.mayBeRepelled, func(_, _ int, bound *planning.PodSpec) {
+		for _, t := range requiredAntiAffinity(bound.Affinity) {
+			out.add(&t, bound.Namespace)
+		}
+	})
+	return out
+}
+
+// add adds the namespaces of a term of a pod in the namespace.
+func (s *selectedNamespaces) add(t *corev1.PodAffinityTerm, namespace string) {
+	s.all = s.all || t.NamespaceSelector != nil
+	for _, name := range t.Namespaces {
+		s.names[name] = true
+	}
+	if len(t.Namespaces) == 0 {
+		s.names[namespace] = true
+	}
 }
 
 // listAffinityTerms returns the required and preferred terms of pod affinity and anti-affinity.
@@ -83,6 +101,17 @@ func (w *state) listPendingLabels() pendingLabels {
 	return out
 }
 
+// mayBeRepelled returns false if no required anti-affinity of a running pod selects a pending pod.
+func (p pendingLabels) mayBeRepelled(bound *planning.PodSpec) bool {
+	terms := requiredAntiAffinity(bound.Affinity)
+	for i := range terms {
+		if p.maySelect(&terms[i], bound.Namespace) {
+			return true
+		}
+	}
+	return false
+}
+
 // maySelect returns false if a term of a pod in the namespace selects no pending pod. It compares only names and labels.
 func (p pendingLabels) maySelect(t *corev1.PodAffinityTerm, namespace string) bool {
 	if t.LabelSelector == nil || t.NamespaceSelector == nil && len(t.Namespaces) == 0 && !p.namespaces[namespace] {
@@ -116,16 +145,8 @@ func (w *state) visitBoundPods(isWanted func(*planning.PodSpec) bool, visit func
 // addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods
 // away. It skips terms that select no pending pod.
 func (w *state) addBoundAntiAffinity() {
-	pending := w.listPendingLabels()
-	repels := func(bound *planning.PodSpec) bool {
-		return slices.ContainsFunc(requiredAntiAffinity(bound.Affinity), func(t corev1.PodAffinityTerm) bool { return pending.maySelect(&t, bound.Namespace) })
-	}
-	w.visitBoundPods(repels, func(node, count int, bound *planning.PodSpec) {
-		own := w.topology.sets.findSet(bound.Namespace, bound.Labels) // A namespaceSelector selects among the namespaces of the sets.
+	w.visitBoundPods(w.listPendingLabels().mayBeRepelled, func(node, count int, bound *planning.PodSpec) {
 		for _, t := range requiredAntiAffinity(bound.Affinity) {
-			if !pending.maySelect(&t, bound.Namespace) {
-				continue
-			}
 			chosen, err := w.termSelection(&t, bound)
 			if err != nil {
 				continue // Kubernetes ignores a term that it cannot read.
@@ -142,7 +163,7 @@ func (w *state) addBoundAntiAffinity() {
 				continue
 			}
 			counts := w.findRuleCount(node, w.findHostRule(one).id)
-			if chosen.matchesSet(own) {
+			if chosen.matchesSet(w.topology.sets.findSet(bound.Namespace, bound.Labels)) {
 				counts.OwnersInside += int32(count)
 			} else {
 				counts.OwnersOutside += int32(count)

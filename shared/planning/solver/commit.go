@@ -198,7 +198,7 @@ func (st *baseline) countPlannedNode(planned *planning.PlannedNode) {
 		if t := types[o.InstanceType]; t != nil {
 			largest = largest.maximum(w.resources.toAmounts(t.Capacity))
 		}
-		if n, ok := w.indexZoneCapacityType(&o); ok {
+		if n, ok := w.indexZoneCapacityType(&o); ok && n < len(pool.ZoneQuotas) {
 			zoneQuotas[pool.ZoneQuotas[n]] = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -43,7 +44,7 @@ func BenchmarkDocument(b *testing.B) {
 			name   string
 			limits nodeparts.PartSizes
 		}{{"whole", nodeparts.PartSizes{Inline: count, Part: 1}}, {"parts", nodeparts.DefaultSizes}} {
-			store, parts, cache := newBucket(), nodeparts.New(form.limits), &blob.PartCache{}
+			store, parts, cache := newBucket(), nodeparts.New(form.limits, 24*time.Hour), &blob.PartCache{}
 			next := func() planning.Snapshot {
 				nodes = slices.Clone(nodes)
 				for i := range 20 {

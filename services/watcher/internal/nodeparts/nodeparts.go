@@ -32,6 +32,9 @@ var DefaultSizes = PartSizes{Inline: 256, Part: 128, Parallel: blob.Parallel}
 // StoredParts are the parts that the documents of one kind refer to. It is not safe for concurrent use.
 type StoredParts struct {
 	sizes PartSizes
+	// putAgain is the age at which a part is stored again: it may be missing by then, and it expires with the last document that
+	// refers to it.
+	putAgain time.Duration
 	// places are the places of the nodes in the parts.
 	places map[nodeKey]place
 }
@@ -52,12 +55,14 @@ type place struct {
 	index int
 }
 
-// New returns parts with sizes.
-func New(sizes PartSizes) *StoredParts { return &StoredParts{sizes: sizes} }
+// New returns parts with sizes, which are stored again when they have that age.
+func New(sizes PartSizes, putAgain time.Duration) *StoredParts {
+	return &StoredParts{sizes: sizes, putAgain: putAgain}
+}
 
-// putAgain is the age at which a part is passed to blob.Put again, which keeps it from expiring. blob.Put may leave an object
-// that is half of the retention old.
-const putAgain = blob.Retention / 4
+// Forget makes the next document store all parts again. It is called when a document was not answered, because a
+// part may be missing.
+func (p *StoredParts) Forget() { p.places = nil }
 
 // ShrinkDocuments makes later documents have no nodes, because the last one was too large to store. It returns false if they
 // have none already.
@@ -95,7 +100,7 @@ func (p *StoredParts) findPlaces(nodes []planning.Node, now time.Time) []place {
 	places, current := make([]place, len(nodes)), map[*part]int{}
 	for i := range nodes {
 		at, ok := p.places[keyOf(&nodes[i])]
-		if ok && now.Sub(at.part.written) < putAgain && haveSameFields(&at.part.nodes[at.index], &nodes[i]) {
+		if ok && now.Sub(at.part.written) < p.putAgain && haveSameFields(&at.part.nodes[at.index], &nodes[i]) {
 			places[i] = at
 			current[at.part]++
 		}

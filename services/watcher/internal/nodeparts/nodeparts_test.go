@@ -95,7 +95,7 @@ func requireNodes(t test, b *bucket, cache *blob.PartCache, doc planning.Snapsho
 func TestReadersGetAllNodes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limits := nodeparts.PartSizes{Inline: rapid.IntRange(0, 5).Draw(r, "inline"), Part: rapid.IntRange(1, 4).Draw(r, "part"), Parallel: rapid.IntRange(0, 2).Draw(r, "parallel")}
-		b, parts, cache := newBucket(), nodeparts.New(limits), &blob.PartCache{}
+		b, parts, cache := newBucket(), nodeparts.New(limits, 24*time.Hour), &blob.PartCache{}
 		nodes := map[string]planning.Node{}
 		for turn := range rapid.IntRange(1, 12).Draw(r, "documents") {
 			for range rapid.IntRange(0, 6).Draw(r, "changes") {
@@ -124,7 +124,7 @@ func TestReadersGetAllNodes(t *testing.T) {
 // TestOnlyChangesAreStored stores the nodes of a large cluster once. After that a document has the changed nodes only, until
 // half of a part has changed.
 func TestOnlyChangesAreStored(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}), nodesNamed(60)
+	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour), nodesNamed(60)
 	first := put(t, b, parts, nodes)
 	if len(first.Nodes) != 0 || len(first.NodeParts.Refs) != 3 || len(first.NodeParts.Runs) != 3 {
 		t.Fatalf("the first document has %d nodes and the parts %+v", len(first.Nodes), first.NodeParts)
@@ -147,7 +147,7 @@ func TestOnlyChangesAreStored(t *testing.T) {
 
 // TestSmallClusterHasNoParts requires that the document of a small cluster is complete, also after the cluster shrank.
 func TestSmallClusterHasNoParts(t *testing.T) {
-	b, parts := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20})
+	b, parts := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour)
 	for _, count := range []int{10, 30, 10, 0} {
 		doc := put(t, b, parts, nodesNamed(count))
 		if isWhole := len(doc.NodeParts.Refs) == 0 && len(doc.NodeParts.Runs) == 0 && len(doc.Nodes) == count; isWhole != (count <= 10) {
@@ -171,7 +171,7 @@ func (s sizeLimitedStore) Put(ctx context.Context, key string, data []byte) erro
 
 // TestTooLargePartsAreHalved stores nodes of which only two fit into an object.
 func TestTooLargePartsAreHalved(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 20, Part: 8, Parallel: 2}), nodesNamed(16)
+	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 20, Part: 8, Parallel: 2}, 24*time.Hour), nodesNamed(16)
 	if !parts.ShrinkDocuments() || parts.ShrinkDocuments() {
 		t.Fatal("documents shrink once")
 	}
@@ -188,7 +188,7 @@ func TestTooLargePartsAreHalved(t *testing.T) {
 
 // TestPartsAreKeptInTheBucket requires that a part in use is written again before it expires.
 func TestPartsAreKeptInTheBucket(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 20}), nodesNamed(10)
+	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 20}, 24*time.Hour), nodesNamed(10)
 	for range 100 {
 		doc := put(t, b, parts, nodes)
 		written, err := b.LastWritten(t.Context(), doc.NodeParts.Refs[0].Key())
@@ -201,7 +201,7 @@ func TestPartsAreKeptInTheBucket(t *testing.T) {
 
 // TestFailedPartIsStoredAgain requires that no document refers to a part that was not stored.
 func TestFailedPartIsStoredAgain(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 4, Parallel: 3}), nodesNamed(30)
+	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 4, Parallel: 3}, 24*time.Hour), nodesNamed(30)
 	b.SetFaults(memblob.Faults{FailPut: 0.1})
 	failed := 0
 	for range 50 {
