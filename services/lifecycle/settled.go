@@ -184,8 +184,16 @@ func (s *Service) verifyQuiet(ctx context.Context) {
 	w := s.readClusterState(ctx)
 	for _, c := range w.claims {
 		in := s.settledInputs(c, w.findNode(c), w)
-		if before := s.settled.claims[c.UID]; in.node != nil && before.node != nil && in.node.UID == before.node.UID {
+		before := s.settled.claims[c.UID]
+		if in.node != nil && before.node != nil && in.node.UID == before.node.UID {
 			in.node = before.node // A version without a change is not a change.
+		}
+		// Neither is another list of the same versions.
+		if before.claim != nil && before.claim.ResourceVersion == c.ResourceVersion {
+			in.claim = before.claim
+		}
+		if in.class != nil && before.class != nil && in.class.ResourceVersion == before.class.ResourceVersion {
+			in.class = before.class
 		}
 		switch {
 		case in.node != nil && s.settled.changedNodes[in.node.Name]: // The next reconcile of all objects decides it.
