@@ -23,8 +23,8 @@ import (
 type clusterState struct {
 	// isFull reports that all objects are reconciled, not only changed ones.
 	isFull bool
-	// hasParts reports that NodePools, EC2NodeClasses and drift are reconciled too.
-	hasParts bool
+	// reconcilesPools reports that NodePools, EC2NodeClasses and drift are reconciled too.
+	reconcilesPools bool
 
 	// claims are the NodeClaims that Joist manages, without other providers'.
 	claims []*karpenter.NodeClaim

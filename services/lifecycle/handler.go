@@ -21,6 +21,9 @@ const (
 	handleTimeout = time.Minute
 )
 
+// runInTurn runs a function that changes claims when all earlier ones have ended.
+type runInTurn func(context.Context, func(context.Context) error) error
+
 // ConcurrentHandler returns the message handler for concurrent use. Messages about one instance are
 // handled at once: an interrupted instance has two minutes at most, and each message writes one
 // claim and one node by compare-and-swap. All other messages are handled one after the other, so
@@ -30,7 +33,7 @@ func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e
 	turn := func(ctx context.Context, act func(context.Context) error) error {
 		return facts.RunLocked(ctx, gate.WrapLocked(act))
 	}
-	proposals, settled := s.newProposalQueue(turn), s.newSettleQueue(turn)
+	proposals, handleLaunchResult := s.newProposalQueue(turn), s.newLaunchResultQueue(turn)
 	return func(ctx context.Context, e event.Envelope) error {
 		came := s.Now()
 		switch e.Type {
@@ -39,7 +42,7 @@ func (s *Service) ConcurrentHandler(gate host.Mutex) func(ctx context.Context, e
 		case event.DisruptionProposedType:
 			return proposals.handle(ctx, e, came)
 		case event.LaunchSettledType:
-			return settled(ctx, e, came)
+			return handleLaunchResult(ctx, e, came)
 		}
 		taken := inventories.recordArrival(e, came)
 		return turn(ctx, func(ctx context.Context) error {

@@ -98,7 +98,7 @@ type Config struct {
 	// then made in a fixed order.
 	Parallel int
 	// Rest is the interval at which claims that do not run are reconciled if nothing has changed. Settled claims are reconciled
-	// after decideAllInterval, and NodePools and EC2NodeClasses after partsInterval. Zero reconciles everything each time.
+	// after decideAllInterval, and NodePools and EC2NodeClasses after poolsInterval. Zero reconciles everything each time.
 	Rest time.Duration
 	// VerifySettled decides settled claims too, and panics if one has effects. It is for tests.
 	VerifySettled bool

@@ -87,7 +87,7 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 		s.metricState.removeMissing(before, s.lastSeen)
 		s.traces.removeMissing(before, s.lastSeen, s.lastReconcile)
 	}
-	if w.hasParts {
+	if w.reconcilesPools {
 		for name := range w.pools {
 			// An alarm does not detect an increase of a series that begins with 1.
 			s.Metrics.Record(metric.DrainsOverdue, 0, name)

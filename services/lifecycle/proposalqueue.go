@@ -71,7 +71,7 @@ type proposalQueue struct {
 }
 
 // newProposalQueue returns the queue. turn runs each batch in its turn.
-func (s *Service) newProposalQueue(turn func(context.Context, func(context.Context) error) error) *proposalQueue {
+func (s *Service) newProposalQueue(turn runInTurn) *proposalQueue {
 	return &proposalQueue{pending: map[string]bool{}, batches: batcher.New(batcher.Options[*proposalMessage]{
 		MaxCalls: 1, MaxItems: proposalBatchSize, Call: func(ctx context.Context, facts []*proposalMessage) error {
 			return turn(ctx, func(ctx context.Context) error { return s.handleProposals(ctx, facts) })

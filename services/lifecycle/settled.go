@@ -19,9 +19,9 @@ import (
 const (
 	// decideAllInterval is how often all claims are decided, also settled ones.
 	decideAllInterval = time.Minute
-	// partsInterval is how often NodePools, EC2NodeClasses and drift are reconciled if no object has changed: some of
+	// poolsInterval is how often NodePools, EC2NodeClasses and drift are reconciled if no object has changed: some of
 	// their conditions depend on the time.
-	partsInterval = 10 * time.Second
+	poolsInterval = 10 * time.Second
 )
 
 // settledState is what the next reconcile knows of the last one, so that it decides only what may have another result.
@@ -35,10 +35,10 @@ type settledState struct {
 	isBusy bool
 	// hasWork reports that this reconcile found a disruption that acts or a node without a claim.
 	hasWork bool
-	// arePartsDue reports that NodePools, EC2NodeClasses and drift have to be reconciled before partsInterval, and
-	// partsAt is when they were. inventory is the inventory with which drift was detected.
-	arePartsDue bool
-	partsAt     time.Time
+	// arePoolsDue reports that NodePools, EC2NodeClasses and drift have to be reconciled before poolsInterval, and
+	// poolsAt is when they were. inventory is the inventory with which drift was detected.
+	arePoolsDue bool
+	poolsAt     time.Time
 	inventory   *runningInstances
 	// isSpecChanged reports that a NodePool's spec or an EC2NodeClass has changed since the last full reconcile: the next one is
 	// full, so that people do not wait for a new NodePool. generations are those of the NodePools.
@@ -73,7 +73,7 @@ func (s *Service) takeChanges() bool {
 	state := &s.settled
 	state.isSpecChanged = state.isSpecChanged || !classes.Empty() || s.hasNewGeneration(pools)
 	if changed {
-		state.arePartsDue = true
+		state.arePoolsDue = true
 	}
 	pods := s.Cache.TakeChanges(cluster.Pods)
 	if pods.All {
@@ -111,25 +111,25 @@ func (s *Service) isQuiet(changed, full bool) bool {
 	switch {
 	case changed || state.isBusy || state.claims == nil:
 		return false
-	case full && (s.arePartsDue() || len(state.changedNodes) > 0 || now.Sub(state.allAt) >= decideAllInterval):
+	case full && (s.arePoolsDue() || len(state.changedNodes) > 0 || now.Sub(state.allAt) >= decideAllInterval):
 		return false
 	default:
 		return state.until.IsZero() || now.Before(state.until)
 	}
 }
 
-// arePartsDue reports whether NodePools, EC2NodeClasses and drift have to be reconciled. Without Rest, and with gates that
+// arePoolsDue reports whether NodePools, EC2NodeClasses and drift have to be reconciled. Without Rest, and with gates that
 // do a part of their work in each reconcile, they always have to.
-func (s *Service) arePartsDue() bool {
+func (s *Service) arePoolsDue() bool {
 	state := &s.settled
-	return state.arePartsDue || s.Rest == 0 || s.PodDeletionCosts || len(s.LegacyRepair.Policies) > 0 ||
-		state.inventory != s.drift.inventory.Load() || s.lastReconcile.Sub(state.partsAt) >= partsInterval
+	return state.arePoolsDue || s.Rest == 0 || s.PodDeletionCosts || len(s.LegacyRepair.Policies) > 0 ||
+		state.inventory != s.drift.inventory.Load() || s.lastReconcile.Sub(state.poolsAt) >= poolsInterval
 }
 
-// recordParts records that the parts were reconciled, with the inventory that they read at most.
-func (s *Service) recordParts(inventory *runningInstances, failed bool) {
+// recordPools records that NodePools, EC2NodeClasses and drift were reconciled, with the inventory that they read at most.
+func (s *Service) recordPools(inventory *runningInstances, failed bool) {
 	state := &s.settled
-	state.partsAt, state.inventory, state.arePartsDue = s.lastReconcile, inventory, failed
+	state.poolsAt, state.inventory, state.arePoolsDue = s.lastReconcile, inventory, failed
 }
 
 // settledInputs returns the inputs of a decision about the claim.

@@ -51,7 +51,7 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 		s.lastFullReconcile = s.lastReconcile
 		s.recordSpecs(w.pools)
 	}
-	w.hasParts = full && s.arePartsDue()
+	w.reconcilesPools = full && s.arePoolsDue()
 	effects, inventory := s.effects.n.Load(), s.drift.inventory.Load()
 	s.settled.isBusy, s.settled.hasWork = true, false // Busy until the end: an interrupted reconcile is repeated.
 	held, err := s.readOutbox(ctx, w.claims)
@@ -60,19 +60,19 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	s.countChanges(before, w)
 	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
 	s.liveReadErrors = nil
-	parts := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
-	if w.hasParts {
-		parts = append(parts, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)
+	reconciles := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
+	if w.reconcilesPools {
+		reconciles = append(reconciles, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)
 	}
-	for _, p := range parts {
-		failures = append(failures, p(ctx, w))
+	for _, reconcile := range reconciles {
+		failures = append(failures, reconcile(ctx, w))
 	}
 	orphanDrains, err := s.releaseOrphanNodes(ctx, w)
 	failures = append(failures, err, s.removePods(ctx, append(drains, orphanDrains...)))
 	s.pruneState(w.claims)
 	left := s.effects.n.Load() != effects || slices.ContainsFunc(failures, func(err error) bool { return err != nil })
-	if w.hasParts {
-		s.recordParts(inventory, left)
+	if w.reconcilesPools {
+		s.recordPools(inventory, left)
 	}
 	s.settled.isBusy = left || held != nil || s.settled.hasWork || len(s.settled.claims) < len(w.claims)
 	return joinUnexpected(failures)

@@ -1,7 +1,6 @@
 package watcher_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,9 +11,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
@@ -59,22 +58,9 @@ func TestLargePodsAreLeftOut(t *testing.T) {
 	}
 }
 
-// sizeLimitedStore is a store that rejects batches of more than maxSize bytes.
-type sizeLimitedStore struct {
-	blob.Store
-	maxSize int
-}
-
-func (b sizeLimitedStore) Put(ctx context.Context, key string, data []byte) error {
-	if strings.HasPrefix(key, "batches/") && len(data) > b.maxSize {
-		return fault.E("storing "+key, fault.Bug, blob.ErrTooLarge)
-	}
-	return b.Store.Put(ctx, key, data)
-}
-
 func (s *harness) limitBatchSize(most int) {
 	s.svc = watcher.New(watcher.Config{
-		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: sizeLimitedStore{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Client: s.ClientFor("pod-1"), Cache: s.cache, Blobs: blobtest.SizeLimited{Store: s.blobs, Prefix: "batches/", MaxSize: most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
 		Now: func() time.Time { return s.now }, Span: func(host.Span) {},
 	})

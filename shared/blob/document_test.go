@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -25,20 +26,8 @@ type document struct {
 	Sizes []int             `json:"sizes,omitempty"`
 }
 
-// bucket is a store with a clock that the test sets.
-type bucket struct {
-	*memblob.Store
-	now time.Time
-}
-
-func newBucket() *bucket {
-	b := &bucket{now: noon}
-	b.Store = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
-	return b
-}
-
-// stored stores arbitrary bytes under their digest.
-func (b *bucket) stored(t *testing.T, text []byte) event.Ref {
+// storeText stores arbitrary bytes under their digest.
+func storeText(t *testing.T, b blob.Store, text []byte) event.Ref {
 	t.Helper()
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -59,7 +48,7 @@ func TestDocumentRoundTrip(t *testing.T) {
 			Tags:  rapid.MapOfN(rapid.StringN(1, 5, -1), rapid.String(), 1, 8).Draw(r, "tags"),
 			Sizes: rapid.SliceOfN(rapid.Int(), 1, 50).Draw(r, "sizes"),
 		}
-		b := newBucket()
+		b := blobtest.NewBucket(noon)
 		ref, err := blob.Put(t.Context(), b, noon, "things", doc)
 		if err != nil {
 			r.Fatal(err)
@@ -91,14 +80,14 @@ func TestPutRefreshesOldDocuments(t *testing.T) {
 		{"after the retention", 3 * blob.Retention, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBucket()
+			b := blobtest.NewBucket(noon)
 			doc := document{Name: "x"}
-			first, err := blob.Put(t.Context(), b, b.now, "things", doc)
+			first, err := blob.Put(t.Context(), b, b.Now, "things", doc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.now = b.now.Add(test.after)
-			second, err := blob.Put(t.Context(), b, b.now, "things", doc)
+			b.Now = b.Now.Add(test.after)
+			second, err := blob.Put(t.Context(), b, b.Now, "things", doc)
 			if err != nil || first != second {
 				t.Fatalf("%v, then %v (%v)", first, second, err)
 			}
@@ -106,8 +95,8 @@ func TestPutRefreshesOldDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if fresh := test.after > 0 && written.Equal(b.now); fresh != test.fresh {
-				t.Errorf("written at %s, now %s: written again: %t, want %t", written, b.now, fresh, test.fresh)
+			if fresh := test.after > 0 && written.Equal(b.Now); fresh != test.fresh {
+				t.Errorf("written at %s, now %s: written again: %t, want %t", written, b.Now, fresh, test.fresh)
 			}
 		})
 	}
@@ -117,20 +106,20 @@ func TestPutFails(t *testing.T) {
 	for name, faults := range map[string]memblob.Faults{
 		"check fails": {FailWritten: 1}, "write fails": {FailPut: 1}, "response lost": {LosePutAnswer: 1},
 	} {
-		b := newBucket()
+		b := blobtest.NewBucket(noon)
 		b.SetFaults(faults)
-		ref, err := blob.Put(t.Context(), b, b.now, "things", document{Name: "x"})
+		ref, err := blob.Put(t.Context(), b, b.Now, "things", document{Name: "x"})
 		if !fault.Is(err, fault.Retry, fault.Unknown) || !ref.IsZero() {
 			t.Errorf("%s: %v, %v", name, ref, err)
 		}
 	}
-	if _, err := blob.Put(t.Context(), newBucket(), noon, "things", func() {}); !fault.Is(err, fault.Bug) {
+	if _, err := blob.Put(t.Context(), blobtest.NewBucket(noon), noon, "things", func() {}); !fault.Is(err, fault.Bug) {
 		t.Errorf("document that is not JSON: %v", err)
 	}
 }
 
 func TestGetVerifies(t *testing.T) {
-	b := newBucket()
+	b := blobtest.NewBucket(noon)
 	good, err := blob.Put(t.Context(), b, noon, "things", document{Name: "x", Sizes: []int{1, 2, 3}})
 	if err != nil {
 		t.Fatal(err)
@@ -165,10 +154,10 @@ func TestGetVerifies(t *testing.T) {
 		{"empty reference", event.Ref{}, fault.Poison},
 		{"size beyond the limit", spoilt(func(r *event.Ref) { r.Size = blob.MaxObject + 1 }), fault.Poison},
 		{"not compressed", plain, fault.Poison},
-		{"not JSON", b.stored(t, []byte("{")), fault.Poison},
-		{"two JSON values", b.stored(t, []byte(`{"name":"a"}{"name":"b"}`)), fault.Poison},
-		{"wrong type", b.stored(t, []byte(`{"name":7}`)), fault.Poison},
-		{"unknown field", b.stored(t, []byte(`{"name":"x","new":1}`)), ""},
+		{"not JSON", storeText(t, b, []byte("{")), fault.Poison},
+		{"two JSON values", storeText(t, b, []byte(`{"name":"a"}{"name":"b"}`)), fault.Poison},
+		{"wrong type", storeText(t, b, []byte(`{"name":7}`)), fault.Poison},
+		{"unknown field", storeText(t, b, []byte(`{"name":"x","new":1}`)), ""},
 	} {
 		doc, err := blob.Get[document](t.Context(), b, test.ref)
 		if got := fault.KindOf(err); got != test.want {
@@ -236,7 +225,7 @@ func TestDecodeLimitsSize(t *testing.T) {
 }
 
 func TestPointer(t *testing.T) {
-	b := newBucket()
+	b := blobtest.NewBucket(noon)
 	if _, err := blob.GetLatest(t.Context(), b, "things"); !fault.Is(err, fault.Missing) {
 		t.Errorf("before the first write: %v, want missing", err)
 	}

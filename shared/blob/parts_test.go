@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -34,7 +35,7 @@ func (b *book) Join(parts []any) error {
 
 // countingBucket counts the reads of each kind.
 type countingBucket struct {
-	*bucket
+	*blobtest.Bucket
 	mu    sync.Mutex
 	reads map[string]int
 }
@@ -44,17 +45,17 @@ func (b *countingBucket) Get(ctx context.Context, key string) ([]byte, error) {
 	defer b.mu.Unlock()
 	kind, _, _ := strings.Cut(key, "/")
 	b.reads[kind]++
-	return b.bucket.Get(ctx, key)
+	return b.Bucket.Get(ctx, key)
 }
 
 // storeBook stores a book and its chapters.
-func storeBook(t *testing.T, b *bucket, chapters ...string) (ref event.Ref, parts []event.Ref) {
+func storeBook(t *testing.T, b *blobtest.Bucket, chapters ...string) (ref event.Ref, parts []event.Ref) {
 	t.Helper()
-	parts, err := blob.PutAll(t.Context(), b, b.now, "chapters", chapters, 2)
+	parts, err := blob.PutAll(t.Context(), b, b.Now, "chapters", chapters, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ref, err = blob.Put(t.Context(), b, b.now, "books", book{Refs: parts}); err != nil {
+	if ref, err = blob.Put(t.Context(), b, b.Now, "books", book{Refs: parts}); err != nil {
 		t.Fatal(err)
 	}
 	return ref, parts
@@ -64,7 +65,7 @@ func storeBook(t *testing.T, b *bucket, chapters ...string) (ref event.Ref, part
 func TestCachedPartsAreReadOnce(t *testing.T) {
 	for name, parallel := range map[string]int{"one after the other": 0, "at the same time": 4} {
 		t.Run(name, func(t *testing.T) {
-			b := &countingBucket{bucket: newBucket(), reads: map[string]int{}}
+			b := &countingBucket{Bucket: blobtest.NewBucket(noon), reads: map[string]int{}}
 			cache := &blob.PartCache{Parallel: parallel}
 			for _, step := range []struct {
 				chapters []string
@@ -72,7 +73,7 @@ func TestCachedPartsAreReadOnce(t *testing.T) {
 			}{
 				{[]string{"a", "b", "c"}, 3}, {[]string{"b", "d", "c"}, 4}, {[]string{"d"}, 4}, {[]string{"d", "b"}, 5}, {nil, 5}, {[]string{"d"}, 6},
 			} {
-				ref, _ := storeBook(t, b.bucket, step.chapters...)
+				ref, _ := storeBook(t, b.Bucket, step.chapters...)
 				got, err := blob.GetCached[book](t.Context(), b, ref, cache)
 				if diff := cmp.Diff(book{Chapters: step.chapters}, got); err != nil || diff != "" {
 					t.Fatalf("%v\n%s", err, diff)
@@ -104,7 +105,7 @@ func (b *sharingBook) Join(parts []any) error {
 
 // TestModifiedPartIsFound requires that Verify finds a caller that modifies a document.
 func TestModifiedPartIsFound(t *testing.T) {
-	b, cache := newBucket(), &blob.PartCache{Verify: true}
+	b, cache := blobtest.NewBucket(noon), &blob.PartCache{Verify: true}
 	ref, _ := storeBook(t, b, "a", "b")
 	for range 2 {
 		doc, err := blob.GetCached[sharingBook](t.Context(), b, ref, cache)
@@ -142,9 +143,9 @@ func TestPartsFail(t *testing.T) {
 		}, fault.Poison},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBucket()
+			b := blobtest.NewBucket(noon)
 			_, parts := storeBook(t, b, "a", "b")
-			ref, err := blob.Put(t.Context(), b, b.now, "books", book{Refs: test.spoil(parts)})
+			ref, err := blob.Put(t.Context(), b, b.Now, "books", book{Refs: test.spoil(parts)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +161,7 @@ func TestPartsFail(t *testing.T) {
 
 // TestFileWithParts requires that a copied document without its parts is not taken for a whole one.
 func TestFileWithParts(t *testing.T) {
-	b := newBucket()
+	b := blobtest.NewBucket(noon)
 	ref, _ := storeBook(t, b, "a")
 	data, err := b.Get(t.Context(), ref.Key())
 	if err != nil {

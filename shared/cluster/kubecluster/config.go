@@ -13,11 +13,10 @@ import (
 // The rate limits of a client, in requests per second. Evictions and Events have limits of their own, so that many of them
 // delay no other call.
 //
-// What the API server can bear is for the API server to say: its API Priority and Fairness, which EKS does not let anyone
-// turn off, queues the requests of each service account by itself and answers 429 when a queue is full, and both services
-// retry those. It knows its load, and a client does not. The client's limit is for a fault of the client: it is what a plan
-// for a thousand nodes needs, six writes a node within seconds. Most calls are made 32 at a time at most, so that a slow
-// API server gets fewer.
+// The API server limits requests itself, by its load: API Priority and Fairness, which is always on in EKS, queues the requests of
+// each service account separately and answers 429 if a queue is full. Services retry these requests. The client's limit is only
+// for a defect of the client. It allows the writes for a plan with a thousand nodes within seconds. Most calls are made 32 at a time
+// at most, so a slow API server gets fewer.
 const (
 	QPS   = 1000
 	Burst = 1000

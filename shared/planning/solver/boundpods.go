@@ -8,11 +8,26 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
+// repellingPods are equal running pods on a node with required anti-affinities, of which one may select a pending pod.
+type repellingPods struct {
+	node, count int
+	spec        *planning.PodSpec
+}
+
+// findRepellingPods returns the running pods with a required anti-affinity that may select a pending pod.
+func (w *state) findRepellingPods() []repellingPods {
+	var out []repellingPods
+	w.visitBoundPods(w.listPendingLabels().mayBeRepelled, func(node, count int, bound *planning.PodSpec) {
+		out = append(out, repellingPods{node, count, bound})
+	})
+	return out
+}
+
 // addBoundPods adds the running pods that a rule may select to their label sets: rules of the pending pods, and
-// anti-affinities of running pods that may select a pending pod. Most pending pods have no such rules, and a large cluster has
-// hundreds of thousands of running pods.
-func (w *state) addBoundPods() {
-	selected := w.listSelectedNamespaces()
+// anti-affinities of the repelling pods. Most pending pods have no such rules, and a large cluster has hundreds of thousands of
+// running pods.
+func (w *state) addBoundPods(repelling []repellingPods) {
+	selected := w.listSelectedNamespaces(repelling)
 	isWanted := func(bound *planning.PodSpec) bool { return selected.all || selected.names[bound.Namespace] }
 	if !selected.all && len(selected.names) == 0 {
 		return
@@ -30,7 +45,7 @@ type selectedNamespaces struct {
 }
 
 // listSelectedNamespaces returns the namespaces of the rules that addBoundPods names.
-func (w *state) listSelectedNamespaces() selectedNamespaces {
+func (w *state) listSelectedNamespaces(repelling []repellingPods) selectedNamespaces {
 	out := selectedNamespaces{names: map[string]bool{}}
 	for _, c := range w.classes {
 		if len(c.spec.Spread) > 0 {
@@ -40,12 +55,11 @@ func (w *state) listSelectedNamespaces() selectedNamespaces {
 			out.add(&t, c.spec.Namespace)
 		}
 	}
-	pending := w.listPendingLabels()
-	w.visitBoundPods(pending.mayBeRepelled, func(_, _ int, bound *planning.PodSpec) {
-		for _, t := range requiredAntiAffinity(bound.Affinity) {
-			out.add(&t, bound.Namespace)
+	for _, bound := range repelling {
+		for _, t := range requiredAntiAffinity(bound.spec.Affinity) {
+			out.add(&t, bound.spec.Namespace)
 		}
-	})
+	}
 	return out
 }
 
@@ -142,12 +156,12 @@ func (w *state) visitBoundPods(isWanted func(*planning.PodSpec) bool, visit func
 	}
 }
 
-// addBoundAntiAffinity adds the required anti-affinity of running pods, which keeps pending pods
-// away. It skips terms that select no pending pod.
-func (w *state) addBoundAntiAffinity() {
-	w.visitBoundPods(w.listPendingLabels().mayBeRepelled, func(node, count int, bound *planning.PodSpec) {
-		for _, t := range requiredAntiAffinity(bound.Affinity) {
-			chosen, err := w.termSelection(&t, bound)
+// addBoundAntiAffinity adds the required anti-affinities of the repelling pods, which keep pending pods away. It skips terms that
+// select no pending pod.
+func (w *state) addBoundAntiAffinity(repelling []repellingPods) {
+	for _, bound := range repelling {
+		for _, t := range requiredAntiAffinity(bound.spec.Affinity) {
+			chosen, err := w.termSelection(&t, bound.spec)
 			if err != nil {
 				continue // Kubernetes ignores a term that it cannot read.
 			}
@@ -157,17 +171,17 @@ func (w *state) addBoundAntiAffinity() {
 			one := topologyTerm{kind: antiAffinityKind, key: t.TopologyKey, selection: chosen, hard: true}
 			if !isHostname(t.TopologyKey) {
 				g := w.findGroup(one, nil)
-				if domain, ok := w.nodes[node].domainValue(g.key); ok {
-					g.owners[domain] += count
+				if domain, ok := w.nodes[bound.node].domainValue(g.key); ok {
+					g.owners[domain] += bound.count
 				}
 				continue
 			}
-			counts := w.findRuleCount(node, w.findHostRule(one).id)
-			if chosen.matchesSet(w.topology.sets.findSet(bound.Namespace, bound.Labels)) {
-				counts.OwnersInside += int32(count)
+			counts := w.findRuleCount(bound.node, w.findHostRule(one).id)
+			if chosen.matchesSet(w.topology.sets.findSet(bound.spec.Namespace, bound.spec.Labels)) {
+				counts.OwnersInside += int32(bound.count)
 			} else {
-				counts.OwnersOutside += int32(count)
+				counts.OwnersOutside += int32(bound.count)
 			}
 		}
-	})
+	}
 }

@@ -86,10 +86,12 @@ func (w *state) addTopology() {
 		c.set = t.sets.findSet(c.spec.Namespace, c.spec.Labels)
 		c.set.pending = c.set.pending || len(c.pods) > 0
 	}
+	var repelling []repellingPods
 	if w.removal != nil {
 		t.sets.baseline = &w.removal.state.topology.sets
 	} else {
-		w.addBoundPods()
+		repelling = w.findRepellingPods()
+		w.addBoundPods(repelling)
 	}
 	for _, c := range w.classes {
 		if w.currentClass = c; c.problem == "" {
@@ -100,7 +102,7 @@ func (w *state) addTopology() {
 	if w.removal != nil {
 		w.removal.addAntiAffinity(w)
 	} else {
-		w.addBoundAntiAffinity()
+		w.addBoundAntiAffinity(repelling)
 	}
 	w.addHostPorts()
 	w.problem.Rules = make([]packing.Rule, 0, len(t.order))

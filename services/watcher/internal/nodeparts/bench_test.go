@@ -13,6 +13,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/nodeparts"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
@@ -36,58 +38,70 @@ func largeCluster(count int) []planning.Node {
 	return nodes
 }
 
-// BenchmarkDocument stores and reads the document of a cluster in which 20 nodes have changed, whole and with parts.
+// BenchmarkDocument stores and reads the document of a cluster, whole and with parts. Always the same number of nodes differ from
+// the stored parts: in each turn as many change as in any other.
 func BenchmarkDocument(b *testing.B) {
 	for _, count := range []int{1000, 5000, 20_000} {
-		nodes, turn := largeCluster(count), 0
+		nodes := largeCluster(count)
 		for _, form := range []struct {
-			name   string
-			limits nodeparts.PartSizes
-		}{{"whole", nodeparts.PartSizes{Inline: count, Part: 1}}, {"parts", nodeparts.DefaultSizes}} {
-			store, parts, cache := newBucket(), nodeparts.New(form.limits, 24*time.Hour), &blob.PartCache{}
-			next := func() planning.Snapshot {
-				nodes = slices.Clone(nodes)
-				for i := range 20 {
-					changed := &nodes[(turn*20+i)*7919%count]
-					changed.Used = maps.Clone(changed.Used)
-					changed.Used["ephemeral-storage"] = resource.MustParse(fmt.Sprint(turn, "Ki"))
-				}
-				turn++
-				doc := planning.Snapshot{TakenAt: noon}
-				var err error
-				if doc.Nodes, doc.NodeParts, err = parts.Store(b.Context(), store, noon, nodes); err != nil {
-					b.Fatal(err)
-				}
-				return doc
-			}
-			ref, err := blob.Put(b.Context(), store, noon, planning.SnapshotKind, next())
-			if err == nil { // The first document of a cluster stores all parts.
-				ref, err = blob.Put(b.Context(), store, noon, planning.SnapshotKind, next())
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Run(fmt.Sprintf("store/%s/nodes=%d", form.name, count), func(b *testing.B) {
-				for b.Loop() {
-					if ref, err = blob.Put(b.Context(), store, noon, planning.SnapshotKind, next()); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(ref.Size), "B-stored/op")
-			})
-			b.Run(fmt.Sprintf("read/%s/nodes=%d", form.name, count), func(b *testing.B) {
-				b.ReportAllocs()
-				if _, err := blob.GetCached[planning.Snapshot](b.Context(), store, ref, cache); err != nil {
-					b.Fatal(err)
-				}
-				b.ResetTimer()
-				for b.Loop() {
-					doc, err := blob.GetCached[planning.Snapshot](b.Context(), store, ref, cache)
-					if err != nil || len(doc.Nodes) != count {
-						b.Fatal(err, len(doc.Nodes))
-					}
-				}
-			})
+			name    string
+			limits  nodeparts.PartSizes
+			changed int
+		}{
+			{"whole", nodeparts.PartSizes{Inline: count, Part: 1}, 20},
+			{"parts", nodeparts.DefaultSizes, 20},
+			{"parts", nodeparts.DefaultSizes, 240}, // Almost as many as a document may have.
+		} {
+			name := fmt.Sprintf("%s/nodes=%d/changed=%d", form.name, count, form.changed)
+			benchmarkDocument(b, name, nodes, form.limits, form.changed)
 		}
 	}
+}
+
+// benchmarkDocument stores documents in each of which the first nodes have another value than in the parts.
+func benchmarkDocument(b *testing.B, name string, nodes []planning.Node, limits nodeparts.PartSizes, changed int) {
+	store, parts, cache, turn := blobtest.NewBucket(noon), nodeparts.New(limits, 24*time.Hour), &blob.PartCache{}, 0
+	put := func(nodes []planning.Node) event.Ref {
+		doc := planning.Snapshot{TakenAt: noon}
+		var err error
+		if doc.Nodes, doc.NodeParts, err = parts.Store(b.Context(), store, noon, nodes); err != nil {
+			b.Fatal(err)
+		}
+		ref, err := blob.Put(b.Context(), store, noon, planning.SnapshotKind, doc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return ref
+	}
+	next := func() event.Ref {
+		now := slices.Clone(nodes)
+		for i := range changed {
+			node := &now[i*len(now)/changed]
+			node.Used = maps.Clone(node.Used)
+			node.Used["ephemeral-storage"] = resource.MustParse(fmt.Sprint(turn, "Ki"))
+		}
+		turn++
+		return put(now)
+	}
+	put(nodes) // The first document of a cluster stores all parts.
+	ref := next()
+	b.Run("store/"+name, func(b *testing.B) {
+		for b.Loop() {
+			ref = next()
+		}
+		b.ReportMetric(float64(ref.Size), "B-stored/op")
+	})
+	b.Run("read/"+name, func(b *testing.B) {
+		b.ReportAllocs()
+		if _, err := blob.GetCached[planning.Snapshot](b.Context(), store, ref, cache); err != nil {
+			b.Fatal(err)
+		}
+		b.ResetTimer()
+		for b.Loop() {
+			doc, err := blob.GetCached[planning.Snapshot](b.Context(), store, ref, cache)
+			if err != nil || len(doc.Nodes) != len(nodes) {
+				b.Fatal(err, len(doc.Nodes))
+			}
+		}
+	})
 }

@@ -3,7 +3,7 @@
 //
 // A cluster of up to PartSizes.Inline nodes has no parts. In a larger one, nodes that are equal in a stored part are referred to
 // there, and the others are in the document. When these are too many, they become new parts. A part of which less than half is
-// still current is given up, so each node is written again only after about as many nodes have changed.
+// still current is no longer used, and its current nodes are stored again: at most as many as have changed.
 package nodeparts
 
 import (
@@ -95,7 +95,7 @@ func (p *StoredParts) Store(ctx context.Context, store blob.Store, now time.Time
 	return document, where, nil
 }
 
-// findPlaces returns where each node is stored already. Nodes of a part that is given up have no place.
+// findPlaces returns where each node is stored already. Nodes of a part of which less than half is current have no place.
 func (p *StoredParts) findPlaces(nodes []planning.Node, now time.Time) []place {
 	places, current := make([]place, len(nodes)), map[*part]int{}
 	for i := range nodes {

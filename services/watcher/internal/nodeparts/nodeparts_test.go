@@ -16,24 +16,13 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/nodeparts"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-
-// bucket is a store with a clock that the test sets.
-type bucket struct {
-	*memblob.Store
-	now time.Time
-}
-
-func newBucket() *bucket {
-	b := &bucket{now: noon}
-	b.Store = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
-	return b
-}
 
 // node returns a node; each turn has other labels, pods and used capacity.
 func node(name string, turn int) planning.Node {
@@ -63,20 +52,20 @@ type test interface {
 }
 
 // put stores a document with the nodes, and returns the stored form.
-func put(t test, b *bucket, parts *nodeparts.StoredParts, nodes []planning.Node) planning.Snapshot {
+func put(t test, b *blobtest.Bucket, parts *nodeparts.StoredParts, nodes []planning.Node) planning.Snapshot {
 	t.Helper()
 	var doc planning.Snapshot
 	var err error
-	if doc.Nodes, doc.NodeParts, err = parts.Store(t.Context(), b, b.now, nodes); err != nil {
+	if doc.Nodes, doc.NodeParts, err = parts.Store(t.Context(), b, b.Now, nodes); err != nil {
 		t.Fatal(err)
 	}
 	return doc
 }
 
 // requireNodes requires that a reader of the stored document gets exactly the nodes.
-func requireNodes(t test, b *bucket, cache *blob.PartCache, doc planning.Snapshot, want []planning.Node) {
+func requireNodes(t test, b *blobtest.Bucket, cache *blob.PartCache, doc planning.Snapshot, want []planning.Node) {
 	t.Helper()
-	ref, err := blob.Put(t.Context(), b, b.now, planning.SnapshotKind, doc)
+	ref, err := blob.Put(t.Context(), b, b.Now, planning.SnapshotKind, doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +84,7 @@ func requireNodes(t test, b *bucket, cache *blob.PartCache, doc planning.Snapsho
 func TestReadersGetAllNodes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limits := nodeparts.PartSizes{Inline: rapid.IntRange(0, 5).Draw(r, "inline"), Part: rapid.IntRange(1, 4).Draw(r, "part"), Parallel: rapid.IntRange(0, 2).Draw(r, "parallel")}
-		b, parts, cache := newBucket(), nodeparts.New(limits, 24*time.Hour), &blob.PartCache{}
+		b, parts, cache := blobtest.NewBucket(noon), nodeparts.New(limits, 24*time.Hour), &blob.PartCache{}
 		nodes := map[string]planning.Node{}
 		for turn := range rapid.IntRange(1, 12).Draw(r, "documents") {
 			for range rapid.IntRange(0, 6).Draw(r, "changes") {
@@ -106,7 +95,7 @@ func TestReadersGetAllNodes(t *testing.T) {
 					nodes[name] = node(name, turn)
 				}
 			}
-			b.now = b.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(r, "days")) * 24 * time.Hour)
+			b.Now = b.Now.Add(time.Duration(rapid.IntRange(0, 5).Draw(r, "days")) * 24 * time.Hour)
 			list := make([]planning.Node, 0, len(nodes))
 			for _, name := range slices.Sorted(maps.Keys(nodes)) {
 				list = append(list, nodes[name])
@@ -124,7 +113,7 @@ func TestReadersGetAllNodes(t *testing.T) {
 // TestOnlyChangesAreStored stores the nodes of a large cluster once. After that a document has the changed nodes only, until
 // half of a part has changed.
 func TestOnlyChangesAreStored(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour), nodesNamed(60)
+	b, parts, nodes := blobtest.NewBucket(noon), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour), nodesNamed(60)
 	first := put(t, b, parts, nodes)
 	if len(first.Nodes) != 0 || len(first.NodeParts.Refs) != 3 || len(first.NodeParts.Runs) != 3 {
 		t.Fatalf("the first document has %d nodes and the parts %+v", len(first.Nodes), first.NodeParts)
@@ -147,7 +136,7 @@ func TestOnlyChangesAreStored(t *testing.T) {
 
 // TestSmallClusterHasNoParts requires that the document of a small cluster is complete, also after the cluster shrank.
 func TestSmallClusterHasNoParts(t *testing.T) {
-	b, parts := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour)
+	b, parts := blobtest.NewBucket(noon), nodeparts.New(nodeparts.PartSizes{Inline: 10, Part: 20}, 24*time.Hour)
 	for _, count := range []int{10, 30, 10, 0} {
 		doc := put(t, b, parts, nodesNamed(count))
 		if isWhole := len(doc.NodeParts.Refs) == 0 && len(doc.NodeParts.Runs) == 0 && len(doc.Nodes) == count; isWhole != (count <= 10) {
@@ -156,22 +145,9 @@ func TestSmallClusterHasNoParts(t *testing.T) {
 	}
 }
 
-// sizeLimitedStore rejects objects of more than maxSize bytes.
-type sizeLimitedStore struct {
-	blob.Store
-	maxSize int
-}
-
-func (s sizeLimitedStore) Put(ctx context.Context, key string, data []byte) error {
-	if len(data) > s.maxSize {
-		return fault.E("storing "+key, fault.Bug, blob.ErrTooLarge)
-	}
-	return s.Store.Put(ctx, key, data)
-}
-
 // TestTooLargePartsAreHalved stores nodes of which only two fit into an object.
 func TestTooLargePartsAreHalved(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 20, Part: 8, Parallel: 2}, 24*time.Hour), nodesNamed(16)
+	b, parts, nodes := blobtest.NewBucket(noon), nodeparts.New(nodeparts.PartSizes{Inline: 20, Part: 8, Parallel: 2}, 24*time.Hour), nodesNamed(16)
 	if !parts.ShrinkDocuments() || parts.ShrinkDocuments() {
 		t.Fatal("documents shrink once")
 	}
@@ -180,7 +156,7 @@ func TestTooLargePartsAreHalved(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := planning.Snapshot{}
-	if doc.Nodes, doc.NodeParts, err = parts.Store(t.Context(), sizeLimitedStore{b, len(two) + 5}, b.now, nodes); err != nil || len(doc.Nodes) > 0 || len(doc.NodeParts.Refs) != 8 {
+	if doc.Nodes, doc.NodeParts, err = parts.Store(t.Context(), blobtest.SizeLimited{Store: b, MaxSize: len(two) + 5}, b.Now, nodes); err != nil || len(doc.Nodes) > 0 || len(doc.NodeParts.Refs) != 8 {
 		t.Fatalf("%d nodes and %d parts, %v; want 8 parts", len(doc.Nodes), len(doc.NodeParts.Refs), err)
 	}
 	requireNodes(t, b, nil, doc, nodes)
@@ -188,24 +164,24 @@ func TestTooLargePartsAreHalved(t *testing.T) {
 
 // TestPartsAreKeptInTheBucket requires that a part in use is written again before it expires.
 func TestPartsAreKeptInTheBucket(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 20}, 24*time.Hour), nodesNamed(10)
+	b, parts, nodes := blobtest.NewBucket(noon), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 20}, 24*time.Hour), nodesNamed(10)
 	for range 100 {
 		doc := put(t, b, parts, nodes)
 		written, err := b.LastWritten(t.Context(), doc.NodeParts.Refs[0].Key())
-		if age := b.now.Sub(written); err != nil || age > blob.Retention*3/4 {
+		if age := b.Now.Sub(written); err != nil || age > blob.Retention*3/4 {
 			t.Fatalf("a document refers to a part that was written %s ago (%v)", age, err)
 		}
-		b.now = b.now.Add(24 * time.Hour)
+		b.Now = b.Now.Add(24 * time.Hour)
 	}
 }
 
 // TestFailedPartIsStoredAgain requires that no document refers to a part that was not stored.
 func TestFailedPartIsStoredAgain(t *testing.T) {
-	b, parts, nodes := newBucket(), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 4, Parallel: 3}, 24*time.Hour), nodesNamed(30)
+	b, parts, nodes := blobtest.NewBucket(noon), nodeparts.New(nodeparts.PartSizes{Inline: 2, Part: 4, Parallel: 3}, 24*time.Hour), nodesNamed(30)
 	b.SetFaults(memblob.Faults{FailPut: 0.1})
 	failed := 0
 	for range 50 {
-		if _, _, err := parts.Store(t.Context(), b, b.now, nodes); err != nil {
+		if _, _, err := parts.Store(t.Context(), b, b.Now, nodes); err != nil {
 			failed++
 			if !fault.Is(err, fault.Retry) {
 				t.Fatal(err)

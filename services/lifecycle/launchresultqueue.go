@@ -10,11 +10,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
-// settleBatchSize is how many launch results share a turn. A plan for a thousand nodes has about fifty intents.
-const settleBatchSize = 64
+// launchResultBatchSize is how many launch results share a turn. A plan for a thousand nodes has about fifty intents.
+const launchResultBatchSize = 64
 
-// settleMessage is one message with a launch result, and the error of its handling.
-type settleMessage struct {
+// launchResultMessage is one message with a launch result, and the error of its handling.
+type launchResultMessage struct {
 	// ctx is the context of the message; its log fields go to the message's log line.
 	ctx      context.Context
 	envelope event.Envelope
@@ -23,13 +23,13 @@ type settleMessage struct {
 	err      error
 }
 
-// newSettleQueue returns the handler of launch results. Results that arrive during a turn are handled together in the
+// newLaunchResultQueue returns the handler of launch results. Results that arrive during a turn are handled together in the
 // next one: those of different intents concurrently, because they bind other claims, and those of one intent in order.
-func (s *Service) newSettleQueue(turn func(context.Context, func(context.Context) error) error) func(ctx context.Context, e event.Envelope, came time.Time) error {
-	batches := batcher.New(batcher.Options[*settleMessage]{
-		MaxCalls: 1, MaxItems: settleBatchSize, Call: func(ctx context.Context, messages []*settleMessage) error {
+func (s *Service) newLaunchResultQueue(turn runInTurn) func(ctx context.Context, e event.Envelope, came time.Time) error {
+	batches := batcher.New(batcher.Options[*launchResultMessage]{
+		MaxCalls: 1, MaxItems: launchResultBatchSize, Call: func(ctx context.Context, messages []*launchResultMessage) error {
 			return turn(ctx, func(ctx context.Context) error {
-				s.handleSettled(ctx, messages)
+				s.handleLaunchResults(ctx, messages)
 				return nil
 			})
 		},
@@ -39,7 +39,7 @@ func (s *Service) newSettleQueue(turn func(context.Context, func(context.Context
 		if err != nil {
 			return err
 		}
-		m := &settleMessage{ctx: ctx, envelope: e, intent: body.Intent, received: came}
+		m := &launchResultMessage{ctx: ctx, envelope: e, intent: body.Intent, received: came}
 		if err := batches.Do(ctx, m); err != nil {
 			return err
 		}
@@ -47,9 +47,9 @@ func (s *Service) newSettleQueue(turn func(context.Context, func(context.Context
 	}
 }
 
-// handleSettled handles the launch results of one turn and sets the error of each. A panic affects only its own intent.
-func (s *Service) handleSettled(ctx context.Context, messages []*settleMessage) {
-	var intents [][]*settleMessage
+// handleLaunchResults handles the launch results of one turn and sets the error of each. A panic affects only its own intent.
+func (s *Service) handleLaunchResults(ctx context.Context, messages []*launchResultMessage) {
+	var intents [][]*launchResultMessage
 	known := map[string]int{}
 	for _, m := range messages {
 		host.AddLogFields(m.ctx, "batch_size", len(messages), "waited_ms", s.Now().Sub(m.received).Milliseconds())
