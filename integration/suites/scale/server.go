@@ -91,7 +91,7 @@ func (s *Server) updateStatus(w http.ResponseWriter, r *http.Request) {
 
 // list responds page by page.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
-	count, shape := s.Size.objects(kind)
+	count, shape := s.Size.Objects(kind)
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	to := count
 	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit > 0 {
@@ -119,7 +119,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind cluster.Kind)
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
 	stream := s.words.stream(w, kind)
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
-		count, shape := s.Size.objects(kind)
+		count, shape := s.Size.Objects(kind)
 		for i := range count {
 			if stream.send("ADDED", shape(i)) != nil {
 				return
@@ -148,7 +148,7 @@ func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 	}
 	tick := time.NewTicker(time.Second / time.Duration(each))
 	defer tick.Stop()
-	count, shape := s.Size.objects(kind)
+	count, shape := s.Size.Objects(kind)
 	for restarts := int32(1); ; restarts++ {
 		select {
 		case <-ctx.Done():

@@ -22,8 +22,8 @@ type Size struct{ Nodes, Pods, Apps int }
 
 const spaces = 50
 
-// objects returns the number of objects of a kind, and a function that returns each.
-func (s Size) objects(kind cluster.Kind) (count int, shape func(i int) cluster.Object) {
+// Objects returns the number of objects of a kind, and a function that returns each.
+func (s Size) Objects(kind cluster.Kind) (count int, shape func(i int) cluster.Object) {
 	switch kind {
 	case cluster.Pods:
 		return s.Pods, func(i int) cluster.Object { return s.pod(i) }

@@ -199,7 +199,7 @@ func buildLifecycle(a *Actor, w tapper) {
 		Settings: env.planSettings(), Catalogues: &blob.DocumentCache[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
-		Repair: env.Repair, Span: a.spanFunc(), Rest: lifecycle.ReconcileInterval, VerifySettled: env.VerifySettled,
+		Repair: env.Repair, Span: a.spanFunc(), Rest: lifecycle.ReconcileInterval, VerifySettled: env.Verify,
 	})
 	a.step, a.interval = s.Step, lifecycle.ReconcileInterval
 	a.consumeQueue(w, a.eventHandler(lifecycle.Types, s.Handle))
@@ -207,14 +207,14 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: true}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: env.Verify}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w tapper) {
 	env := a.env
 	s := disruption.Service{
-		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: true}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
+		Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: env.Verify}, LastIdle: &disruption.LastIdle{}, ReportSchedule: &disruption.ReportSchedule{}, Bus: w.newBusSender(env),
 		Cluster: env.Identity(), Now: a.Now, Span: a.spanFunc(),
 	}
 	a.consumeQueue(w, a.eventHandler(disruption.Types, s.Handle))

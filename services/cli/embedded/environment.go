@@ -72,8 +72,9 @@ type Options struct {
 	ClaimTemplates map[string]resourcev1.ResourceClaimSpec
 	// PodDeletionCosts is the feature gate PodDeletionCostManagement.
 	PodDeletionCosts bool
-	// VerifySettled verifies that lifecycle skips no NodeClaim for which something is to be done.
-	VerifySettled bool
+	// Verify verifies that lifecycle skips no NodeClaim for which something is to be done, and that no service modifies a part of a
+	// document that it keeps.
+	Verify bool
 	// DefaultConstraints are added to pods without topology spread constraints.
 	DefaultConstraints []corev1.TopologySpreadConstraint
 	// Repair has the policies of node repair; nil is off.
