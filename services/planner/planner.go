@@ -36,11 +36,13 @@ type Service struct {
 	// Catalogues caches the catalogue; nil reads it for each batch.
 	Catalogues *blob.DocumentCache[catalog.Catalogue]
 	// Parts caches the parts of the last batch; nil reads them for each batch.
-	Parts   *blob.PartCache
-	Bus     queue.Sender
-	Now     func() time.Time
-	Cluster event.Cluster
-	Metrics metric.Recorder
+	Parts *blob.PartCache
+	// Parallel is how many intents of a plan are stored at the same time; zero means one.
+	Parallel int
+	Bus      queue.Sender
+	Now      func() time.Time
+	Cluster  event.Cluster
+	Metrics  metric.Recorder
 }
 
 // Handle plans one batch.
@@ -116,7 +118,7 @@ func (s Service) readCatalogue(ctx context.Context, ref event.Ref) (catalog.Cata
 // publishPlan stores the plan and publishes plan.made.
 func (s Service) publishPlan(ctx context.Context, e event.Envelope, asked event.PodsUnschedulable, built launchspec.Built) error {
 	now := s.Now()
-	ref, err := built.Store(ctx, s.Blobs, now)
+	ref, err := built.Store(ctx, s.Blobs, now, s.Parallel)
 	if err != nil {
 		return fmt.Errorf("answering batch %d: %w", asked.Seq, err)
 	}

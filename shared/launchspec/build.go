@@ -67,15 +67,15 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 	return b.built, nil
 }
 
-// Store stores the intents, and then the plan that refers to them, so that a plan's intents exist
-// before the plan does. It returns the plan's reference.
-func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (event.Ref, error) {
+// Store stores the intents, up to parallel at the same time (zero means one), and then the plan that
+// refers to them, so that a plan's intents exist before the plan does. It returns the plan's reference.
+func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time, parallel int) (event.Ref, error) {
+	refs, err := blob.PutAll(ctx, blobs, now, Kind, b.Intents, parallel)
+	if err != nil {
+		return event.Ref{}, fmt.Errorf("storing the intents of the plan: %w", err)
+	}
 	for i, intent := range b.Intents {
-		ref, err := blob.Put(ctx, blobs, now, Kind, intent)
-		if err != nil {
-			return event.Ref{}, fmt.Errorf("storing intent %s: %w", intent.ID, err)
-		}
-		if planned := b.Plan.Intents[i].Ref; ref != planned {
+		if ref, planned := refs[i], b.Plan.Intents[i].Ref; ref != planned {
 			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
 		}
 	}

@@ -1,20 +1,25 @@
 package launchspec_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
@@ -236,5 +241,49 @@ func TestOnDemandIfSpotIsUnavailable(t *testing.T) {
 	fleet := build(t, batch).Intents[0].Fleet
 	if fleet.CapacityType != cloud.OnDemand || fleet.Strategy != "lowest-price" {
 		t.Errorf("fleet = %+v", fleet)
+	}
+}
+
+// remoteStore is a store whose writes and checks take some time.
+type remoteStore struct {
+	blob.Store
+	latency time.Duration
+}
+
+func (s remoteStore) Put(ctx context.Context, key string, data []byte) error {
+	time.Sleep(s.latency)
+	return s.Store.Put(ctx, key, data)
+}
+
+func (s remoteStore) LastWritten(ctx context.Context, key string) (time.Time, error) {
+	time.Sleep(s.latency)
+	return s.Store.LastWritten(ctx, key)
+}
+
+// The intents of a large plan are stored at the same time, and all of them before the plan.
+func TestStoreLargePlan(t *testing.T) {
+	var built launchspec.Built
+	for i := range 420 {
+		intent := launchspec.Intent{ID: fmt.Sprintf("intent-%d", i)}
+		ref, _, err := blob.Encode(launchspec.Kind, intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.Intents = append(built.Intents, intent)
+		built.Plan.Intents = append(built.Plan.Intents, planning.PlannedIntent{ID: intent.ID, Ref: ref})
+	}
+	for parallel, want := range map[int]time.Duration{0: 16840 * time.Millisecond, blob.Parallel: 1120 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			ref, err := built.Store(t.Context(), remoteStore{memblob.New(memblob.Options{Now: time.Now}), 20 * time.Millisecond}, began, parallel)
+			if took := time.Since(began); err != nil || ref.Kind != planning.PlanKind || took != want {
+				t.Errorf("%d at the same time: stored as %q after %s, want %s: %v", parallel, ref.Kind, took, want, err)
+			}
+		})
+	}
+	built.Plan.Intents[7].Ref.Digest = event.DigestOf([]byte("other"))
+	blobs := memblob.New(memblob.Options{Now: time.Now})
+	if ref, err := built.Store(t.Context(), blobs, time.Now(), 1); !fault.Is(err, fault.Bug) || !ref.IsZero() {
+		t.Errorf("a plan that refers to another intent was stored as %v: %v", ref, err)
 	}
 }

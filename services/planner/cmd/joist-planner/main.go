@@ -25,7 +25,7 @@ func main() {
 
 func buildHandler(p *startup.Bootstrap) (host.Handler, host.Options) {
 	service := planner.Service{
-		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Parts: &blob.PartCache{Parallel: blob.Parallel}, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.BlobStore(), Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Parts: &blob.PartCache{Parallel: blob.Parallel}, Parallel: blob.Parallel, Bus: p.EventBus(), Cluster: p.Cluster, Now: time.Now,
 		Metrics: p.Telemetry.RecordMetric,
 	}
 	return p.NewEventHandler(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
