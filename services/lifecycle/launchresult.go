@@ -112,7 +112,7 @@ func (s *Service) bindInstance(ctx context.Context, claim *karpenter.NodeClaim, 
 	claim.Status.ProviderID = providerIDOf(instance)
 	claim.Status.ImageID = instance.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
-	claim.Status.Conditions = conditions.WithTrue(claim, karpenter.ConditionTypeLaunched, s.Now())
+	claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: claim, Now: s.Now()})
 	stored, err := s.Client.UpdateStatus(ctx, claim)
 	if err != nil {
 		return boundClaim{}, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)

@@ -32,7 +32,7 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	})
 	s.reconcile()
 	s.runNode()
-	expectCounts(t, "initialized", recorded, "karpenter_nodeclaims_created_total [provisioned default false] 1", "karpenter_nodes_created_total [default eu-west-1a] 1", "joist_nodeclaim_initialized_seconds [default] 4")
+	expectCounts(t, "initialized", recorded, "karpenter_nodeclaims_created_total [provisioned default false] 1", "joist_nodeclaim_initialized_seconds [default] 1", "karpenter_nodes_created_total [default eu-west-1a] 1")
 	s.addPodTo("web")
 	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
 	s.advance(5 * time.Second)

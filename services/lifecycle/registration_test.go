@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -30,7 +31,7 @@ func (s *testCluster) conditionStates(name string) []string {
 	return out
 }
 
-// The conditions always have the claim's phase and the reason why it waits.
+// The conditions have the claim's phase and the reason why it waits, from the binding or some time after the creation on.
 func TestClaimConditions(t *testing.T) {
 	s := newTestCluster(t)
 	s.launchIntent("one", 1)
@@ -41,7 +42,9 @@ func TestClaimConditions(t *testing.T) {
 			t.Errorf("%s:\n%s", when, diff)
 		}
 	}
-	says("born", "Launched Unknown AwaitingReconciliation", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
+	says("born", "Launched  ", "Registered  ", "Initialized  ", "Ready  ")
+	s.advance(nodeclaim.FirstStatusAfter)
+	says("not launched soon", "Launched Unknown AwaitingReconciliation", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
 	s.handleMessage(s.newMessage(launchSettled("one", 1, "i-1")), "")
 	says("launched", "Launched True Launched", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
 	s.joinNode("node-1", "i-1")

@@ -140,7 +140,7 @@ func TestConsistencyCheck(t *testing.T) {
 		{"never checked", view(initialized, unknown), []string{"status c"}},
 		{"smaller", view(initialized, short, due), []string{"report FailedConsistencyCheck", "status c"}},
 		{"smaller, but checked recently", view(initialized, short), nil},
-		{"smaller, but not initialized", view(registered, nodeReady("True"), short, allocatable("cpu", "1"), due), []string{"update n"}},
+		{"smaller, and initialized now", view(registered, nodeReady("True"), short, allocatable("cpu", "1"), due), []string{"update n", "report FailedConsistencyCheck", "status c"}},
 		{"smaller, but its node is gone", view(initialized, short, due, nodeless), nil},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, unknown))

@@ -74,12 +74,9 @@ func Next(v View) []effect.Effect {
 	case v.Claim.Status.ProviderID == "":
 		return v.withStatus(v.checkLaunch())
 	case !v.isTrue(karpenter.ConditionTypeRegistered):
-		return v.withStatus(v.registerNode())
-	case !v.isTrue(karpenter.ConditionTypeInitialized):
-		if labelled := v.initializeNode(); labelled != nil {
-			return v.withStatus(labelled)
-		}
-		return v.withStatus(v.maintainNode())
+		return v.registerNode()
+	case !v.isTrue(karpenter.ConditionTypeInitialized) && v.mayInitialize(v.Node):
+		return v.writeNode(markInitialized(v.Node.DeepCopy()))
 	default:
 		return v.withStatus(v.maintainNode())
 	}

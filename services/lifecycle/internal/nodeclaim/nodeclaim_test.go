@@ -57,12 +57,18 @@ func TestUnadmittedClaim(t *testing.T) {
 	})
 }
 
+// bare is a claim without a status.
+func bare(v *nodeclaim.View) { v.Claim.Status.Conditions = nil }
+
 func TestUnlaunchedClaim(t *testing.T) {
 	run(t, []row{
 		{"young", view(), nil},
 		{"before the launch timeout", view(withAge(nodeclaim.LaunchTimeout - 1)), nil},
 		{"after the launch timeout", view(withAge(nodeclaim.LaunchTimeout)), []string{"update c"}},
 		{"after the launch timeout, marked", view(annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedLaunch)), []string{"delete c claim-uid: its launch took too long"}},
+		{"without conditions", view(bare), []string{"status c"}},
+		{"without conditions, so young that its instance is expected", view(bare, withAge(nodeclaim.FirstStatusAfter-1)), nil},
+		{"without conditions, young, cannot be launched", view(bare, withAge(0), unadmitted, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), []string{"status c"}},
 		{"refused, not deleted because of a crash", view(refused("unspent")), []string{"delete c claim-uid: its launch was refused"}},
 		{"not admitted, after the launch timeout", view(unadmitted, withAge(time.Hour)), nil},
 	})
@@ -75,7 +81,6 @@ func TestLaunchedCondition(t *testing.T) {
 		launched, _ := c.Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 		return string(launched.Status) + " " + launched.Reason + ": " + launched.Message
 	}
-	bare := func(v *nodeclaim.View) { v.Claim.Status.Conditions = nil }
 	leaves := beingDeleted(time.Minute)
 	for _, test := range []struct{ name, got, want string }{
 		{"new claim", recorded(bare), "Unknown AwaitingReconciliation: object is awaiting reconciliation"},

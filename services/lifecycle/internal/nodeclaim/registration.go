@@ -43,25 +43,35 @@ func (v View) AllNodes() []*corev1.Node {
 }
 
 // registerNode registers the node, or marks the claim as failed if no node appears in time. If an
-// instance has two nodes, neither is registered until one of them is deleted.
+// instance has two nodes, neither is registered until one of them is deleted. A node that is ready is
+// initialized by the same write.
 func (v View) registerNode() []effect.Effect {
 	// The labels are written after the binding. Without them the node would be registered without
 	// labels.
 	if len(v.Nodes) != 1 || !conditions.HasInstanceLabels(v.Claim) {
-		return v.checkRegistrationTimeout()
+		return v.withStatus(v.checkRegistrationTimeout())
 	}
 	pending := v.pendingHooks()
 	if len(pending) > 0 && v.claimAge() >= RegistrationTimeout {
-		return v.checkRegistrationTimeout()
+		return v.withStatus(v.checkRegistrationTimeout())
 	}
 	node := v.syncedNode()
 	if len(pending) == 0 {
-		node = markRegistered(node)
+		if node = markRegistered(node); v.mayInitialize(node) {
+			node = markInitialized(node)
+		}
 	}
 	if equality.Semantic.DeepEqual(node, v.Node) {
-		return nil
+		return v.withStatus(nil)
 	}
-	return append(v.reportMissingTaint(), effect.Update{Object: node})
+	return append(v.reportMissingTaint(), v.writeNode(node)...)
+}
+
+// writeNode writes the only node of the claim, and then the claim's status as it follows from the written node. The status
+// is not written if the write of the node fails.
+func (v View) writeNode(node *corev1.Node) []effect.Effect {
+	v.Node, v.Nodes = node, []*corev1.Node{node}
+	return v.withStatus([]effect.Effect{effect.Update{Object: node}})
 }
 
 // pendingHooks returns the hooks that delay the registration.
@@ -131,18 +141,20 @@ func (v View) withOwner(by []metav1.OwnerReference) []metav1.OwnerReference {
 	})
 }
 
-// initializeNode labels a node that has become initialized. The node of an issued reboot may still run
-// its old boot.
-func (v View) initializeNode() []effect.Effect {
-	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" || v.Claim.IsRebooting() {
-		return nil
+// mayInitialize reports whether the claim's only node, which is registered, has to be marked as initialized. The node of an
+// issued reboot may still run its old boot.
+func (v View) mayInitialize(node *corev1.Node) bool {
+	if len(v.Nodes) != 1 || node.Labels[karpenter.NodeInitializedLabelKey] == "true" || v.Claim.IsRebooting() {
+		return false
 	}
-	if reason, _ := conditions.InitializationBlocker(v.Claim, v.Node, v.MissingDriver); reason != "" {
-		return nil
-	}
-	node := v.Node.DeepCopy()
+	reason, _ := conditions.InitializationBlocker(v.Claim, node, v.MissingDriver)
+	return reason == ""
+}
+
+// markInitialized marks a node as initialized.
+func markInitialized(node *corev1.Node) *corev1.Node {
 	node.Labels = mergeMaps(node.Labels, map[string]string{karpenter.NodeInitializedLabelKey: "true"})
-	return []effect.Effect{effect.Update{Object: node}}
+	return node
 }
 
 // withTrue returns the claim with a condition that is True.

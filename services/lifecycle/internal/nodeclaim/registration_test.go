@@ -16,7 +16,7 @@ import (
 // synced sets that the node already has the claim's metadata, but the claim's status does not show
 // it yet.
 func synced(t *testing.T) change {
-	return change(joined).and(func(v *nodeclaim.View) { nodes(v, object[*corev1.Node](t, *v)) })
+	return change(joined).and(func(v *nodeclaim.View) { nodes(v, written[*corev1.Node](t, *v)) })
 }
 
 func inited(v *nodeclaim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true" }
@@ -25,6 +25,9 @@ func TestUnregisteredClaim(t *testing.T) {
 	unlabelled := func(v *nodeclaim.View) { delete(v.Claim.Labels, karpenter.CapacityTypeLabelKey) }
 	timeout := []string{"update c"}
 	reported := []string{"status c"}
+	both := []string{"update n", "status c"}
+	ready := nodeReady(corev1.ConditionTrue).and(func(v *nodeclaim.View) { v.Node.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint()} })
+	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
 	two := func(v *nodeclaim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
 	run(t, []row{
 		{"no node yet", view(launched), nil},
@@ -33,16 +36,31 @@ func TestUnregisteredClaim(t *testing.T) {
 		{"no node, after the registration timeout, marked", view(launched, annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedRegistration)), []string{"delete c claim-uid: its registration took too long"}},
 		{"a node, but no labels on the claim", view(joined, unlabelled), nil},
 		{"no labels after the registration timeout", view(joined, unlabelled, withAge(nodeclaim.RegistrationTimeout)), timeout},
-		{"a node", view(joined), []string{"update n"}},
+		{"a node", view(joined), both},
 		{"a labelled node", view(synced(t)), reported},
-		{"a node after the registration timeout is registered", view(joined, withAge(time.Hour)), []string{"update n"}},
+		{"a node after the registration timeout is registered", view(joined, withAge(time.Hour)), both},
 		{"two nodes", view(joined, two), reported},
 		{"two nodes, after the registration timeout", view(joined, two, withAge(nodeclaim.RegistrationTimeout)), timeout},
-		{"one of two nodes remains", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
-		{"without the unregistered taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
-		{"with the unregistered taint, but another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n"}},
-		{"registered, so without the taint", view(synced(t), func(v *nodeclaim.View) { v.Claim.Labels["new"] = "label" }), []string{"update n", "status c"}},
+		{"one of two nodes remains", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), both},
+		{"without the unregistered taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n", "status c"}},
+		{"with the unregistered taint, but another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n", "status c"}},
+		{"registered, so without the taint", view(synced(t), func(v *nodeclaim.View) { v.Claim.Labels["new"] = "label" }), both},
 	})
+	for name, c := range map[string]struct {
+		view        nodeclaim.View
+		initialized bool
+	}{
+		"not ready":               {view(joined), false},
+		"ready":                   {view(joined, ready), true},
+		"ready, with startup":     {view(joined, ready, startup(slow)), false},
+		"ready, waits for device": {view(joined, ready, requests("nvidia.com/gpu", "1")), false},
+	} {
+		node, claim := written[*corev1.Node](t, c.view), written[*karpenter.NodeClaim](t, c.view)
+		if is := node.Labels[karpenter.NodeInitializedLabelKey] == "true"; is != c.initialized || claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) != is ||
+			claim.Status.Conditions.IsTrue(karpenter.ConditionTypeReady) != is || !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeRegistered) || claim.Status.NodeName != "n" {
+			t.Errorf("%s: initialized: %t, want %t: %+v", name, is, c.initialized, claim.Status)
+		}
+	}
 }
 
 // While a hook waits, the node gets everything but stays tainted, at most until the registration
@@ -70,7 +88,7 @@ func TestRegistrationHooks(t *testing.T) {
 	run(t, []row{
 		{"synced, and the condition is set", view(joined, waits, reported, synced), nil},
 		{"pending after the registration timeout", view(joined, waits, reported, synced, withAge(nodeclaim.RegistrationTimeout)), []string{"update c"}},
-		{"the partition is known", view(joined, waits, reported, synced, knows), []string{"update n"}},
+		{"the partition is known", view(joined, waits, reported, synced, knows), []string{"update n", "status c"}},
 	})
 	node = written[*corev1.Node](t, view(joined, waits, reported, synced, knows))
 	if node.Labels[karpenter.LabelPlacementGroupPartition] != "3" || node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
@@ -89,7 +107,7 @@ func TestRegistrationWritesNodeOnce(t *testing.T) {
 		v.Node.Spec.Taints = append(v.Node.Spec.Taints, dedicated)
 		v.Node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "their-uid"}}
 	})
-	node := object[*corev1.Node](t, v)
+	node := written[*corev1.Node](t, v)
 	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	if diff := cmp.Diff([]corev1.Taint{notReady, dedicated, cilium}, node.Spec.Taints); diff != "" {
 		t.Errorf("taints:\n%s", diff)
@@ -120,12 +138,12 @@ func TestRegistrationWritesNodeOnce(t *testing.T) {
 	}
 
 	v.Node.OwnerReferences = node.OwnerReferences
-	if again := object[*corev1.Node](t, v); len(again.OwnerReferences) != 2 {
+	if again := written[*corev1.Node](t, v); len(again.OwnerReferences) != 2 {
 		t.Errorf("a second registration added an owner reference: %+v", again.OwnerReferences)
 	}
 
 	v.Node.Labels[karpenter.NodeDoNotSyncTaintsLabelKey] = "true"
-	node = object[*corev1.Node](t, v)
+	node = written[*corev1.Node](t, v)
 	if diff := cmp.Diff([]corev1.Taint{notReady, dedicated}, node.Spec.Taints); diff != "" {
 		t.Errorf("taints of a node that syncs none:\n%s", diff)
 	}
@@ -151,7 +169,7 @@ func rebooting(v *nodeclaim.View) {
 func TestUninitializedClaim(t *testing.T) {
 	ready := nodeReady(corev1.ConditionTrue)
 	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
-	label, waits := []string{"update n"}, []string{"status c"}
+	label, waits := []string{"update n", "status c"}, []string{"status c"}
 	run(t, []row{
 		{"not ready, condition already set", view(registered), nil},
 		{"NotReady reported by the kubelet", view(registered, nodeReady(corev1.ConditionFalse)), nil},

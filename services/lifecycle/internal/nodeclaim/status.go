@@ -2,6 +2,7 @@ package nodeclaim
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,9 @@ func (v View) writesClaim(e effect.Effect) bool {
 
 // statusEffects computes the claim's status and returns one write if it has changed.
 func (v View) statusEffects() []effect.Effect {
+	if v.expectsBinding() {
+		return nil
+	}
 	// Most reconciles find nothing to write. The code below replaces fields of the copy and does
 	// not change data that it shares with the cache.
 	shallow := *v.Claim
@@ -59,6 +63,17 @@ func (v View) statusEffects() []effect.Effect {
 		return effects
 	}
 	return append(effects, effect.UpdateStatus{Object: claim.DeepCopy()})
+}
+
+// FirstStatusAfter is the age at which a claim that waits for its instance gets a status.
+const FirstStatusAfter = 30 * time.Second
+
+// expectsBinding reports whether the binding of an instance is likely to write the claim's first status within seconds. Until
+// then all conditions are Unknown.
+func (v View) expectsBinding() bool {
+	_, _, planned := admission.BatchOf(v.Claim)
+	return planned && len(v.Claim.Status.Conditions) == 0 && v.Claim.Status.ProviderID == "" && v.launchFailure() == "" &&
+		v.Claim.DeletionTimestamp == nil && v.claimAge() < FirstStatusAfter
 }
 
 // launchFailure returns why the launch failed, or "".

@@ -54,10 +54,11 @@ type Observed struct {
 }
 
 // Compute returns the claim's conditions. Conditions of other types are unchanged. A node with
-// the label of a phase has completed it.
+// the label of a phase has completed it. Several phases may be complete at once.
 func Compute(s Observed) karpenter.Conditions {
 	c := withDefaults(s.Claim)
-	for _, next := range []metav1.Condition{s.launchedCondition(), s.registeredCondition(c), s.initializedCondition(c)} {
+	for _, condition := range []func(karpenter.Conditions) metav1.Condition{s.launchedCondition, s.registeredCondition, s.initializedCondition} {
+		next := condition(c)
 		if have, _ := c.Get(next.Type); have.Status == metav1.ConditionTrue {
 			next = have
 		}
@@ -111,7 +112,7 @@ func withDefaults(claim *karpenter.NodeClaim) karpenter.Conditions {
 }
 
 // launchedCondition is True once the claim has an instance.
-func (s Observed) launchedCondition() metav1.Condition {
+func (s Observed) launchedCondition(karpenter.Conditions) metav1.Condition {
 	switch {
 	case s.Claim.Status.ProviderID != "":
 		return trueCondition(karpenter.ConditionTypeLaunched)
