@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -229,6 +230,33 @@ func TestIncompleteIntentOfFinishedPlanIsDeleted(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{}, s.boundInstances()); diff != "" || len(s.takeSent()) > 0 {
 		t.Errorf("a part of an intent is left, or launched:\n%s", diff)
+	}
+}
+
+// If a claim is deleted after it was created and before it is admitted, the launch of its intent cannot be requested. The other
+// claims, which may be admitted by then, are deleted at once, so that their pods are planned again.
+func TestIntentIsGivenUpWithoutOneOfItsClaims(t *testing.T) {
+	for _, deleted := range []string{"one-0", "one-1"} {
+		s := newTestCluster(t)
+		held := s.startBatch()
+		s.startService(&pausedClient{Client: s.ClientFor("lifecycle"), before: memcluster.VerbUpdate, meanwhile: func() {
+			if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: deleted}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}})
+		s.handleMessage(s.planMessage(held, s.planIntent(held, "one", 2), s.planIntent(held, "two", 2)), "")
+		s.advance(5 * time.Second)
+		if s.getClaim(deleted) != nil {
+			t.Errorf("%s was not admitted, and is left", deleted)
+		}
+		for _, c := range s.listClaims() {
+			if given := c.DeletionTimestamp != nil; given != (c.Annotations[launchspec.IntentTag] == "one") {
+				t.Errorf("without %s, %s is deleted: %t", deleted, c.Name, given)
+			}
+		}
+		if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, typesAndSubjects(s.takeSent())); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -34,6 +35,9 @@ type clusterState struct {
 	nodesByName       map[string]*corev1.Node
 	pools             map[string]*karpenter.NodePool
 	classes           map[string]*karpenter.EC2NodeClass
+	// present counts the claims of each intent. The cache has all claims of an intent before it has one that is admitted,
+	// because they are created before.
+	present func() admission.Counts
 
 	// zoneID returns the ID of a zone by its name; "" if it is unknown.
 	zoneID func(zone string) string
@@ -91,6 +95,7 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 		w.classes[class.Name] = class
 	}
 	w.zoneID = zoneIDLookup(s.Cache)
+	w.present = sync.OnceValue(func() admission.Counts { return admission.CountPresent(w.claims) })
 	return w
 }
 
@@ -161,9 +166,9 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 	v := nodeclaim.View{
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
-		ZoneShifted: s.isClaimShiftedAway(c, w.zoneID),
-		MayRepeat:   func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
-		Retry:       func(kind string) { s.throttle.reset(kind + "/" + string(c.UID)) },
+		ZoneShifted: s.isClaimShiftedAway(c, w.zoneID), HasMissingSibling: func() bool { return w.present().Incomplete(c) },
+		MayRepeat: func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
+		Retry:     func(kind string) { s.throttle.reset(kind + "/" + string(c.UID)) },
 	}
 	if v.Node = w.findNode(c); v.Node != nil {
 		v.Pods = w.pods(v.Node.Name)

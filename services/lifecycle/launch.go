@@ -82,7 +82,7 @@ func (s *Service) admitPresent(ctx context.Context, cause *event.Envelope, o out
 	case !awaitsAdmission(o, *claim):
 		return nil
 	case !present.Complete(*claim):
-		return s.executor.Execute(ctx, cause, deletePartial(*claim))
+		return s.executor.Execute(ctx, cause, nodeclaim.DeletePartial(*claim))
 	}
 	admitted, err := s.admitClaim(ctx, cause, *claim)
 	if err == nil {
@@ -108,11 +108,6 @@ func groupByIntent(claims []*karpenter.NodeClaim) [][]int {
 // awaitsAdmission reports whether the outbox allows the launch of the claim and it is not admitted yet.
 func awaitsAdmission(o outbox.Outbox, c *karpenter.NodeClaim) bool {
 	return o.AllowsLaunch(c.Name, c.UID) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
-}
-
-// deletePartial deletes a claim of an intent of which other claims are missing.
-func deletePartial(c *karpenter.NodeClaim) effect.Delete {
-	return effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "other NodeClaims of its launch are gone", Read: c}
 }
 
 // listLaunchClaims returns the created claims and the other claims of the cache, if no other claim awaits admission: a

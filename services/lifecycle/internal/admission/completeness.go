@@ -36,3 +36,9 @@ func (c Counts) Complete(claim *karpenter.NodeClaim) bool {
 	wanted, err := strconv.Atoi(claim.Annotations[launchspec.ClaimsAnnotation])
 	return err == nil && c[claim.Annotations[launchspec.IntentTag]] >= wanted
 }
+
+// Incomplete reports whether claims of the claim's intent do not count. It is false if the claim does not state their number.
+func (c Counts) Incomplete(claim *karpenter.NodeClaim) bool {
+	_, err := strconv.Atoi(claim.Annotations[launchspec.ClaimsAnnotation])
+	return err == nil && !c.Complete(claim)
+}

@@ -34,6 +34,8 @@ type View struct {
 	Pool *karpenter.NodePool
 	// Outbox is read live; nil if no claim waits for admission.
 	Outbox *outbox.Stored
+	// HasMissingSibling reports whether a claim of the same intent is gone; nil for no.
+	HasMissingSibling func() bool
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
 	// Refused is the claim's refusal mark. Gone reports that its instance is terminated.
@@ -145,7 +147,16 @@ func (v View) checkLaunch() []effect.Effect {
 	if v.claimAge() >= LaunchTimeout {
 		return v.markFailed(FailedLaunch)
 	}
+	if v.HasMissingSibling != nil && v.HasMissingSibling() {
+		// Its launch is not requested any more. If it was requested before, the finalizer waits for the instance.
+		return []effect.Effect{DeletePartial(v.Claim)}
+	}
 	return nil
+}
+
+// DeletePartial deletes a claim of an intent of which other claims are missing.
+func DeletePartial(c *karpenter.NodeClaim) effect.Delete {
+	return effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "other NodeClaims of its launch are gone", Read: c}
 }
 
 // checkAdmission deletes a claim whose plan was abandoned or completed without it, also one that a replica

@@ -66,6 +66,7 @@ func TestUnlaunchedClaim(t *testing.T) {
 		{"before the launch timeout", view(withAge(nodeclaim.LaunchTimeout - 1)), nil},
 		{"after the launch timeout", view(withAge(nodeclaim.LaunchTimeout)), []string{"update c"}},
 		{"after the launch timeout, marked", view(annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedLaunch)), []string{"delete c claim-uid: its launch took too long"}},
+		{"another claim of its intent is gone", view(func(v *nodeclaim.View) { v.HasMissingSibling = func() bool { return true } }), []string{"delete c claim-uid as read: other NodeClaims of its launch are gone"}},
 		{"without conditions", view(bare), []string{"status c"}},
 		{"without conditions, so young that its instance is expected", view(bare, withAge(nodeclaim.FirstStatusAfter-1)), nil},
 		{"without conditions, young, cannot be launched", view(bare, withAge(0), unadmitted, planless, annotated(nodeclaim.RefusalAnnotation, "too large")), []string{"status c"}},
