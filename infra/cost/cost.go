@@ -102,8 +102,8 @@ func MonthlyBill(of board.Cluster, l Load) []Line {
 		seconds += w.messages * w.seconds * config.Sizes[w.service].Memory / 1024
 	}
 	if l.Nodes > 0 {
-		// The watcher writes a snapshot and its pointer, after checking for an equal one.
-		writes, reads = writes+2*6*minutes, reads+6*minutes
+		// The watcher writes a snapshot and its pointer.
+		writes += 2 * 6 * minutes
 	}
 	ticks := float64(len(of.Ticks)) * minutes
 	// The archive and the functions' logs keep a month, the audit log with the events three.

@@ -129,6 +129,6 @@ func (s Service) storePlan(ctx context.Context, from decisionInputs, d decision,
 		body.Phase = event.Dropped
 		return nil
 	}
-	body.Plan, err = built.Store(ctx, s.Blobs, s.Now(), 1) // A proposal has few intents.
+	body.Plan, err = built.Store(ctx, s.Blobs, 1) // A proposal has few intents.
 	return err
 }

@@ -118,7 +118,7 @@ func (s Service) readCatalogue(ctx context.Context, ref event.Ref) (catalog.Cata
 // publishPlan stores the plan and publishes plan.made.
 func (s Service) publishPlan(ctx context.Context, e event.Envelope, asked event.PodsUnschedulable, built launchspec.Built) error {
 	now := s.Now()
-	ref, err := built.Store(ctx, s.Blobs, now, s.Parallel)
+	ref, err := built.Store(ctx, s.Blobs, s.Parallel)
 	if err != nil {
 		return fmt.Errorf("answering batch %d: %w", asked.Seq, err)
 	}

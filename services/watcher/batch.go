@@ -142,7 +142,7 @@ func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox
 	if batch.Snapshot.Nodes, batch.Snapshot.NodeParts, err = s.batchParts.Store(ctx, s.Blobs, s.Now(), batch.Snapshot.Nodes); err != nil {
 		return view, event.Ref{}, err
 	}
-	ref, err := blob.Put(ctx, s.Blobs, s.Now(), planning.BatchKind, batch)
+	ref, err := blob.PutNew(ctx, s.Blobs, planning.BatchKind, batch)
 	return view, ref, err
 }
 

@@ -87,7 +87,7 @@ func (s *Service) putSnapshot(ctx context.Context, snapshot planning.Snapshot) (
 	if snapshot.Nodes, snapshot.NodeParts, err = s.snapshotParts.Store(ctx, s.Blobs, s.Now(), snapshot.Nodes); err != nil {
 		return ref, err
 	}
-	return blob.Put(ctx, s.Blobs, s.Now(), planning.SnapshotKind, snapshot)
+	return blob.PutNew(ctx, s.Blobs, planning.SnapshotKind, snapshot)
 }
 
 func (s sentSnapshot) equals(other sentSnapshot) bool {

@@ -45,12 +45,9 @@ var ErrTooLarge = errors.New("the document is too large")
 // Put stores doc under its digest. It does not write an object again that is younger than half its retention, so a
 // quiet cluster causes no writes.
 func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) (event.Ref, error) {
-	ref, data, err := Encode(kind, doc)
+	ref, data, err := encodeWithinLimit(kind, doc)
 	if err != nil {
 		return event.Ref{}, err
-	}
-	if len(data) > MaxObject {
-		return event.Ref{}, fault.E("storing "+ref.Key(), fault.Bug, fmt.Errorf("%d bytes exceed the limit of %d: %w", len(data), MaxObject, ErrTooLarge))
 	}
 	written, err := store.LastWritten(ctx, ref.Key())
 	switch {
@@ -59,6 +56,31 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 	case err != nil && !fault.Is(err, fault.Missing):
 		return event.Ref{}, fmt.Errorf("checking for %s: %w", ref.Key(), err)
 	}
+	return putEncoded(ctx, store, ref, data)
+}
+
+// PutNew is Put for a document that differs from all stored ones, such as a batch: it does not ask first whether it is stored.
+func PutNew(ctx context.Context, store Store, kind string, doc any) (event.Ref, error) {
+	ref, data, err := encodeWithinLimit(kind, doc)
+	if err != nil {
+		return event.Ref{}, err
+	}
+	return putEncoded(ctx, store, ref, data)
+}
+
+// encodeWithinLimit is Encode with an error for a document that is too large to store.
+func encodeWithinLimit(kind string, doc any) (event.Ref, []byte, error) {
+	ref, data, err := Encode(kind, doc)
+	if err != nil {
+		return event.Ref{}, nil, err
+	}
+	if len(data) > MaxObject {
+		return event.Ref{}, nil, fault.E("storing "+ref.Key(), fault.Bug, fmt.Errorf("%d bytes exceed the limit of %d: %w", len(data), MaxObject, ErrTooLarge))
+	}
+	return ref, data, nil
+}
+
+func putEncoded(ctx context.Context, store Store, ref event.Ref, data []byte) (event.Ref, error) {
 	if err := store.Put(ctx, ref.Key(), data); err != nil {
 		return event.Ref{}, fmt.Errorf("storing %s: %w", ref.Key(), err)
 	}

@@ -112,6 +112,13 @@ func TestPutFails(t *testing.T) {
 		if !fault.Is(err, fault.Retry, fault.Unknown) || !ref.IsZero() {
 			t.Errorf("%s: %v, %v", name, ref, err)
 		}
+		ref, err = blob.PutNew(t.Context(), b, "things", document{Name: "x"})
+		switch {
+		case name == "check fails" && (err != nil || ref.IsZero()):
+			t.Errorf("a new document is not checked for: %v, %v", ref, err)
+		case name != "check fails" && (!fault.Is(err, fault.Retry, fault.Unknown) || !ref.IsZero()):
+			t.Errorf("%s, new document: %v, %v", name, ref, err)
+		}
 	}
 	if _, err := blob.Put(t.Context(), blobtest.NewBucket(noon), noon, "things", func() {}); !fault.Is(err, fault.Bug) {
 		t.Errorf("document that is not JSON: %v", err)

@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -67,23 +68,34 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 	return b.built, nil
 }
 
-// Store stores the intents, up to parallel at the same time (zero means one), and then the plan that
-// refers to them, so that a plan's intents exist before the plan does. It returns the plan's reference.
-func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time, parallel int) (event.Ref, error) {
-	refs, err := blob.PutAll(ctx, blobs, now, Kind, b.Intents, parallel)
-	if err != nil {
-		return event.Ref{}, fmt.Errorf("storing the intents of the plan: %w", err)
-	}
+// Store stores the intents and the plan that refers to them, up to parallel at the same time (zero means one), and returns the
+// plan's reference. After an error, a plan may exist without its intents. It must not be published then.
+func (b Built) Store(ctx context.Context, blobs blob.Store, parallel int) (event.Ref, error) {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(max(parallel, 1))
 	for i, intent := range b.Intents {
-		if ref, planned := refs[i], b.Plan.Intents[i].Ref; ref != planned {
-			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
+		group.Go(func() error {
+			ref, err := blob.PutNew(within, blobs, Kind, intent)
+			if planned := b.Plan.Intents[i].Ref; err == nil && ref != planned {
+				err = fault.F("comparing its reference", fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
+			}
+			if err != nil {
+				return fmt.Errorf("storing intent %s of the plan: %w", intent.ID, err)
+			}
+			return nil
+		})
+	}
+	var plan event.Ref
+	group.Go(func() (err error) {
+		if plan, err = blob.PutNew(within, blobs, planning.PlanKind, b.Plan); err != nil {
+			return fmt.Errorf("storing the plan: %w", err)
 		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return event.Ref{}, err
 	}
-	ref, err := blob.Put(ctx, blobs, now, planning.PlanKind, b.Plan)
-	if err != nil {
-		return event.Ref{}, fmt.Errorf("storing the plan: %w", err)
-	}
-	return ref, nil
+	return plan, nil
 }
 
 // Claims returns the number of NodeClaims in the plan.
