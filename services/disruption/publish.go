@@ -3,9 +3,8 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -58,12 +57,15 @@ func (s Service) newTracedFact(body event.DisruptionProposed, e event.Envelope) 
 	if err != nil {
 		return fact, err
 	}
-	if _, err := trace.TraceIDFromHex(body.Proposal); err == nil { // A person may have edited the annotation.
+	if isTraceID(body.Proposal) { // A person may have edited the annotation.
 		fact.Correlation = body.Proposal
 		fact.Traceparent = maker.RootTraceparent(fact)
 	}
 	return fact, nil
 }
+
+// isTraceID reports whether an id has 32 lower-case hex digits.
+func isTraceID(id string) bool { return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == "" }
 
 // recordSpans records the span of each decision, from the snapshot until its event is published, with a
 // link to the trace of the snapshot. A repeated event has the same span.
