@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -123,12 +122,7 @@ func (c *checker) readClaims() []*karpenter.NodeClaim {
 	c.version = c.world.Kube.Version()
 	c.evictions.observeWrites(c)
 	var out []*karpenter.NodeClaim
-	// This client is not subject to faults.
-	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.NodeClaims, "")
-	if err != nil {
-		c.reportViolation("models return no errors", "listing claims: %v", err)
-	}
-	for _, o := range objects {
+	for _, o := range c.world.Kube.ListStored(cluster.NodeClaims) {
 		claim := o.(*karpenter.NodeClaim)
 		out = append(out, claim)
 		intent := claim.Annotations[intentTag]

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -29,11 +28,7 @@ func (d *drainChecker) checkClaim(c *checker, claim *karpenter.NodeClaim) {
 	if claim.Status.NodeName == "" || err == nil && !c.clocks.readFastest("lifecycle", c.world.Now()).Before(at) {
 		return
 	}
-	pods, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
-	if err != nil {
-		c.reportViolation("models return no errors", "listing pods: %v", err)
-	}
-	for _, o := range pods {
+	for _, o := range c.world.Kube.ListStored(cluster.Pods) {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == claim.Status.NodeName && mustBeDrained(pod) {
 			c.reportViolation("a node is drained before its instance is terminated", "%s terminates its instance while %s runs on it", claim.Name, cluster.KeyOf(pod))
 		}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -51,11 +50,7 @@ func (c *checker) checkNotice(actor string, m queue.Message, began time.Time, er
 
 // findClaim returns the NodeClaim that has the instance, or nil.
 func (c *checker) findClaim(instance string) *karpenter.NodeClaim {
-	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.NodeClaims, "")
-	if err != nil {
-		c.reportViolation("models return no errors", "listing claims: %v", err)
-	}
-	for _, claim := range cluster.CastAll[*karpenter.NodeClaim](objects) {
+	for _, claim := range cluster.CastAll[*karpenter.NodeClaim](c.world.Kube.ListStored(cluster.NodeClaims)) {
 		if strings.HasSuffix(claim.Status.ProviderID, "/"+instance) {
 			return claim
 		}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,11 +55,7 @@ var requiredLabels = []string{"karpenter.sh/nodepool", "karpenter.sh/capacity-ty
 
 // checkNodes checks that a registered node has its labels and not the taint of unregistered nodes.
 func (l *progressChecker) checkNodes(c *checker) {
-	objects, err := c.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Nodes, "")
-	if err != nil {
-		c.reportViolation("models return no errors", "listing nodes: %v", err)
-	}
-	for _, o := range objects {
+	for _, o := range c.world.Kube.ListStored(cluster.Nodes) {
 		node := o.(*corev1.Node)
 		if node.Labels["karpenter.sh/registered"] != "true" {
 			continue

@@ -245,8 +245,7 @@ func (s *sim) advanceUntil(ctx context.Context, limit time.Duration, done func()
 // listPods returns all pods, which callers must not change. They are read again only after a write.
 func (s *sim) listPods() []*corev1.Pod {
 	if version := s.world.Kube.Version(); s.podsVersion != version {
-		objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), cluster.Pods, "")
-		s.podsVersion, s.pods = version, cluster.CastAll[*corev1.Pod](objects)
+		s.podsVersion, s.pods = version, cluster.CastAll[*corev1.Pod](s.world.Kube.ListStored(cluster.Pods))
 	}
 	return s.pods
 }
@@ -282,9 +281,9 @@ func (s *sim) isEmpty() bool {
 	return len(s.listPods()) == 0 && len(s.listObjects(cluster.NodeClaims)) == 0 && len(s.listObjects(cluster.Nodes)) == 0
 }
 
+// listObjects returns all objects of a kind, which callers must not change.
 func (s *sim) listObjects(kind cluster.Kind) []cluster.Object {
-	objects, _ := s.world.Kube.AsKubernetes("checker").List(context.Background(), kind, "")
-	return objects
+	return s.world.Kube.ListStored(kind)
 }
 
 // describeState returns the state of the cluster for the report of a failure.

@@ -118,6 +118,19 @@ func (s *Server) Version() int64 {
 	return s.revision
 }
 
+// ListStored lists the stored objects of a kind, ordered by namespace and name. They are not copies: callers must not
+// modify them. No fault affects it.
+func (s *Server) ListStored(kind cluster.Kind) []cluster.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updateBudgets()
+	out := make([]cluster.Object, 0, len(s.objects[kind]))
+	for _, key := range s.sortKeysOf(kind) {
+		out = append(out, s.objects[kind][key])
+	}
+	return out
+}
+
 // Calls counts the calls so far by "actor verb kind".
 func (s *Server) Calls() map[string]int {
 	s.mu.Lock()
