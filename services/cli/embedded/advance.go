@@ -55,10 +55,8 @@ func (env *EmbeddedCluster) bootInstances() {
 	for _, id := range env.Cloud.Reboots() {
 		env.Workload.Reboot(env.now, id)
 	}
-	for _, r := range env.Cloud.Records() {
-		if !r.Gone.IsZero() {
-			env.Workload.Gone(env.now, r.ID)
-		}
+	for _, id := range env.Cloud.Terminated() {
+		env.Workload.Gone(env.now, id)
 	}
 }
 

@@ -117,7 +117,7 @@ func (c *Cloud) privateDNS(s *subnet, address int) string {
 
 // Record is the real state of one instance, for checkers.
 type Record struct {
-	// Instance is the real state, not the one that Describe shows.
+	// Instance is the real state, not the one that Describe shows. Its tags are shared: callers must not modify them.
 	cloud.Instance
 	Token, FleetID, Template string
 	// PricePerHour is in dollars, fixed at launch.
@@ -143,6 +143,19 @@ func (c *Cloud) Records() []Record {
 	return out
 }
 
+// Terminated returns the IDs of all instances that are terminated, in the order of launch.
+func (c *Cloud) Terminated() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, i := range c.all {
+		if !i.gone.IsZero() {
+			out = append(out, i.ID)
+		}
+	}
+	return out
+}
+
 // Record returns the real state of one instance.
 func (c *Cloud) Record(id string) (Record, bool) {
 	c.mu.Lock()
@@ -155,11 +168,9 @@ func (c *Cloud) Record(id string) (Record, bool) {
 }
 
 func (i *instance) record() Record {
-	out := Record{
+	return Record{
 		Instance: i.Instance, Token: i.token, FleetID: i.fleet, Template: i.template.Name,
 		PricePerHour: i.price, Others: i.others, Visible: i.visible,
 		Running: i.running, Ended: i.ended, Gone: i.gone, Warned: i.warned,
 	}
-	out.Tags = maps.Clone(i.Tags)
-	return out
 }

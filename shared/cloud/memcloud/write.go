@@ -99,6 +99,7 @@ func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) e
 			i := c.instances[id]
 			shown := now.Add(c.drawLag("tags", id, c.serial("tags")))
 			i.writes = append(i.writes, tagWrite{maps.Clone(tags), shown})
+			i.Tags = maps.Clone(i.Tags) // Records share the old map.
 			maps.Copy(i.Tags, tags)
 		}
 		c.note(CreateTags, "", "", ids...)
