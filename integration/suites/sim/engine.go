@@ -32,6 +32,8 @@ type engine struct {
 	onCall func(call embedded.Call, err error)
 	// onRestart is called after an actor has restarted; it may be nil.
 	onRestart func(a *embedded.Actor)
+	// idle are the workers without a task.
+	idle []chan func()
 }
 
 // callPhase says whether a fault comes before or after a call takes effect.
@@ -53,6 +55,7 @@ type callFault struct {
 // task is a running activity.
 type task struct {
 	activity embedded.Activity
+	worker   chan func()
 	resume   chan struct{}
 	yielded  chan struct{}
 	done     bool
@@ -126,10 +129,10 @@ func (e *engine) recordCall(call embedded.Call, err error) {
 
 // startTask creates a task, which runs when runTask is called.
 func (e *engine) startTask(ctx context.Context, a embedded.Activity) *task {
-	t := &task{activity: a, resume: make(chan struct{}), yielded: make(chan struct{})}
+	t := &task{activity: a, worker: e.takeWorker(), resume: make(chan struct{}), yielded: make(chan struct{})}
 	e.tasks = append(e.tasks, t)
 	ctx = context.WithValue(ctx, taskKey{}, t)
-	go func() {
+	t.worker <- func() {
 		// Goexit also runs this function, so a crash ends the task like a return.
 		defer func() {
 			if r := recover(); r != nil {
@@ -143,8 +146,35 @@ func (e *engine) startTask(ctx context.Context, a embedded.Activity) *task {
 		if !t.crashed {
 			a.Run(ctx)
 		}
-	}()
+	}
 	return t
+}
+
+// takeWorker returns a worker without a task. A worker is a goroutine that runs one task after the other, so that its stack
+// grows once and not in each task.
+func (e *engine) takeWorker() chan func() {
+	if last := len(e.idle) - 1; last >= 0 {
+		worker := e.idle[last]
+		e.idle = e.idle[:last]
+		return worker
+	}
+	worker := make(chan func())
+	go func() {
+		for run := range worker {
+			run()
+		}
+	}()
+	return worker
+}
+
+// removeTask forgets a task that is done. The worker of a crashed task takes no more tasks, because Goexit ends it.
+func (e *engine) removeTask(t *task) {
+	e.tasks = slices.DeleteFunc(e.tasks, func(x *task) bool { return x == t })
+	if t.crashed {
+		close(t.worker)
+	} else {
+		e.idle = append(e.idle, t.worker)
+	}
 }
 
 // runTask runs a task until it yields or ends.
@@ -154,7 +184,7 @@ func (e *engine) runTask(t *task) {
 	if !t.done {
 		return
 	}
-	e.tasks = slices.DeleteFunc(e.tasks, func(x *task) bool { return x == t })
+	e.removeTask(t)
 	if t.crashed {
 		e.restartActor(t.activity.Actor)
 	}
@@ -167,7 +197,7 @@ func (e *engine) restartActor(a *embedded.Actor) {
 			t.crashed = true
 			t.resume <- struct{}{}
 			<-t.yielded
-			e.tasks = slices.DeleteFunc(e.tasks, func(x *task) bool { return x == t })
+			e.removeTask(t)
 		}
 	}
 	a.Restart()
@@ -225,6 +255,10 @@ func (e *engine) endTasks() {
 		t.crashed = true
 		t.resume <- struct{}{}
 		<-t.yielded
+		e.removeTask(t)
 	}
-	e.tasks = nil
+	for _, worker := range e.idle {
+		close(worker)
+	}
+	e.idle = nil
 }
