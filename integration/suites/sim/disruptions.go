@@ -44,8 +44,11 @@ type proposal struct {
 
 // confirmedProposal returns the confirmed proposal of the NodeClaim, and false if none exists.
 func confirmedProposal(claim *karpenter.NodeClaim) (proposal, bool) {
+	if claim == nil || claim.Annotations["joist.sh/proposal"] == "" {
+		return proposal{}, false
+	}
 	var p proposal
-	if claim == nil || json.Unmarshal([]byte(claim.Annotations["joist.sh/proposal"]), &p) != nil {
+	if json.Unmarshal([]byte(claim.Annotations["joist.sh/proposal"]), &p) != nil {
 		return p, false
 	}
 	return p, !p.Confirmed.IsZero()

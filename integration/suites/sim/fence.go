@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -166,6 +167,9 @@ func (c *checker) joinNodes(inside, parts json.RawMessage) (json.RawMessage, err
 	return json.Marshal(nodes)
 }
 
+// newDecoder returns the decoder of all documents, which several seeds use at the same time.
+var newDecoder = sync.OnceValues(func() (*zstd.Decoder, error) { return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0)) })
+
 // readDocument reads a document from the blob store without the code under test.
 func (c *checker) readDocument(key string, into any) bool {
 	for range 20 {
@@ -174,11 +178,10 @@ func (c *checker) readDocument(key string, into any) bool {
 		if err != nil {
 			continue
 		}
-		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+		decoder, err := newDecoder()
 		if err != nil {
 			return false
 		}
-		defer decoder.Close()
 		text, err := decoder.DecodeAll(data, nil)
 		return err == nil && json.Unmarshal(text, into) == nil
 	}

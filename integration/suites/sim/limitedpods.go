@@ -30,11 +30,12 @@ func (c *checker) countLimitedPods(waiting []*corev1.Pod) int {
 // isAtLimit reports whether a NodePool has no free capacity for its largest type.
 func (c *checker) isAtLimit() bool {
 	const largest = 4
-	if c.prices.remainingPrice(sumPrices(c.world.Cloud.Records())) < c.prices.highest {
+	records := c.world.Cloud.Records()
+	if c.prices.remainingPrice(sumPrices(records)) < c.prices.highest {
 		return true
 	}
 	none := func(*karpenter.NodeClaim) bool { return false }
-	for pool, have := range c.sumRunning(c.world.Cloud.Records(), none) {
+	for pool, have := range c.sumRunning(records, none) {
 		limit := c.limits.pools[pool]
 		nodes := limit[karpenter.ResourceNodes]
 		if have.cpu+largest > limit.Cpu().Value() || have.nodes >= nodes.Value() {
