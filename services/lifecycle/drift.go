@@ -87,7 +87,7 @@ func (s *Service) reconcileDrift(ctx context.Context, w clusterState) error {
 			continue
 		}
 		drifted := conditions.WithDrifted(c, drift.Reason(v), v.Now)
-		if conditions.Equal(drifted, c.Status.Conditions) {
+		if drifted.Equal(c.Status.Conditions) {
 			settled[c.UID] = sight
 			continue
 		}

@@ -61,6 +61,15 @@ func (c Conditions) With(condition metav1.Condition, at time.Time) Conditions {
 	return out
 }
 
+// Equal reports whether two lists have the same conditions in the same order.
+func (c Conditions) Equal(other Conditions) bool {
+	return slices.EqualFunc(c, other, func(a, b metav1.Condition) bool {
+		isSameTime := a.LastTransitionTime.Time.Equal(b.LastTransitionTime.Time)
+		a.LastTransitionTime = b.LastTransitionTime
+		return isSameTime && a == b
+	})
+}
+
 // Without returns the list without the condition.
 func (c Conditions) Without(kind string) Conditions {
 	return slices.DeleteFunc(slices.Clone(c), func(x metav1.Condition) bool { return x.Type == kind })

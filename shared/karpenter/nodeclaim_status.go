@@ -1,7 +1,10 @@
 package karpenter
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -32,6 +35,15 @@ type NodeClaimStatus struct {
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
 }
+
+// Equal reports whether two statuses are equal, like equality.Semantic.DeepEqual but without reflection.
+func (s NodeClaimStatus) Equal(other NodeClaimStatus) bool {
+	return s.NodeName == other.NodeName && s.ProviderID == other.ProviderID && s.ImageID == other.ImageID &&
+		s.LastPodEventTime.Time.Equal(other.LastPodEventTime.Time) && s.Conditions.Equal(other.Conditions) &&
+		maps.EqualFunc(s.Capacity, other.Capacity, isSameQuantity) && maps.EqualFunc(s.Allocatable, other.Allocatable, isSameQuantity)
+}
+
+func isSameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 // Condition types of a NodeClaim.
 const (

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
@@ -59,7 +58,7 @@ func (v View) statusEffects() []effect.Effect {
 		v.setConsolidatable(claim)
 		effects = v.checkConsistency(claim)
 	}
-	if equality.Semantic.DeepEqual(claim.Status, v.Claim.Status) {
+	if claim.Status.Equal(v.Claim.Status) {
 		return effects
 	}
 	return append(effects, effect.UpdateStatus{Object: claim.DeepCopy()})

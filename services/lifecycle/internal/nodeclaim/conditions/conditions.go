@@ -17,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -96,9 +95,6 @@ func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time)
 	condition.ObservedGeneration = claim.Generation
 	return c.With(condition, now).WithReady(karpenter.NodeClaimReady(), claim.Generation, now)
 }
-
-// Equal reports whether two lists of conditions are equal.
-func Equal(a, b karpenter.Conditions) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // withDefaults returns a copy of the claim's conditions with Unknown for missing ones.
 func withDefaults(claim *karpenter.NodeClaim) karpenter.Conditions {

@@ -239,7 +239,7 @@ func TestSecondEvaluationChangesNothing(t *testing.T) {
 		}
 		s.Claim.Status.Conditions = once
 		s.Now = s.Now.Add(time.Hour)
-		if twice := conditions.Compute(s); !conditions.Equal(once, twice) {
+		if twice := conditions.Compute(s); !once.Equal(twice) {
 			t.Errorf("once:\n%s\ntwice:\n%s", words(once), words(twice))
 		}
 	}
