@@ -115,7 +115,11 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 	maps.Copy(status.Capacity, n.Allocatable)
 	maps.Copy(status.Capacity, n.Capacity)
 	status.Allocatable[corev1.ResourcePods] = pods
-	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: n.Labels}, Spec: corev1.NodeSpec{Taints: n.Taints}, Status: status}
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { // Some taints end when the node is ready.
+		starting := !n.Initialized && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
+		return starting || n.Rebooting && t == karpenter.RebootingTaint()
+	})
+	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: n.Labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
 	return out
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -21,7 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
-var update = flag.Bool("update", false, "write testdata/plans.golden")
+var update = flag.Bool("update", false, "write the golden files of plans")
 
 // TestPlansOfRandomClusters compares the plans for fixed random batches and removals with a golden file. Other tests
 // check that plans are valid; this one shows which plans a change of the solver changes, so that its author can say
@@ -44,9 +46,14 @@ func TestPlansOfRandomClusters(t *testing.T) {
 		snapshot := planningtest.GenerateCluster(rand.New(rand.NewPCG(uint64(seed), 0)), 12, 150)
 		describeRemovals(out, fmt.Sprint("generated cluster ", seed), snapshot, instancetypes.New(snapshot, cat))
 	}
-	const file = "testdata/plans.golden"
+	comparePlans(t, "testdata/plans.golden", out.String())
+}
+
+// comparePlans compares described plans with a golden file.
+func comparePlans(t *testing.T, file, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -55,8 +62,8 @@ func TestPlansOfRandomClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
-		t.Errorf("plans changed; if they are as good as before, run go test ./planning/solver -run TestPlansOfRandomClusters -update:\n%s", diff)
+	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("plans changed; if they are as good as before, run go test ./planning/solver -run %s -update:\n%s", t.Name(), diff)
 	}
 }
 
@@ -142,10 +149,12 @@ func joinEqual(lines []string) string {
 	return strings.ReplaceAll(out.String(), "  1 × ", "  ")
 }
 
-func describeRequests(n planning.PlannedNode) string {
+func describeRequests(n planning.PlannedNode) string { return describeAmounts(n.Requests) }
+
+func describeAmounts(list corev1.ResourceList) string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(n.Requests)) {
-		quantity := n.Requests[name]
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		quantity := list[name]
 		out = append(out, fmt.Sprintf("%s=%s", name, quantity.String()))
 	}
 	return strings.Join(out, ",")

@@ -98,13 +98,16 @@ func genNode(t *rapid.T, name string, classes []planning.PodClass, ran *int) pla
 	})
 }
 
-func genCluster(t *rapid.T) planning.Snapshot {
+func genCluster(t *rapid.T) planning.Snapshot { return genClusterOf(t, genRunning) }
+
+// genClusterOf returns a cluster with running pods of generated classes.
+func genClusterOf(t *rapid.T, genClass func(*rapid.T, string) planning.PodClass) planning.Snapshot {
 	snapshot := genBatch(t).Snapshot
 	status := &snapshot.NodeClasses[0].Status
 	status.Subnets = append(status.Subnets, karpenter.Subnet{ID: "subnet-0b", Zone: "ap-northeast-2b", ZoneID: "apne2-az2"})
 	var classes []planning.PodClass
 	for i := range rapid.IntRange(1, 5).Draw(t, "running classes") {
-		classes = append(classes, genRunning(t, fmt.Sprint("r", i)))
+		classes = append(classes, genClass(t, fmt.Sprint("r", i)))
 	}
 	snapshot.Nodes, snapshot.PendingPods = nil, nil
 	ran := 0

@@ -1,0 +1,723 @@
+package solver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// TestPlansOfWideBatches compares the plans for batches with rarer features with a golden file, and what explain shows for them. Most of
+// it is hashed: a change of the solver that should not change plans changes no hash.
+func TestPlansOfWideBatches(t *testing.T) {
+	cat, out := planningtest.NewCatalogue(), &strings.Builder{}
+	gen := rapid.Custom(func(t *rapid.T) wideBatch { return genWideBatch(t, cat) })
+	for seed := range 160 {
+		batch := gen.Example(seed)
+		fmt.Fprintf(out, "batch %d: %s", seed, describeWideBatch(&batch))
+	}
+	comparePlans(t, "testdata/widebatches.golden", out.String())
+}
+
+// TestPlansOfWideRemovals is TestPlansOfWideBatches for removals. In every other cluster no pods are pending.
+func TestPlansOfWideRemovals(t *testing.T) {
+	cat, out := planningtest.NewCatalogue(), &strings.Builder{}
+	gen := rapid.Custom(func(t *rapid.T) wideBatch { return genWideBatch(t, cat) })
+	for seed := range 120 {
+		batch := gen.Example(1000 + seed)
+		if batch.Snapshot.PendingPods = batch.Pending; seed%2 == 0 {
+			batch.Snapshot.PendingPods = nil
+		}
+		fmt.Fprintf(out, "removals %d:\n%s", seed, describeWideRemovals(&batch))
+	}
+	comparePlans(t, "testdata/wideremovals.golden", out.String())
+}
+
+// TestWideBatchesGiveValidPlans checks plans for batches with rarer features.
+func TestWideBatchesGiveValidPlans(t *testing.T) {
+	cat := planningtest.NewCatalogue()
+	placed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWideBatch(t, cat)
+		stock := w.types()
+		result := solver.SolveWithTypes(w.Batch, stock)
+		result.Nodes = slices.DeleteFunc(result.Nodes, func(n planning.PlannedNode) bool { return n.NodePool == "static" })            // They have no pods.
+		overlaid := slices.ContainsFunc(w.Snapshot.NodeOverlays, func(o karpenter.NodeOverlay) bool { return o.Spec.Capacity != nil }) // The validator does not know it.
+		if err := planningtest.CheckResult(w.Batch, w.cat, result); err != nil && !overlaid {
+			t.Fatalf("invalid plan:\n%v", err)
+		}
+		if err := planningtest.CheckDevices(w.Batch, stock, result); err != nil {
+			t.Fatalf("invalid allocations:\n%v", err)
+		}
+		for _, u := range result.Unplaced {
+			if strings.Contains(u.Rejections[0].Detail, "the planner failed") {
+				t.Fatalf("%s: %s", u.Pods[0].UID, u.Rejections[0].Detail)
+			}
+		}
+		placed += len(result.Nodes) + len(result.Nominations)
+	})
+	if placed == 0 {
+		t.Error("the generated batches place no pods")
+	}
+}
+
+// wideBatch is a batch with a few of the features that genBatch leaves out, and its catalogue.
+type wideBatch struct {
+	planning.Batch
+	cat catalog.Catalogue
+	// hasDevices adds GPUs to the larger instance types.
+	hasDevices bool
+}
+
+// genWideBatch returns a batch of pods in a cluster with running pods, with some of wideFeatures.
+func genWideBatch(t *rapid.T, cat catalog.Catalogue) wideBatch {
+	w := wideBatch{cat: cat}
+	w.Snapshot = genClusterOf(t, genWideClass)
+	for i := range rapid.IntRange(1, 5).Draw(t, "pending classes") {
+		w.Pending = append(w.Pending, genWideClass(t, fmt.Sprint("w", i)))
+	}
+	for i := range w.Snapshot.Nodes {
+		n := &w.Snapshot.Nodes[i]
+		for name, used := range n.Used {
+			if _, known := n.Allocatable[name]; !known {
+				n.Allocatable[name] = used
+			}
+		}
+	}
+	for i := range w.Snapshot.NodePools {
+		pool := &w.Snapshot.NodePools[i]
+		if rapid.IntRange(0, 3).Draw(t, "limits") > 0 {
+			pool.Spec.Limits, pool.Annotations = nil, nil
+		}
+		if rapid.Bool().Draw(t, "racks") {
+			requirePoolLabel(pool, "rack", karpenter.NodeSelectorOpIn, "r1", "r2")
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "price limit of all") > 0 {
+		w.Snapshot.Settings.PriceLimit = nil
+	}
+	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(wideFeatures)-1), 1, 5, rapid.ID).Draw(t, "features") {
+		wideFeatures[i](t, &w)
+	}
+	return w
+}
+
+func requirePoolLabel(pool *karpenter.NodePool, key string, operator corev1.NodeSelectorOperator, values ...string) {
+	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values})
+}
+
+// types returns the instance types of the batch.
+func (w *wideBatch) types() instancetypes.InstanceTypes {
+	stock := instancetypes.New(w.Snapshot, w.cat)
+	if !w.hasDevices {
+		return stock
+	}
+	for _, list := range stock.ByNodeClass {
+		for i := range list {
+			cpu := list[i].Capacity[corev1.ResourceCPU]
+			gpus := catalog.DeviceTemplate{Driver: gpuDriver, Pool: "gpus"}
+			for n := range cpu.Value() / 4 {
+				gpus.Devices = append(gpus.Devices, resourcev1.Device{Name: fmt.Sprint("gpu-", n), AllowMultipleAllocations: new(false), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+					"numa": {IntValue: new(n / 2)}, "size": {StringValue: new("full")},
+				}})
+			}
+			if len(gpus.Devices) > 0 {
+				gpus.Devices = append(gpus.Devices, resourcev1.Device{Name: "shared", AllowMultipleAllocations: new(true),
+					Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}}})
+				list[i].DeviceTemplates = []catalog.DeviceTemplate{gpus}
+			}
+		}
+	}
+	return stock
+}
+
+// genWideClass returns a class like genRunning's, some with further rules.
+func genWideClass(t *rapid.T, name string) planning.PodClass {
+	class := genRunning(t, name)
+	for range rapid.IntRange(0, 2).Draw(t, "edits") {
+		wideEdits[rapid.IntRange(0, len(wideEdits)-1).Draw(t, "edit")](t, &class.Spec)
+	}
+	return class
+}
+
+var wideLabels = []string{corev1.LabelTopologyZone, corev1.LabelHostname, karpenter.CapacityTypeLabelKey, "rack", corev1.LabelArchStable, "failure-domain.beta.kubernetes.io/zone"}
+
+// genTerm returns a term over pods of an app, some in other namespaces.
+func genTerm(t *rapid.T) corev1.PodAffinityTerm {
+	app := rapid.SampledFrom([]string{"web", "db", "cache"}).Draw(t, "term app")
+	out := corev1.PodAffinityTerm{TopologyKey: rapid.SampledFrom(wideLabels).Draw(t, "term key"), LabelSelector: selector("app", app)}
+	switch rapid.IntRange(0, 7).Draw(t, "namespaces") {
+	case 0:
+		out.Namespaces = []string{"shop", "default"}
+	case 1:
+		out.NamespaceSelector = selector("team", "shop")
+	case 2:
+		out.NamespaceSelector = &metav1.LabelSelector{}
+	case 3:
+		out.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{app}}}}
+	case 4:
+		out.LabelSelector, out.MatchLabelKeys = nil, nil
+	}
+	return out
+}
+
+func genSpread(t *rapid.T) corev1.TopologySpreadConstraint {
+	out := corev1.TopologySpreadConstraint{
+		MaxSkew: rapid.Int32Range(1, 3).Draw(t, "skew"), TopologyKey: rapid.SampledFrom(wideLabels).Draw(t, "spread key"),
+		WhenUnsatisfiable: rapid.SampledFrom([]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.DoNotSchedule, corev1.ScheduleAnyway}).Draw(t, "when unsatisfiable"),
+		LabelSelector:     selector("app", rapid.SampledFrom([]string{"web", "db", "cache"}).Draw(t, "spread app")),
+	}
+	if n := rapid.Int32Range(0, 5).Draw(t, "min domains"); n > 1 && out.WhenUnsatisfiable == corev1.DoNotSchedule {
+		out.MinDomains = &n
+	}
+	policies := []*corev1.NodeInclusionPolicy{nil, new(corev1.NodeInclusionPolicyHonor), new(corev1.NodeInclusionPolicyIgnore)}
+	out.NodeAffinityPolicy = rapid.SampledFrom(policies).Draw(t, "node affinity policy")
+	out.NodeTaintsPolicy = rapid.SampledFrom(policies).Draw(t, "node taints policy")
+	if rapid.IntRange(0, 3).Draw(t, "match label keys") == 0 {
+		out.MatchLabelKeys = []string{"version"}
+	}
+	return out
+}
+
+func affinityOf(s *planning.PodSpec) *corev1.Affinity {
+	if s.Affinity == nil {
+		s.Affinity = &corev1.Affinity{}
+	}
+	return s.Affinity
+}
+
+// wideEdits give a pod something that genRunning leaves out.
+var wideEdits = []func(*rapid.T, *planning.PodSpec){
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Priority = rapid.SampledFrom([]int32{-5, 7, 1000}).Draw(t, "priority")
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Namespace = rapid.SampledFrom([]string{"shop", "bank"}).Draw(t, "namespace")
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": rapid.SampledFrom([]string{"web", "db", "cache"}).Draw(t, "labelled app"), "version": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version")}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Spread = nil
+		for range rapid.IntRange(1, 3).Draw(t, "spreads") {
+			s.Spread = append(s.Spread, genSpread(t))
+		}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.DefaultSpread, s.Spread = true, []corev1.TopologySpreadConstraint{
+			{MaxSkew: 3, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector("app", "web")},
+			{MaxSkew: 5, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector("app", "web")},
+		}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		a := &corev1.PodAffinity{}
+		for range rapid.IntRange(1, 2).Draw(t, "affinities") {
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, genTerm(t))
+		}
+		s.Affinity = &corev1.Affinity{PodAffinity: a}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		a := &corev1.PodAntiAffinity{}
+		for range rapid.IntRange(1, 2).Draw(t, "anti-affinities") {
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, genTerm(t))
+		}
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: a}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		var preferred []corev1.WeightedPodAffinityTerm
+		for range rapid.IntRange(1, 3).Draw(t, "preferences") {
+			preferred = append(preferred, corev1.WeightedPodAffinityTerm{Weight: rapid.Int32Range(1, 100).Draw(t, "weight"), PodAffinityTerm: genTerm(t)})
+		}
+		s.Affinity = &corev1.Affinity{}
+		if rapid.Bool().Draw(t, "prefers others") {
+			s.Affinity.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+		} else {
+			s.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+		}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		a := &corev1.NodeAffinity{}
+		for range rapid.IntRange(1, 3).Draw(t, "node preferences") {
+			a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{
+				Weight: rapid.Int32Range(1, 100).Draw(t, "weight"), Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{genNodeRequirement(t)}},
+			})
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "node terms") {
+			if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+				a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+			}
+			terms := &a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+			*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{genNodeRequirement(t), genNodeRequirement(t)}})
+		}
+		affinityOf(s).NodeAffinity = a
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.NodeSelector = map[string]string{rapid.SampledFrom([]string{"rack", "slice"}).Draw(t, "selected"): rapid.SampledFrom([]string{"r1", "2", "9"}).Draw(t, "value")}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.HostPorts = nil
+		for range rapid.IntRange(1, 2).Draw(t, "ports") {
+			s.HostPorts = append(s.HostPorts, planning.HostPort{
+				IP: rapid.SampledFrom([]string{"", "127.0.0.1", "10.0.0.1"}).Draw(t, "IP"), Port: rapid.SampledFrom([]int32{80, 443}).Draw(t, "port"),
+				Protocol: rapid.SampledFrom([]corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP}).Draw(t, "protocol"),
+			})
+		}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Volumes = nil
+		for i := range rapid.IntRange(1, 3).Draw(t, "volumes") {
+			v := planning.Volume{Driver: catalog.EBSDriver}
+			v.Claim = rapid.SampledFrom([]string{"", "", "data", fmt.Sprint("data-", i)}).Draw(t, "claim")
+			for _, zone := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 2, rapid.ID).Draw(t, "zones") {
+				v.Alternatives = append(v.Alternatives, topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2"+zone))
+			}
+			if rapid.IntRange(0, 9).Draw(t, "problem") == 0 {
+				v.Problem = "the StorageClass does not exist"
+			}
+			s.Volumes = append(s.Volumes, v)
+		}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: rapid.SampledFrom([]string{"default", "dedicated"}).Draw(t, "tenancy")}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Requests[corev1.ResourceName(rapid.SampledFrom([]string{"ephemeral-storage", "example.com/thing", "hugepages-2Mi"}).Draw(t, "resource"))] = resource.MustParse("1Gi")
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.ResourceClaims, s.Claims = 1, []planning.PodClaim{{Requests: []resourcev1.DeviceRequest{rapid.SampledFrom([]resourcev1.DeviceRequest{
+			exactly(1, "gpu"), exactly(2, "gpu"), exactly(1, "gpu", `device.attributes["gpu.example.com"].numa == 0`), sharing("30Gi"), exactly(1, "remote"),
+		}).Draw(t, "request")}}}
+	},
+	func(t *rapid.T, s *planning.PodSpec) {
+		s.Requests[corev1.ResourceCPU] = resource.MustParse(rapid.SampledFrom([]string{"0", "1", "250m", "1700m", "3500m", "15", "200"}).Draw(t, "cores"))
+		s.Requests[corev1.ResourceMemory] = resource.MustParse(rapid.SampledFrom([]string{"1", "100Mi", "3Gi", "14Gi", "60Gi"}).Draw(t, "bytes"))
+	},
+}
+
+func genNodeRequirement(t *rapid.T) corev1.NodeSelectorRequirement {
+	return rapid.SampledFrom([]corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b"}},
+		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ap-northeast-2a"}},
+		{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand", "reserved"}},
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
+		{Key: karpenter.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"5"}},
+		{Key: karpenter.LabelInstanceMemory, Operator: corev1.NodeSelectorOpLt, Values: []string{"20000"}},
+		{Key: karpenter.LabelInstanceFamily, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"t4g", "c6g"}},
+		{Key: "rack", Operator: corev1.NodeSelectorOpExists},
+		{Key: "rack", Operator: corev1.NodeSelectorOpDoesNotExist},
+		{Key: "slice", Operator: corev1.NodeSelectorOpIn, Values: []string{"1", "2"}},
+		{Key: "slice", Operator: corev1.NodeSelectorOpGt, Values: []string{"1"}},
+		{Key: karpenter.LabelInstanceTenancy, Operator: corev1.NodeSelectorOpIn, Values: []string{"dedicated"}},
+		{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"p0", "p1"}},
+	}).Draw(t, "node requirement")
+}
+
+// genPoolIndex returns one of the batch's pools.
+func (w *wideBatch) genPool(t *rapid.T) *karpenter.NodePool {
+	return &w.Snapshot.NodePools[rapid.IntRange(0, len(w.Snapshot.NodePools)-1).Draw(t, "pool")]
+}
+
+// wideFeatures give a cluster something that genCluster leaves out.
+var wideFeatures = []func(*rapid.T, *wideBatch){
+	func(t *rapid.T, w *wideBatch) {
+		s := &w.Snapshot.Settings
+		s.PreferencePolicy = rapid.SampledFrom([]string{"Respect", "Ignore"}).Draw(t, "preference policy")
+		s.PlanByPriority, s.MaxNodeShare = rapid.Bool().Draw(t, "by priority"), rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "share")
+		s.ResiliencePremium = rapid.SampledFrom([]*float64{nil, new(0.0), new(0.3)}).Draw(t, "premium")
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Settings.Gates.CapacityBuffer = true
+		for i := range rapid.IntRange(1, 2).Draw(t, "buffers") {
+			w.Snapshot.Buffers = append(w.Snapshot.Buffers, planning.Buffer{
+				Namespace: "default", Name: fmt.Sprint("b", i), UID: fmt.Sprint("buffer-", i), Spec: genWideClass(t, "buffer").Spec, Replicas: new(rapid.Int32Range(1, 5).Draw(t, "replicas")),
+			})
+		}
+		w.Pending = append(w.Pending, planning.NewBufferPods(w.Snapshot.Buffers)...)
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Settings.Gates.StaticCapacity = true
+		pool := genPool(t, "static")
+		pool.Spec.Replicas, pool.Spec.Weight, pool.Spec.Limits = new(rapid.Int64Range(0, 6).Draw(t, "static nodes")), nil, nil
+		w.Snapshot.NodePools = append(w.Snapshot.NodePools, pool)
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Settings.Gates.ReservedCapacity, w.cat.AsOf = true, w.Snapshot.TakenAt
+		for i, name := range []string{"m7g.large", "m5.large", "c6g.xlarge"} {
+			id, zone := fmt.Sprint("cr-", i), rapid.SampledFrom([]string{"ap-northeast-2a", "ap-northeast-2c"}).Draw(t, "reserved zone")
+			w.cat.Reservations = append(w.cat.Reservations, catalog.ReservationCount{ID: id, Count: rapid.Int64Range(0, 3).Draw(t, "reserved")})
+			status := &w.Snapshot.NodeClasses[0].Status
+			status.CapacityReservations = append(status.CapacityReservations, karpenter.CapacityReservation{ID: id, InstanceType: name, AvailabilityZone: zone})
+		}
+		if rapid.Bool().Draw(t, "reserved only") {
+			requirePoolLabel(w.genPool(t), karpenter.CapacityTypeLabelKey, karpenter.NodeSelectorOpIn, "reserved")
+		}
+		for i := range w.Snapshot.Nodes {
+			if rapid.IntRange(0, 2).Draw(t, "on reservation") == 0 && w.Snapshot.Nodes[i].Launched {
+				labels := w.Snapshot.Nodes[i].Labels
+				labels[karpenter.CapacityTypeLabelKey], labels[karpenter.LabelCapacityReservationID], labels[corev1.LabelInstanceTypeStable] = "reserved", "cr-0", "m7g.large"
+			}
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.cat.AsOf = w.Snapshot.TakenAt
+		for _, subnet := range w.Snapshot.NodeClasses[0].Status.Subnets {
+			if rapid.IntRange(0, 3).Draw(t, "counted") > 0 {
+				w.cat.Subnets = append(w.cat.Subnets, catalog.SubnetCount{ID: subnet.ID, FreeIPs: rapid.Int64Range(0, 120).Draw(t, "free addresses")})
+			}
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.cat.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "apart", Strategy: catalog.SpreadStrategy}}
+		w.Snapshot.NodeClasses[0].Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
+		w.Snapshot.Nodes[0].Labels[karpenter.LabelPlacementGroupID] = "pg-1"
+	},
+	func(t *rapid.T, w *wideBatch) {
+		requirePoolLabel(w.genPool(t), karpenter.LabelInstanceTenancy, karpenter.NodeSelectorOpIn, rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"default", "dedicated"}), 1, 2, rapid.ID).Draw(t, "tenancies")...)
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Settings.Gates.NodeOverlay = true
+		for i := range rapid.IntRange(1, 2).Draw(t, "overlays") {
+			o := karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("o", i), Generation: 3}}
+			o.Spec.Requirements = []karpenter.OverlayRequirement{rapid.SampledFrom([]karpenter.OverlayRequirement{
+				{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
+				{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"spot"}},
+				{Key: karpenter.LabelInstanceFamily, Operator: corev1.NodeSelectorOpIn, Values: []string{"m7g", "c6g"}},
+			}).Draw(t, "overlaid")}
+			switch text := rapid.SampledFrom([]string{"0.05", "+10%", "-50%", "thing"}).Draw(t, "overlay"); text {
+			case "0.05":
+				o.Spec.Price = &text
+			case "thing":
+				o.Spec.Capacity = corev1.ResourceList{"example.com/thing": resource.MustParse("4Gi")}
+			default:
+				o.Spec.PriceAdjustment = &text
+			}
+			w.Snapshot.NodeOverlays = append(w.Snapshot.NodeOverlays, o)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) { // NodeClaims that are not launched, some with the pods that they were planned for.
+		for i := range rapid.IntRange(1, 2).Draw(t, "claims") {
+			n := node(fmt.Sprint("claim", i))
+			n.NodePool, n.Launched, n.Registered, n.Initialized, n.Ready, n.Capacity = "p0", false, false, false, false, nil
+			n.Labels = map[string]string{karpenter.NodePoolLabelKey: "p0", karpenter.LabelEC2NodeClass: "default", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux", "team": "shop"}
+			n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2c"}},
+				{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"spot", "on-demand"}},
+			}
+			class := rapid.SampledFrom(w.Pending).Draw(t, "expected class")
+			n.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}
+			for name, quantity := range class.Spec.Requests {
+				if name != corev1.ResourcePods {
+					quantity.Mul(4)
+					n.Allocatable[name] = quantity
+				}
+			}
+			for _, pod := range class.Pods[:min(len(class.Pods), rapid.IntRange(0, 5).Draw(t, "expected"))] {
+				if class.Spec.Affinity != nil || class.Spec.Spread != nil {
+					break // Such pods are planned for one domain, which their NodeClaim requires.
+				}
+				n.ExpectedPods = append(n.ExpectedPods, pod.UID)
+			}
+			w.Snapshot.Nodes = append(w.Snapshot.Nodes, n)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		pool := w.genPool(t)
+		switch rapid.IntRange(0, 5).Draw(t, "open label") {
+		case 0:
+			requirePoolLabel(pool, "slice", karpenter.NodeSelectorOpIn, "1", "2", "3")
+		case 1:
+			requirePoolLabel(pool, "slice", karpenter.NodeSelectorOpExists)
+		case 2:
+			requirePoolLabel(pool, "slice", karpenter.NodeSelectorOpNotIn, "2")
+		case 3:
+			requirePoolLabel(pool, "slice", karpenter.NodeSelectorOpGt, "1")
+		case 4:
+			pool.Spec.Template.Labels = map[string]string{"slice": "2"}
+		case 5:
+			requirePoolLabel(pool, "slice", karpenter.NodeSelectorOpDoesNotExist)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Namespaces = map[string]map[string]string{"shop": {"team": "shop"}, "bank": {"team": "bank"}}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		for i := range w.Snapshot.Nodes {
+			n := &w.Snapshot.Nodes[i]
+			n.Allocatable[planning.AttachLimitResource(catalog.EBSDriver)] = *resource.NewQuantity(rapid.Int64Range(0, 9).Draw(t, "attachments"), resource.DecimalSI)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) { // A second node class, which may not be ready.
+		class := w.Snapshot.NodeClasses[0]
+		class.Name = "other"
+		class.Status.Subnets = class.Status.Subnets[:rapid.IntRange(0, 1).Draw(t, "subnets")]
+		class.Status.Conditions = rapid.SampledFrom([]karpenter.Conditions{
+			class.Status.Conditions, class.Status.Conditions, nil, {{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionFalse, Message: "no AMI"}},
+		}).Draw(t, "conditions")
+		class.Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte("8")}}
+		w.Snapshot.NodeClasses = append(w.Snapshot.NodeClasses, class)
+		name := rapid.SampledFrom([]string{"other", "other", "other", "missing"}).Draw(t, "class")
+		pool := w.genPool(t)
+		pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: name}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		for i := range rapid.IntRange(1, 3).Draw(t, "daemons") {
+			spec := genWideClass(t, fmt.Sprint("daemon", i)).Spec
+			spec.Affinity, spec.Spread, spec.Volumes, spec.Claims, spec.ResourceClaims = keepNodeAffinity(spec.Affinity), nil, nil, nil, 0
+			spec.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi"), corev1.ResourcePods: resource.MustParse("1")}
+			w.Snapshot.DaemonSets = append(w.Snapshot.DaemonSets, spec)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		class := &w.Pending[rapid.IntRange(0, len(w.Pending)-1).Draw(t, "large class")]
+		for i := range rapid.IntRange(20, 90).Draw(t, "more pods") {
+			pod := class.Pods[0]
+			pod.Name, pod.UID = fmt.Sprint(pod.Name, "-more-", i), fmt.Sprint(pod.UID, "-more-", i)
+			class.Pods = append(class.Pods, pod)
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		pool := w.genPool(t)
+		pool.Spec.Template.Spec.StartupTaints = randomTaints[:1]
+		pool.Spec.Template.Spec.Taints = append(slices.Clone(pool.Spec.Template.Spec.Taints), randomTaints[2])
+	},
+	func(t *rapid.T, w *wideBatch) {
+		for range rapid.IntRange(1, 4).Draw(t, "shortages") {
+			o := event.Offering{
+				InstanceType: rapid.SampledFrom([]string{"", "m7g.large", "m5.large", "t4g.medium", "c6g.xlarge"}).Draw(t, "short type"),
+				Zone:         rapid.SampledFrom([]string{"", "ap-northeast-2a", "ap-northeast-2c"}).Draw(t, "short zone"),
+				CapacityType: rapid.SampledFrom([]string{"", "spot", "on-demand"}).Draw(t, "short capacity type"),
+			}
+			w.Snapshot.Unavailable = append(w.Snapshot.Unavailable, planning.Unavailable{Offering: o, Until: w.Snapshot.TakenAt.Add(time.Minute)})
+		}
+	},
+	func(t *rapid.T, w *wideBatch) { w.addDevices(t) },
+	func(t *rapid.T, w *wideBatch) {
+		for i := range w.Snapshot.Nodes {
+			n := &w.Snapshot.Nodes[i]
+			switch rapid.IntRange(0, 4).Draw(t, "node state") {
+			case 0:
+				n.Rebooting, n.Taints = true, append(slices.Clone(n.Taints), karpenter.RebootingTaint())
+			case 1:
+				n.MarkedForDeletion = true
+			case 2:
+				n.LastPodEvent = w.Snapshot.TakenAt.Add(-time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute)
+			case 3:
+				n.Claim, n.NodePool = "", ""
+			}
+		}
+	},
+	func(t *rapid.T, w *wideBatch) {
+		w.Snapshot.Settings.MinValuesPolicy = rapid.SampledFrom([]string{"Strict", "BestEffort"}).Draw(t, "minValues policy")
+		pool := w.genPool(t)
+		reqs := pool.Spec.Template.Spec.Requirements
+		reqs[0].MinValues = new(rapid.IntRange(1, 3).Draw(t, "min families"))
+		pool.Spec.Template.Spec.Requirements = append(reqs, karpenter.NodeSelectorRequirementWithMinValues{
+			Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpExists, MinValues: new(rapid.IntRange(1, 9).Draw(t, "min types")),
+		})
+	},
+	func(t *rapid.T, w *wideBatch) {
+		for i := range w.Snapshot.NodePools {
+			w.Snapshot.NodePools[i].Spec.Limits = karpenter.Limits{
+				corev1.ResourceCPU: *resource.NewQuantity(rapid.Int64Range(4, 60).Draw(t, "cpu limit"), resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("200Gi"),
+			}
+		}
+	},
+}
+
+func keepNodeAffinity(a *corev1.Affinity) *corev1.Affinity {
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: a.NodeAffinity}
+}
+
+// addDevices adds GPUs to instance types and nodes, and devices that every node of a zone can use. Pods' claims are generated, or a
+// class shares one.
+func (w *wideBatch) addDevices(t *rapid.T) {
+	w.hasDevices, w.Snapshot.Settings.PlanDRARequests = true, true
+	c := &claimCluster{Batch: w.Batch}
+	c.Snapshot.Devices.Classes = []resourcev1.DeviceClass{newClass("gpu", `device.driver == "gpu.example.com"`), newClass("nic", `device.driver == "nic.example.com"`)}
+	if rapid.Bool().Draw(t, "remote devices") {
+		c.addRemoteDevices("ap-northeast-2a", "r", "s")
+	}
+	for i := range c.Snapshot.Nodes {
+		c.Snapshot.Devices.Slices = append(c.Snapshot.Devices.Slices, newNodeSlice(c.Snapshot.Nodes[i].Name, rapid.IntRange(0, 2).Draw(t, "GPUs")))
+	}
+	for i := range c.Pending {
+		class := &c.Pending[i]
+		if rapid.Bool().Draw(t, "claims") && len(class.Spec.Claims) == 0 {
+			wideEdits[len(wideEdits)-2](t, &class.Spec)
+		}
+		if len(class.Spec.Claims) == 0 {
+			continue
+		}
+		for j := range class.Pods {
+			class.Pods[j].Claims = []string{class.Pods[j].Name + "-claim"}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "shared claim") == 0 {
+			class.Spec.Claims = slices.Clone(class.Spec.Claims)
+			c.addSharedClaim(class, newClaim(fmt.Sprint("shared-", i), class.Spec.Claims[0].Requests, nil))
+			c.Snapshot.Devices.Claims[len(c.Snapshot.Devices.Claims)-1].Namespace = class.Spec.Namespace
+		}
+	}
+	w.Batch = c.Batch
+}
+
+// summarizeBriefly describes a plan in one line, with a fingerprint of all that summarizePlan shows, and more.
+func summarizeBriefly(r *planning.Result) string {
+	onto, fresh := placed(*r)
+	existing, newPods := 0, 0
+	for _, n := range onto {
+		existing += n
+	}
+	for i := range r.Nodes {
+		newPods += len(r.Nodes[i].Pods)
+	}
+	rules := map[string]bool{}
+	for _, u := range r.Unplaced {
+		for _, rejection := range u.Rejections {
+			rules[rejection.Rule] = true
+		}
+	}
+	text := fmt.Sprintf("$%.4f, %d new nodes for %d pods, %d pods on %d nodes", r.PricePerHour, fresh, newPods, existing, len(onto))
+	if n := count(r.Unplaced); n > 0 {
+		text += fmt.Sprintf(", %d unplaced (%s)", n, joinKeys(rules))
+	}
+	if len(r.Allocations) > 0 {
+		text += fmt.Sprintf(", %d claims", len(r.Allocations))
+	}
+	return text + ", " + hashResult(r)
+}
+
+// hashText returns a short hash of what write writes.
+func hashText(write func(io.Writer)) string {
+	h := fnv.New32a()
+	write(h)
+	return fmt.Sprintf("#%08x", h.Sum32())
+}
+
+// hashResult returns a short hash of a result. Prices are rounded, because processors differ in the last bits.
+func hashResult(r *planning.Result) string {
+	return hashText(func(out io.Writer) {
+		for i := range r.Nodes {
+			writePlannedNode(out, &r.Nodes[i])
+		}
+		fmt.Fprintf(out, "%.6f %.6f %t %v\n", r.PricePerHour, r.BoundPerHour, r.Partial, r.OverlayStatuses)
+		for _, n := range r.Nominations {
+			fmt.Fprintln(out, n.Namespace, n.Pod.UID, n.Pod.Node, n.Claim, n.Node, n.Devices)
+		}
+		for _, u := range r.Unplaced {
+			for _, pod := range u.Pods {
+				fmt.Fprintln(out, u.Namespace, pod.UID, pod.Node)
+			}
+			fmt.Fprintln(out, u.Rejections)
+		}
+		text, _ := json.Marshal(r.Allocations) // It has only values that JSON can encode.
+		_, _ = out.Write(text)
+	})
+}
+
+func writePlannedNode(out io.Writer, n *planning.PlannedNode) {
+	fmt.Fprintf(out, "%s %s %v %.6f %v %t %s\n", n.NodePool, n.NodeClass, n.Requirements, n.PricePerHour, n.DeviceDrivers, n.MinValuesRelaxed, describeRequests(*n))
+	for _, o := range n.Offerings {
+		fmt.Fprintf(out, "%s %s %s %s %.6f %t\n", o.InstanceType, o.Zone, o.ZoneID, o.CapacityType, o.PricePerHour, o.PricedByOverlay)
+	}
+	for _, p := range n.Pods {
+		fmt.Fprintln(out, p.Namespace, p.Pod.UID, p.Pod.Node, p.Devices)
+	}
+}
+
+// describeLabels returns labels as text, sorted.
+func describeLabels(labels map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, key+"="+labels[key])
+	}
+	return strings.Join(out, ",")
+}
+
+// describeWideBatch describes the plan of a batch, and hashes what explain shows for its first class.
+func describeWideBatch(w *wideBatch) string {
+	stock := w.types()
+	result := solver.SolveWithTypes(w.Batch, stock)
+	out := summarizeBriefly(&result)
+	class := w.Pending[0]
+	class.Pods = class.Pods[:1]
+	return out + " explained " + hashText(func(out io.Writer) {
+		for _, e := range solver.ExplainPools(w.Batch, stock, class) {
+			fmt.Fprintln(out, e.NodePool, e.NodeClass, e.Weight, e.Rejection, e.Key)
+			writePlannedNode(out, &e.Node)
+			for _, one := range e.Types {
+				fmt.Fprintf(out, "%s %s %s %s %.6f\n", one.InstanceType, one.Rule, one.Key, one.Cheapest.Offering, one.Cheapest.PricePerHour)
+			}
+		}
+		fmt.Fprintln(out, solver.ExplainNodes(w.Batch, stock, class), solver.FindBufferNodes(w.Snapshot))
+		n, err := solver.PlanNode(&w.Snapshot.NodePools[0], class.Spec.Requests, w.Snapshot, w.cat)
+		fmt.Fprintln(out, err)
+		writePlannedNode(out, &n)
+		prices := solver.FindMissingPrices(w.Snapshot, w.cat)
+		for _, name := range slices.Sorted(maps.Keys(prices)) {
+			fmt.Fprintf(out, "%s %.6f\n", name, prices[name])
+		}
+	}) + "\n"
+}
+
+// describeWideRemovals describes the plans for the removal of each node, which is committed if all pods are placed, and hashes the
+// cluster after all of these.
+func describeWideRemovals(w *wideBatch) string {
+	stock, lines := w.types(), []string{}
+	simulation := solver.NewSimulation(w.Snapshot, stock)
+	for i := range w.Snapshot.Nodes {
+		result, consolidation, one := simulation.SimulateRemoval(i), simulation.SimulateConsolidation(i), simulation.SimulateRemovalWithOneNode(i)
+		lines = append(lines, fmt.Sprintf("  %s, consolidation %s, with one node %s", summarizeBriefly(&result), hashResult(&consolidation), hashResult(&one)))
+		if reservation := w.Snapshot.Nodes[i].Labels[karpenter.LabelCapacityReservationID]; reservation != "" {
+			termination := simulation.SimulateTermination(reservation, i)
+			lines = append(lines, "  termination "+hashResult(&termination))
+		}
+		if len(result.Unplaced) == 0 && !result.Partial {
+			if stranded := simulation.FindStrandedPods(result, i); len(stranded) > 0 {
+				lines = append(lines, fmt.Sprintf("  stranded %d from %s", len(stranded), stranded[0].UID))
+			}
+			simulation.Commit(result, i)
+		}
+	}
+	after := simulation.ProjectSnapshot()
+	return strings.Join(lines, "\n") + "\n  afterwards " + hashText(func(out io.Writer) {
+		for i := range after.Nodes {
+			n := &after.Nodes[i]
+			fmt.Fprintln(out, n.Name, n.Claim, n.NodePool, describeLabels(n.Labels), n.Taints, describeAmounts(n.Allocatable), describeAmounts(n.Capacity), describeAmounts(n.Used), n.HostPorts, n.LastPodEvent)
+			for _, class := range n.Pods {
+				fmt.Fprintln(out, class.Pods)
+			}
+		}
+		for _, class := range after.PendingPods {
+			fmt.Fprintln(out, class.Pods)
+		}
+		text, _ := json.Marshal(after.Devices) // Kubernetes API objects can always be encoded.
+		_, _ = out.Write(text)
+		for _, pool := range after.NodePools {
+			fmt.Fprintln(out, pool.Name)
+			offered, full := simulation.FindFullReservations(pool.Name)
+			fmt.Fprintln(out, offered, full)
+		}
+	}) + "\n"
+}
