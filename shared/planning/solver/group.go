@@ -53,12 +53,29 @@ func (w *state) readTerms(c *podClass) (out []topologyTerm, problem string) {
 		spread(&c.preferences.softSpread[i], false)
 	}
 	if a := c.spec.Affinity; a != nil && a.PodAffinity != nil {
+		first := len(out)
 		pods(affinityKind, "pod affinity", true, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		joinSelections(out[first:])
 	}
 	pods(affinityKind, "preferred pod affinity", false, c.preferences.affinity)
 	pods(antiAffinityKind, "pod anti-affinity", true, requiredAntiAffinity(c.spec.Affinity))
 	pods(antiAffinityKind, "preferred pod anti-affinity", false, c.preferences.antiAffinity)
 	return out, problem
+}
+
+// joinSelections makes each term of a required affinity select only the pods that all of them select
+// (Kubernetes: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, updateWithAffinityTerms).
+func joinSelections(terms []topologyTerm) {
+	if len(terms) < 2 {
+		return
+	}
+	joined := terms[0].selection
+	for _, t := range terms[1:] {
+		joined.also = append(joined.also, t.selection)
+	}
+	for i := range terms {
+		terms[i].selection = joined
+	}
 }
 
 func requiredAntiAffinity(affinity *corev1.Affinity) []corev1.PodAffinityTerm {

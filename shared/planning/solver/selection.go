@@ -88,10 +88,14 @@ type selection struct {
 	// requiredLabel is a label that every selected pod has, as "key=value"; empty if there is no such
 	// label.
 	requiredLabel string
+	// also are the selections of the other terms, if a required pod affinity has several: Kubernetes
+	// counts only pods that all of them select.
+	also []selection
 }
 
 func (s selection) matchesSet(set *labelSet) bool {
-	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels)
+	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels) &&
+		!slices.ContainsFunc(s.also, func(other selection) bool { return !other.matchesSet(set) })
 }
 
 // key is equal for equal selections. It distinguishes a selector that matches nothing from one that
@@ -100,6 +104,9 @@ func (s selection) key() string {
 	text := s.selector.String()
 	if text == "" && !s.selector.Empty() {
 		text = "\x00nothing"
+	}
+	for _, other := range s.also {
+		text += "\x00" + other.key()
 	}
 	if s.namespaces == nil {
 		return "*\x00" + text

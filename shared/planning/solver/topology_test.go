@@ -231,6 +231,37 @@ func TestOtherNamespaces(t *testing.T) {
 	}
 }
 
+// TestAffinityOfSeveralTerms plans a pod whose affinity has two terms. kube-scheduler counts only pods that both select, and lets a pod
+// be the first only if both select it.
+func TestAffinityOfSeveralTerms(t *testing.T) {
+	terms := []corev1.PodAffinityTerm{{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}, {TopologyKey: corev1.LabelHostname, LabelSelector: selector("tier", "db")}}
+	for _, tt := range []struct {
+		name    string
+		own     []string
+		running [][]string
+		placed  bool
+	}{
+		{"no pods", nil, nil, false},
+		{"a pod that both select", nil, [][]string{{"app", "web", "tier", "db"}}, true},
+		{"one pod for each term", nil, [][]string{{"app", "web"}, {"tier", "db"}}, false},
+		{"the pod itself", []string{"app", "web", "tier", "db"}, nil, true},
+		{"the pod itself for one term", []string{"app", "web"}, nil, false},
+		{"the pod itself for one term, and a pod for the other", []string{"app", "web"}, [][]string{{"tier", "db"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := inZones(planningtest.NewPods("w", 1, "100m", "64Mi", requireLabels(tt.own...), affine(terms...)))
+			n := node("n")
+			for i, labels := range tt.running {
+				n.Pods = append(n.Pods, planningtest.NewPods(fmt.Sprint("r", i), 1, "100m", "64Mi", requireLabels(labels...)))
+			}
+			batch.Snapshot.Nodes = []planning.Node{n}
+			if result := solve(t, batch); (count(result.Unplaced) == 0) != tt.placed {
+				t.Errorf("%d unplaced, want the pod placed: %t", count(result.Unplaced), tt.placed)
+			}
+		})
+	}
+}
+
 // TestNoNamespaceIsNotAllNamespaces plans pods with anti-affinity to databases, which run in every zone: to those of all
 // namespaces, and to those of namespaces that do not exist.
 func TestNoNamespaceIsNotAllNamespaces(t *testing.T) {

@@ -159,7 +159,7 @@ func genWideClass(t *rapid.T, name string) planning.PodClass {
 	return class
 }
 
-var wideLabels = []string{corev1.LabelTopologyZone, corev1.LabelHostname, karpenter.CapacityTypeLabelKey, "rack", corev1.LabelArchStable, "failure-domain.beta.kubernetes.io/zone"}
+var wideLabels = []string{corev1.LabelTopologyZone, corev1.LabelHostname, karpenter.CapacityTypeLabelKey, "rack", corev1.LabelArchStable}
 
 // genTerm returns a term over pods of an app, some in other namespaces.
 func genTerm(t *rapid.T) corev1.PodAffinityTerm {
