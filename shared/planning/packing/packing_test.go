@@ -156,6 +156,12 @@ func (w *randomProblem) widen(t *rapid.T) {
 			w.problem.Pools[i].Enough = func(candidates packing.Set, _ uint64) bool { return candidates.Len() >= least }
 		}
 	}
+	for i := range w.problem.ZoneQuotas {
+		w.problem.ZoneQuotas[i].Nodes = rapid.SampledFrom([]int64{packing.Unlimited, 3, 7}).Draw(t, "zone nodes")
+		if rapid.Bool().Draw(t, "an existing node") {
+			w.problem.ZoneQuotas[i].Subtract(2)
+		}
+	}
 	for i := range w.problem.Rules {
 		w.problem.Rules[i].Soft = rapid.IntRange(0, 3).Draw(t, "soft") == 0
 		for n := range w.problem.Nodes {
@@ -167,6 +173,11 @@ func (w *randomProblem) widen(t *rapid.T) {
 	}
 	for i := range w.groups {
 		g := &w.groups[i]
+		if rapid.Bool().Draw(t, "all candidates") {
+			for k := range w.problem.Candidates {
+				g.Candidates.Add(k)
+			}
+		}
 		if rapid.IntRange(0, 4).Draw(t, "many") == 0 {
 			g.Count *= 8
 		}
@@ -225,7 +236,10 @@ func (w *randomProblem) packSingly() *packing.Packer {
 	for _, group := range w.groups[half:] {
 		one := group
 		one.Count = 1
-		for range min(group.Count, 12) {
+		for n := range min(group.Count, 12) {
+			if n%2 == 0 && w.placeInCheapestBin(p, one) {
+				continue
+			}
 			if _, ok := p.PlaceOnOpen(one); !ok {
 				p.PlaceOnNew(one)
 			}
@@ -233,6 +247,25 @@ func (w *randomProblem) packSingly() *packing.Packer {
 	}
 	p.Finish()
 	return p
+}
+
+// placeInCheapestBin places a pod in the bin that gets the least more expensive, if that costs less than a new node.
+func (w *randomProblem) placeInCheapestBin(p *packing.Packer, one packing.Group) bool {
+	_, least, ok := p.PriceAlone(&one)
+	if !ok {
+		least = math.Inf(1)
+	}
+	best := -1
+	for b := range p.Bins() {
+		if extra, ok := p.PriceInBin(b, &one); ok && extra < least && p.ListLarger(b, &one).Len() > 0 {
+			best, least = b, extra
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	_, ok = p.PlaceInBin(best, one)
+	return ok
 }
 
 // packingSummary is the sum of packings. The hash leaves out prices, whose last bits differ between processors.

@@ -27,17 +27,6 @@ func (s Set) Intersect(t Set) Set {
 	return out
 }
 
-// Keep removes everything that is not in t, in place.
-func (s Set) Keep(t Set) {
-	for i := range s {
-		if i < len(t) {
-			s[i] &= t[i]
-		} else {
-			s[i] = 0
-		}
-	}
-}
-
 // AddAll adds everything in t, in place; t must not be larger.
 func (s Set) AddAll(t Set) {
 	for i := range t {
