@@ -331,7 +331,7 @@ func genNodeRequirement(t *rapid.T) corev1.NodeSelectorRequirement {
 	}).Draw(t, "node requirement")
 }
 
-// genPoolIndex returns one of the batch's pools.
+// genPool returns one of the batch's pools.
 func (w *wideBatch) genPool(t *rapid.T) *karpenter.NodePool {
 	return &w.Snapshot.NodePools[rapid.IntRange(0, len(w.Snapshot.NodePools)-1).Draw(t, "pool")]
 }
