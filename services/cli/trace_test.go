@@ -138,7 +138,7 @@ func TestTraceFromCloudWatch(t *testing.T) {
 		})
 		return out.String(), errs.String(), code
 	}
-	stdout, stderr, code := run("node", "default-fe68287131", "--store", dir)
+	stdout, stderr, code := run("node", "default-33ce3fa225", "--store", dir)
 	if code != cli.ExitNothing {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
