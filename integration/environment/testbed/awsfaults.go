@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
@@ -64,9 +65,11 @@ func (w *TestBed) LogAWSFaults() {
 // repeatedTag matches the denial of a NodeClaim's tag with its value and the tag that the instance has.
 var repeatedTag = regexp.MustCompile(`ec2:CreateTags on .*aws:RequestTag/karpenter\.sh/nodeclaim:\[(\S+)\] .*aws:ResourceTag/karpenter\.sh/nodeclaim:\[(\S+)\]`)
 
-// IsRepeatedTag reports whether the denied request repeats a tag that EC2 does not show yet, or whose answer was lost
-// (Options.AllowsDenial).
-func IsRepeatedTag(denial string) bool {
+// IsRepeatedCall reports whether the denied request repeats one that has succeeded (Options.AllowsDenial): a tag that EC2 does not
+// show yet, a tag whose answer was lost, or the deletion of a launch template that no longer exists. IAM denies the latter, because
+// the template has no tags of Joist any more.
+func IsRepeatedCall(denial string) bool {
 	values := repeatedTag.FindStringSubmatch(denial)
-	return values != nil && values[1] == values[2]
+	isDeletion := strings.Contains(denial, "ec2:DeleteLaunchTemplate on ") && !strings.Contains(denial, "aws:ResourceTag/")
+	return isDeletion || values != nil && values[1] == values[2]
 }

@@ -47,7 +47,7 @@ func newRun(t *testing.T, seed uint64) *run {
 	r := &run{
 		random: rand.New(rand.NewPCG(seed, 1)), interrupted: map[string]bool{}, claims: map[string]map[types.UID]bool{},
 	}
-	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }, AllowsDenial: testbed.IsRepeatedTag})
+	r.TestBed = testbed.New(t, testbed.Options{ProxySeed: seed, Replicas: 2, Look: func() { r.observe() }, AllowsDenial: testbed.IsRepeatedCall})
 	t.Cleanup(r.logState)
 	r.RunWithAPIServer(500*time.Millisecond, func() error { return r.leases.record(r.Ctx, r.Kube) })
 	return r

@@ -65,7 +65,7 @@ func TestSoak(t *testing.T) {
 	}}
 	s.Timeline = &testbed.Timeline{
 		TestBed: testbed.New(t, testbed.Options{
-			Machines: 100 * time.Millisecond, Notice: s.noticed, Metrics: true, Outages: true, AllowsDenial: testbed.IsRepeatedTag,
+			Machines: 100 * time.Millisecond, Notice: s.noticed, Metrics: true, Outages: true, AllowsDenial: testbed.IsRepeatedCall,
 			Environ: func(string) []string { return []string{settings.Profiling + "=true"} },
 		}),
 		Patience: 1, Broken: func() []string { return nil }, Now: s.words,
