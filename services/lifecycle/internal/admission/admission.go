@@ -9,6 +9,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,8 @@ func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, u
 		}
 	}
 	total := karpenter.SumResources(used, wanted)
-	for name, limit := range pool.Spec.Limits {
+	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
+		limit := pool.Spec.Limits[name]
 		if sum, ok := total[name]; ok && sum.Cmp(limit) > 0 && !isZero(wanted[name]) {
 			return fmt.Sprintf("limit %s=%s would be exceeded: %s with this intent", name, limit.String(), sum.String())
 		}

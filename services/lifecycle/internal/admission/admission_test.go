@@ -177,6 +177,11 @@ func TestAdmit(t *testing.T) {
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a"), intent("2", "p", "1", "b")},
 			passed:  []string{"1"}, claims: []string{"a"}, reason: "limit nodes=2 would be exceeded: 3",
 		}, {
+			name: "of several exceeded limits the first by name is reported", pools: []*karpenter.NodePool{pool("p", "nodes", "1", "pods", "0", "memory", "1", "ephemeral-storage", "1", "cpu", "1")},
+			exist:   []*karpenter.NodeClaim{launched("x", "p", "1")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
+			reason:  "limit cpu=1 would be exceeded: 2",
+		}, {
 			name: "limit of zero", pools: []*karpenter.NodePool{pool("p", "cpu", "0")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "cpu=0",
