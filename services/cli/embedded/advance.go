@@ -88,16 +88,37 @@ func (env *EmbeddedCluster) Activities() []Activity {
 	var out []Activity
 	for _, a := range env.Actors {
 		if a.step != nil && !env.now.Before(a.nextRun) {
-			out = append(out, Activity{a, "step", a.runStep})
+			out = append(out, Activity{a, "step", ignoreTimeouts(a.runStep)})
 		}
 		if a.queue != "" {
 			q, _ := env.Broker.FindQueue(a.queue)
 			if at := q.NextVisible(); !at.IsZero() && !at.After(env.now) {
-				out = append(out, Activity{a, "receive", a.receiveMessages})
+				out = append(out, Activity{a, "receive", ignoreTimeouts(a.receiveMessages)})
 			}
 		}
 	}
 	return out
+}
+
+// untimedContext is a context without timers, because they run in real time: a busy machine would change the result of a
+// simulation. Its deadline is in the past, so context.WithTimeout adds none, but it does not expire.
+type untimedContext struct{ context.Context }
+
+// Deadline returns the zero time.
+func (untimedContext) Deadline() (time.Time, bool) { return time.Time{}, true }
+
+// ignoreTimeouts runs an activity in an untimedContext.
+func ignoreTimeouts(run func(context.Context)) func(context.Context) {
+	return func(ctx context.Context) { run(untimedContext{ctx}) }
+}
+
+// removeTimer returns ctx without its timer. A context of the host for messages to a DLQ has one, because the host derives it with
+// context.WithoutCancel. The simulated queues ignore the contexts of other calls of the host.
+func removeTimer(ctx context.Context) context.Context {
+	if deadline, ok := ctx.Deadline(); ok && !deadline.IsZero() {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // runStep runs one step of a service that reconciles.

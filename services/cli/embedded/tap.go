@@ -64,7 +64,7 @@ func (s tappedSender) Send(ctx context.Context, messages ...queue.Outgoing) erro
 	for _, m := range messages {
 		about = append(about, m.Type)
 	}
-	return s.callTapped(ctx, "queue", "send", joinIDs(about), true, func() error { return s.to.Send(ctx, messages...) })
+	return s.callTapped(ctx, "queue", "send", joinIDs(about), true, func() error { return s.to.Send(removeTimer(ctx), messages...) })
 }
 
 // tappedQueue is a queue.Queue with a tap.
