@@ -90,7 +90,7 @@ func putEncoded(ctx context.Context, store Store, ref event.Ref, data []byte) (e
 // PutAll stores documents of one kind, up to parallel at the same time; zero means one. It returns their references.
 func PutAll[T any](ctx context.Context, store Store, now time.Time, kind string, docs []T, parallel int) ([]event.Ref, error) {
 	refs := make([]event.Ref, len(docs))
-	err := callAll(ctx, len(docs), parallel, func(ctx context.Context, i int) (err error) {
+	err := CallAll(ctx, len(docs), parallel, func(ctx context.Context, i int) (err error) {
 		refs[i], err = Put(ctx, store, now, kind, docs[i])
 		return err
 	})

@@ -67,7 +67,7 @@ func joinParts(ctx context.Context, store Store, cache *PartCache, doc any) erro
 		return err
 	}
 	shared := cache.findShared(whole, parts)
-	err = callAll(ctx, len(refs), cache.parallel(), func(ctx context.Context, i int) error {
+	err = CallAll(ctx, len(refs), cache.parallel(), func(ctx context.Context, i int) error {
 		if parts[i] != nil {
 			return nil
 		}
@@ -89,9 +89,9 @@ func (c *PartCache) parallel() int {
 	return c.Parallel
 }
 
-// callAll calls call for each index below count, up to parallel at the same time, and returns the first error. If parallel is
+// CallAll calls call for each index below count, up to parallel at the same time, and returns the first error. If parallel is
 // at most one, it calls from its own goroutine.
-func callAll(ctx context.Context, count, parallel int, call func(ctx context.Context, i int) error) error {
+func CallAll(ctx context.Context, count, parallel int, call func(ctx context.Context, i int) error) error {
 	if parallel <= 1 || count <= 1 {
 		for i := range count {
 			if err := call(ctx, i); err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -71,31 +69,32 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 // Store stores the intents and the plan that refers to them, up to parallel at the same time (zero means one), and returns the
 // plan's reference. After an error, a plan may exist without its intents. It must not be published then.
 func (b Built) Store(ctx context.Context, blobs blob.Store, parallel int) (event.Ref, error) {
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(max(parallel, 1))
-	for i, intent := range b.Intents {
-		group.Go(func() error {
-			ref, err := blob.PutNew(within, blobs, Kind, intent)
-			if planned := b.Plan.Intents[i].Ref; err == nil && ref != planned {
-				err = fault.F("comparing its reference", fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
-			}
-			if err != nil {
-				return fmt.Errorf("storing intent %s of the plan: %w", intent.ID, err)
+	var plan event.Ref
+	err := blob.CallAll(ctx, len(b.Intents)+1, parallel, func(ctx context.Context, i int) (err error) {
+		if i == len(b.Intents) {
+			if plan, err = blob.PutNew(ctx, blobs, planning.PlanKind, b.Plan); err != nil {
+				return fmt.Errorf("storing the plan: %w", err)
 			}
 			return nil
-		})
-	}
-	var plan event.Ref
-	group.Go(func() (err error) {
-		if plan, err = blob.PutNew(within, blobs, planning.PlanKind, b.Plan); err != nil {
-			return fmt.Errorf("storing the plan: %w", err)
 		}
-		return nil
+		return storeIntent(ctx, blobs, b.Intents[i], b.Plan.Intents[i].Ref)
 	})
-	if err := group.Wait(); err != nil {
+	if err != nil {
 		return event.Ref{}, err
 	}
 	return plan, nil
+}
+
+// storeIntent stores an intent, which must get the reference that the plan has.
+func storeIntent(ctx context.Context, blobs blob.Store, intent Intent, planned event.Ref) error {
+	ref, err := blob.PutNew(ctx, blobs, Kind, intent)
+	if err == nil && ref != planned {
+		err = fault.F("comparing its reference", fault.Bug, "it was stored as %s, but the plan refers to %s", ref.Digest, planned.Digest)
+	}
+	if err != nil {
+		return fmt.Errorf("storing intent %s of the plan: %w", intent.ID, err)
+	}
+	return nil
 }
 
 // Claims returns the number of NodeClaims in the plan.
