@@ -45,7 +45,7 @@ func runHostile(seed int64, name string, plant func(*attacker)) (Report, error) 
 	workload.ForgetAfter = time.Minute
 	s.world, err = embedded.New(embedded.Options{
 		Verify: true,
-		Seed:          seed, Region: hostileRegion, Cluster: hostileCluster, Families: []string{"t4g", "m6g"}, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload,
+		Seed:   seed, Region: hostileRegion, Cluster: hostileCluster, Families: []string{"t4g", "m6g"}, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			if s.checker.finishedReceipts[m.Receipt] = true; a.sent[messageKey(m.Body)] == nil {
 				s.checker.checkHandled(actor, m, began, err)

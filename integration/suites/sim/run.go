@@ -106,7 +106,7 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	workload.ForgetAfter, workload.PublishAfter = time.Minute, s.features.publishDelay
 	options := embedded.Options{
 		Verify: true,
-		Seed:          seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, NodeParts: s.settings.nodeParts, WrapPorts: s.wrapPorts, Skew: s.clocks.drawSkew,
+		Seed:   seed, Region: "us-west-2", Families: instanceFamilies, Replicas: 2, Tap: s.interceptCall, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.settings.clusterPrice, NodeParts: s.settings.nodeParts, WrapPorts: s.wrapPorts, Skew: s.clocks.drawSkew,
 		Observe: func(actor string, m message, began time.Time, err error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},

@@ -105,13 +105,15 @@ func (s selection) key() string {
 	if text == "" && !s.selector.Empty() {
 		text = "\x00nothing"
 	}
+	namespaces := "*"
+	if s.namespaces != nil {
+		namespaces = strings.Join(s.namespaces, ",")
+	}
+	parts := []string{namespaces, text}
 	for _, other := range s.also {
-		text += "\x00" + other.key()
+		parts = append(parts, other.key())
 	}
-	if s.namespaces == nil {
-		return "*\x00" + text
-	}
-	return strings.Join(s.namespaces, ",") + "\x00" + text
+	return strings.Join(parts, "\x00")
 }
 
 // selectSets returns the label sets that the selection matches.
