@@ -11,11 +11,22 @@ import (
 // allowsDomain reports whether all rules over a label allow the class in one of its values.
 func (w *state) allowsDomain(c *podClass, key, value string, least []int) bool {
 	for i, g := range c.rules.groups {
-		if g.key == key && !g.allowsOwner(c.set, value, least[i]) {
+		if g.key != key || g.kind == affinityKind && g.hard && c.mayBeFirst() {
+			continue
+		}
+		if !g.allowsOwner(c.set, value, least[i]) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
+}
+
+// mayBeFirst reports whether the first pod of the class may go anywhere: all terms of its required affinity select it, and no pod that
+// they select is in a domain of any of them (Kubernetes: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, satisfyPodAffinity).
+func (c *podClass) mayBeFirst() bool {
+	return !slices.ContainsFunc(c.rules.groups, func(g *group) bool {
+		return g.kind == affinityKind && g.hard && (!g.members[c.set] || g.countMembers() > 0)
+	})
 }
 
 // allowsOwner reports whether one of the group's owners may go to a domain. least is the global
@@ -24,8 +35,8 @@ func (g *group) allowsOwner(set *labelSet, value string, least int) bool {
 	self := g.members[set]
 	switch g.kind {
 	case affinityKind:
-		// The first pod of an affinity that selects itself may go anywhere.
-		return g.counts[value] > 0 || self && g.countMembers() == 0
+		// The first pod of a preferred affinity that selects itself may go anywhere.
+		return g.counts[value] > 0 || !g.hard && self && g.countMembers() == 0
 	case antiAffinityKind:
 		return g.counts[value] == 0
 	default:
