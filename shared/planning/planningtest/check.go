@@ -22,9 +22,36 @@ import (
 )
 
 // CheckResult returns every rule of Kubernetes and of the NodePools that a result breaks, as the plan validator finds
-// them. The validator reads documents, so the batch and the result are converted. Volumes are not checked.
+// them. The validator reads documents, so the batch and the result are converted. Volumes are not checked. EC2 may
+// launch a NodeClaim with any of the values that its requirements list, so the plan is checked with each of them.
 func CheckResult(batch planning.Batch, cat catalog.Catalogue, result planning.Result) error {
-	d := &documents{batch: batch, cat: cat, types: map[string]*planvalidator.InstanceType{}}
+	values := 1
+	for i := range batch.Snapshot.Nodes {
+		for _, r := range openRequirements(&batch.Snapshot.Nodes[i]) {
+			values = max(values, len(r.Values))
+		}
+	}
+	for value := range values {
+		if err := checkWithValue(batch, cat, result, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRequirements returns the requirements that list values of a NodeClaim which is not launched.
+func openRequirements(n *planning.Node) []karpenter.NodeSelectorRequirementWithMinValues {
+	if n.Launched {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(n.Requirements), func(r karpenter.NodeSelectorRequirementWithMinValues) bool {
+		return r.Operator != karpenter.NodeSelectorOpIn || len(r.Values) == 0
+	})
+}
+
+// checkWithValue checks a result as if EC2 chose the values at the index for NodeClaims that are not launched.
+func checkWithValue(batch planning.Batch, cat catalog.Catalogue, result planning.Result, value int) error {
+	d := &documents{batch: batch, cat: cat, value: value, types: map[string]*planvalidator.InstanceType{}}
 	d.addCluster()
 	d.addPlan(result)
 	for _, name := range slices.Sorted(maps.Keys(d.types)) {
@@ -39,8 +66,10 @@ func CheckResult(batch planning.Batch, cat catalog.Catalogue, result planning.Re
 
 // documents are the documents of the plan validator for a batch and its result. Pods have their UIDs as names.
 type documents struct {
-	batch    planning.Batch
-	cat      catalog.Catalogue
+	batch planning.Batch
+	cat   catalog.Catalogue
+	// value is the index of the values with which open NodeClaims are launched.
+	value    int
 	scenario planvalidator.Scenario
 	plan     planvalidator.Result
 	// types are the instance types of the result by node class, tenancy and name, with the offerings of the result.
@@ -86,9 +115,10 @@ func newPoolDocument(pool *karpenter.NodePool, settings planning.Settings) (out 
 // newNodeDocument has one pod for everything that the node's pods use. The pods themselves have only what rules on
 // other pods need.
 func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
+	labels := d.labelsOfNode(n)
 	out := planvalidator.Node{
-		Name: cmp.Or(n.Claim, n.Name), NodePool: n.NodePool, InstanceType: n.Labels[corev1.LabelInstanceTypeStable],
-		Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey], Removing: n.MarkedForDeletion,
+		Name: cmp.Or(n.Claim, n.Name), NodePool: n.NodePool, InstanceType: labels[corev1.LabelInstanceTypeStable],
+		Zone: labels[corev1.LabelTopologyZone], CapacityType: labels[karpenter.CapacityTypeLabelKey], Removing: n.MarkedForDeletion,
 		Pods: []corev1.Pod{newPodDocument(planning.PodSpec{Requests: n.Used, HostPorts: n.HostPorts}, "used on "+n.Name)},
 	}
 	if n.Claim != "" || n.NodePool != "" {
@@ -119,7 +149,18 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 		starting := !n.Initialized && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
 		return starting || n.Rebooting && t == karpenter.RebootingTaint()
 	})
-	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: n.Labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
+	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
+	return out
+}
+
+// labelsOfNode returns the labels of a node, with the chosen values of a NodeClaim that is not launched.
+func (d *documents) labelsOfNode(n *planning.Node) map[string]string {
+	out := maps.Clone(n.Labels)
+	for _, r := range openRequirements(n) {
+		if _, known := out[r.Key]; !known {
+			out[r.Key] = r.Values[d.value%len(r.Values)]
+		}
+	}
 	return out
 }
 

@@ -88,6 +88,12 @@ func TestCheckResultFindsMistakes(t *testing.T) {
 		{"a pod selects another node", planvalidator.Selectors, func(b *planning.Batch, _ *planning.Result) {
 			small(b).NodeSelector = map[string]string{corev1.LabelHostname: "another"}
 		}},
+		{"a pod selects the first zone of a NodeClaim", planvalidator.Selectors, func(b *planning.Batch, _ *planning.Result) {
+			old(b).Launched = false
+			delete(old(b).Labels, corev1.LabelTopologyZone)
+			old(b).Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b"}}}
+			small(b).NodeSelector = map[string]string{corev1.LabelTopologyZone: "ap-northeast-2a"}
+		}},
 		{"the pool has a taint", planvalidator.Taints, func(b *planning.Batch, _ *planning.Result) {
 			pool(b).Spec.Template.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
 		}},
