@@ -37,7 +37,7 @@ type Service struct {
 	Catalogues *blob.DocumentCache[catalog.Catalogue]
 	// Parts caches the parts of the last batch; nil reads them for each batch.
 	Parts *blob.PartCache
-	// Parallel is how many intents of a plan are stored at the same time; zero means one.
+	// Parallel is how many documents of a plan are stored at the same time; zero means one.
 	Parallel int
 	Bus      queue.Sender
 	Now      func() time.Time

@@ -44,10 +44,10 @@ type lonePodTrial struct {
 	nodes int
 
 	mu sync.Mutex
-	// path are the steps of the path once the pod exists, and done is the number of those that ended. current is the activity
-	// that runs, which began at that time.
-	path    []*pathStep
-	done    int
+	// path has the steps of the pod that was added last, and done is how many of them have ended.
+	path []*pathStep
+	done int
+	// current has the service and the calls of the activity that runs now. It began at that time.
 	current pathStep
 	began   time.Time
 }
@@ -114,7 +114,7 @@ func (l *lonePodTrial) run(limit time.Duration, until func() bool) {
 func TestLonePod(t *testing.T) {
 	sizes := []int{20}
 	if os.Getenv("JOIST_SCALE") == "full" {
-		sizes = []int{1000, 5000, 20_000}
+		sizes = []int{1000, 5000}
 	}
 	for _, nodes := range sizes {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
