@@ -46,12 +46,11 @@ func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o out
 // requested.
 func (s *Service) launchEach(ctx context.Context, cause *event.Envelope, o outbox.Outbox, claims []*karpenter.NodeClaim) error {
 	present, intents := admission.CountPresent(claims), groupByIntent(claims)
-	// indexes has the claims in the order of the intents, and waiting how many of an intent are not handled yet.
+	// indexes has the claims in the order of the intents, and handled how many of each intent are handled.
 	var indexes []int
-	waiting, queueFails := make([]atomic.Int64, len(intents)), atomic.Bool{}
+	handled, queueFails := make([]atomic.Int64, len(intents)), atomic.Bool{}
 	intentOf := make([]int, len(claims))
 	for n, members := range intents {
-		waiting[n].Store(int64(len(members)))
 		for _, i := range members {
 			indexes, intentOf[i] = append(indexes, i), n
 		}
@@ -60,7 +59,7 @@ func (s *Service) launchEach(ctx context.Context, cause *event.Envelope, o outbo
 		i := indexes[at]
 		err := s.admitPresent(ctx, cause, o, present, &claims[i])
 		n := intentOf[i]
-		if waiting[n].Add(-1) > 0 || queueFails.Load() {
+		if handled[n].Add(1) < int64(len(intents[n])) || queueFails.Load() {
 			return err
 		}
 		members := make([]*karpenter.NodeClaim, len(intents[n]))
