@@ -82,6 +82,9 @@ func (p *Packer) isAffinityMet(group *Group, s *site) bool {
 
 // mayBeFirst reports whether the pod group meets its own affinities, and no pod that does is placed.
 func (p *Packer) mayBeFirst(group *Group) bool {
+	if group.NeverFirst {
+		return false
+	}
 	for _, r := range group.AffinityRules {
 		own := false
 		for _, m := range group.Roles {

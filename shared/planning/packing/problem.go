@@ -118,7 +118,9 @@ type Group struct {
 	// AffinityRules are rules that need a member on the node already, or no member anywhere if the pod
 	// group is a member itself: affinity over host names.
 	AffinityRules []int32
-	Count         int
+	// NeverFirst is true if the affinity rules need a member on the node even while no member is anywhere.
+	NeverFirst bool
+	Count      int
 }
 
 // GroupCount is a number of a pod group's pods on one node.

@@ -22,7 +22,7 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	var queue []queuedPod
 	late := map[*podClass]int{}
 	for _, c := range r.state.classes {
-		if r.state.mustYield(c, r.state.classes) {
+		if r.state.mustYield(c, r.state.classes) || c.hasOtherMember(r.state.classes) {
 			late[c] = 1
 		}
 	}

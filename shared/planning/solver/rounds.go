@@ -76,7 +76,7 @@ func (r *rounds) runRound(waiting []*podClass) {
 			return
 		}
 		for _, rank := range r.splitByPriority(shares) {
-			r.packAssignments(rank)
+			r.packAssignments(rank, waiting)
 		}
 	}
 }
@@ -140,12 +140,15 @@ func (w *state) priority(spec *planning.PodSpec) int32 {
 // stepsPerAssignment is the cost of one assignment, in packer steps.
 const stepsPerAssignment = 500
 
-// packAssignments packs the assignments and takes back the pods that were not placed.
-func (r *rounds) packAssignments(shares []assignment) {
+// packAssignments packs the assignments and takes back the pods that were not placed. waiting are all classes of the round.
+func (r *rounds) packAssignments(shares []assignment, waiting []*podClass) {
 	r.packer.AddSteps(stepsPerAssignment * len(shares))
 	podGroups := make([]packing.Group, len(shares))
 	for i := range shares {
+		c := shares[i].class
+		c.neverFirst = c.hasOtherMember(waiting)
 		podGroups[i] = r.state.newPodGroup(&shares[i])
+		podGroups[i].NeverFirst = c.neverFirst
 	}
 	first := r.packer.Pack(podGroups)
 	r.assignments = append(r.assignments, shares...)
@@ -207,6 +210,9 @@ func (r *rounds) canRetry(c *podClass) bool {
 		r.state.findFeasible(c)
 		return true
 	}
+	if c.neverFirst {
+		return true
+	}
 	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
 }
 
@@ -232,7 +238,7 @@ func (r *rounds) pinExpectedPods() {
 		}
 	}
 	r.state.currentClass = nil
-	r.packAssignments(shares)
+	r.packAssignments(shares, nil)
 	for _, c := range r.state.classes {
 		c.fullSets, c.blockedBy = nil, ""
 	}

@@ -28,6 +28,27 @@ func (w *state) mustPrecede(d, c *podClass, g *group) bool {
 	})
 }
 
+// hasOtherMember reports whether the class has a required affinity over host names, and waiting pods of other classes meet
+// all of them. kube-scheduler may bind those first, and then allows the class only on their nodes. Pods with a required
+// affinity of their own do not count: the class may open a node for them.
+func (c *podClass) hasOtherMember(waiting []*podClass) bool {
+	var own []*hostRule
+	for _, h := range c.rules.hosts {
+		if h.kind == affinityKind && !h.soft {
+			own = append(own, h)
+		}
+	}
+	return len(own) > 0 && slices.ContainsFunc(waiting, func(d *podClass) bool {
+		return d != c && !d.hasRequiredAffinity() && !slices.ContainsFunc(own, func(h *hostRule) bool { return !slices.Contains(d.set.hosts, h) })
+	})
+}
+
+// hasRequiredAffinity reports whether the class has a required affinity to other pods.
+func (c *podClass) hasRequiredAffinity() bool {
+	a := c.spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
 // noteOpened records the domain that a pod with self-affinity opened, until another pod that the
 // affinity selects is there. That pod may be bound first, and must not open another domain.
 func (g *group) noteOpened(c *podClass, value string, n int) {

@@ -262,38 +262,6 @@ func TestAffinityOfSeveralTerms(t *testing.T) {
 	}
 }
 
-// TestFirstPodOfSeveralTerms plans a pod that both terms of its affinity select, while another such pod runs. kube-scheduler lets it be
-// the first only if no such pod runs on a node with a label of either term.
-func TestFirstPodOfSeveralTerms(t *testing.T) {
-	terms := []corev1.PodAffinityTerm{{TopologyKey: "rack", LabelSelector: selector("app", "web")}, {TopologyKey: zoneKey, LabelSelector: selector("app", "web")}}
-	for _, tt := range []struct {
-		name   string
-		labels []string
-		placed bool
-	}{
-		{"both labels", []string{zoneKey, "ap-northeast-2a", "rack", "r1"}, true},
-		{"no rack", []string{zoneKey, "ap-northeast-2a"}, false},
-		{"no zone", []string{"rack", "r1"}, false},
-		{"no labels", nil, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			batch := inZones(planningtest.NewPods("w", 1, "100m", "64Mi", requireLabels("app", "web"), affine(terms...)))
-			requirePoolLabel(&batch.Snapshot.NodePools[0], "rack", karpenter.NodeSelectorOpIn, "r1", "r2")
-			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
-				delete(n.Labels, zoneKey)
-				for i := 0; i < len(tt.labels); i += 2 {
-					n.Labels[tt.labels[i]] = tt.labels[i+1]
-				}
-				n.Pods = []planning.PodClass{planningtest.NewPods("r", 1, "100m", "64Mi", requireLabels("app", "web"))}
-				n.Used = n.Allocatable
-			})}
-			if result := solve(t, batch); (count(result.Unplaced) == 0) != tt.placed {
-				t.Errorf("%d unplaced, want the pod placed: %t", count(result.Unplaced), tt.placed)
-			}
-		})
-	}
-}
-
 // TestNoNamespaceIsNotAllNamespaces plans pods with anti-affinity to databases, which run in every zone: to those of all
 // namespaces, and to those of namespaces that do not exist.
 func TestNoNamespaceIsNotAllNamespaces(t *testing.T) {

@@ -1,0 +1,79 @@
+package solver_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// TestFirstPodOfSeveralTerms plans a pod that both terms of its affinity select, while another such pod runs. kube-scheduler lets it be
+// the first only if no such pod runs on a node with a label of either term.
+func TestFirstPodOfSeveralTerms(t *testing.T) {
+	terms := []corev1.PodAffinityTerm{{TopologyKey: "rack", LabelSelector: selector("app", "web")}, {TopologyKey: zoneKey, LabelSelector: selector("app", "web")}}
+	for _, tt := range []struct {
+		name   string
+		labels []string
+		placed bool
+	}{
+		{"both labels", []string{zoneKey, "ap-northeast-2a", "rack", "r1"}, true},
+		{"no rack", []string{zoneKey, "ap-northeast-2a"}, false},
+		{"no zone", []string{"rack", "r1"}, false},
+		{"no labels", nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := inZones(planningtest.NewPods("w", 1, "100m", "64Mi", requireLabels("app", "web"), affine(terms...)))
+			requirePoolLabel(&batch.Snapshot.NodePools[0], "rack", karpenter.NodeSelectorOpIn, "r1", "r2")
+			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
+				delete(n.Labels, zoneKey)
+				for i := 0; i < len(tt.labels); i += 2 {
+					n.Labels[tt.labels[i]] = tt.labels[i+1]
+				}
+				n.Pods = []planning.PodClass{planningtest.NewPods("r", 1, "100m", "64Mi", requireLabels("app", "web"))}
+				n.Used = n.Allocatable
+			})}
+			if result := solve(t, batch); (count(result.Unplaced) == 0) != tt.placed {
+				t.Errorf("%d unplaced, want the pod placed: %t", count(result.Unplaced), tt.placed)
+			}
+		})
+	}
+}
+
+// TestAffinityFollowsOtherPods plans a database whose affinity over host names selects databases, and another without affinity, which
+// kube-scheduler may bind first. So the first one must not open a node of its own: not before the other one's preference is
+// dropped, and not when pods are placed one by one.
+func TestAffinityFollowsOtherPods(t *testing.T) {
+	follower := planningtest.NewPods("follower", 1, "1", "64Mi", requireLabels("app", "db"), affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "db")}),
+		func(s *planning.PodSpec) { s.NodeSelector = map[string]string{zoneKey: "ap-northeast-2a"} })
+	apart := func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "web")}},
+		}}}
+	}
+	web := func(n *planning.Node) {
+		n.Pods = []planning.PodClass{planningtest.NewPods("web-"+n.Name, 1, "100m", "64Mi", requireLabels("app", "web"))}
+	}
+	for _, tt := range []struct {
+		name  string
+		other planning.PodClass
+		nodes []planning.Node
+		want  int
+	}{
+		{"both fit on a new node", planningtest.NewPods("other", 1, "500m", "64Mi", requireLabels("app", "db")), nil, 0},
+		{"the other one prefers another node", planningtest.NewPods("other", 1, "500m", "64Mi", requireLabels("app", "db"), apart), []planning.Node{node("a", inZone("b"), web), node("b", web)}, 1},
+		{"the other one does not fit", planningtest.NewPods("other", 1, "5000", "64Mi", requireLabels("app", "db")), nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := inZones(follower, tt.other)
+			if batch.Snapshot.Nodes = tt.nodes; tt.nodes != nil {
+				batch.Snapshot.NodePools = nil
+			}
+			if result := solve(t, batch); count(result.Unplaced) != tt.want {
+				t.Errorf("%d pods are not placed, want %d: %+v", count(result.Unplaced), tt.want, result.Unplaced)
+			}
+		})
+	}
+}
