@@ -19,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // TestPlansOfWideBatches compares the plans for batches with rarer features with a golden file, and what explain shows for them. Most of
@@ -45,6 +46,34 @@ func TestPlansOfWideRemovals(t *testing.T) {
 		fmt.Fprintf(out, "removals %d:\n%s", seed, describeWideRemovals(&batch))
 	}
 	comparePlans(t, "testdata/wideremovals.golden", out.String())
+}
+
+// TestWideBatchesGiveValidPlans checks plans for batches with rarer features.
+func TestWideBatchesGiveValidPlans(t *testing.T) {
+	cat := planningtest.NewCatalogue()
+	placed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWideBatch(t, cat)
+		stock := w.types()
+		result := solver.SolveWithTypes(w.Batch, stock)
+		result.Nodes = slices.DeleteFunc(result.Nodes, func(n planning.PlannedNode) bool { return n.NodePool == "static" })            // They have no pods.
+		overlaid := slices.ContainsFunc(w.Snapshot.NodeOverlays, func(o karpenter.NodeOverlay) bool { return o.Spec.Capacity != nil }) // The validator does not know it.
+		if err := planningtest.CheckResult(w.Batch, w.cat, result); err != nil && !overlaid {
+			t.Fatalf("invalid plan:\n%v", err)
+		}
+		if err := planningtest.CheckDevices(w.Batch, stock, result); err != nil {
+			t.Fatalf("invalid allocations:\n%v", err)
+		}
+		for _, u := range result.Unplaced {
+			if strings.Contains(u.Rejections[0].Detail, "the planner failed") {
+				t.Fatalf("%s: %s", u.Pods[0].UID, u.Rejections[0].Detail)
+			}
+		}
+		placed += len(result.Nodes) + len(result.Nominations)
+	})
+	if placed == 0 {
+		t.Error("the generated batches place no pods")
+	}
 }
 
 // wideBatch is a batch with a few of the features that genBatch leaves out, and its catalogue.
