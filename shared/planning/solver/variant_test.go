@@ -87,3 +87,29 @@ func TestVariantsAreOfferedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestLabelsOfRunningPods plans pods that a running pod keeps away from its rack. Pods for different racks must not share a node, also
+// if no pending pod names the label of racks.
+func TestLabelsOfRunningPods(t *testing.T) {
+	away := averse(corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: selector("app", "web")})
+	for _, daemon := range []bool{false, true} {
+		batch := planningtest.NewBatch(planningtest.NewPods("w", 4, "500m", "64Mi", requireLabels("app", "web")))
+		requirePoolLabel(&batch.Snapshot.NodePools[0], "rack", karpenter.NodeSelectorOpIn, "r1", "r2", "r3")
+		batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
+			n.Labels["rack"], n.Used = "r3", n.Allocatable
+			running := []planning.PodClass{planningtest.NewPods("r", 1, "100m", "64Mi", away)}
+			if n.Pods = running; daemon {
+				n.Pods, n.DaemonPods = nil, running
+			}
+		})}
+		result := solve(t, batch)
+		if count(result.Unplaced) > 0 {
+			t.Errorf("daemon %t: unplaced %+v", daemon, result.Unplaced)
+		}
+		for _, n := range result.Nodes {
+			if rack, single := n.Requirements["rack"].SingleValue(); !single || rack != "r1" && rack != "r2" {
+				t.Errorf("daemon %t: a node has rack %q, want r1 or r2", daemon, rack)
+			}
+		}
+	}
+}
