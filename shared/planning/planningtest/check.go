@@ -164,13 +164,17 @@ func (d *documents) labelsOfNode(n *planning.Node) map[string]string {
 	return out
 }
 
-// priceOfNode returns the price that a node records, or else the catalogue price of its offering.
+// priceOfNode returns the price that a node records, or else the catalogue price of its offering. A node in a reservation of a
+// node class is paid for already.
 func (d *documents) priceOfNode(n *planning.Node) float64 {
 	if n.PricePerHour > 0 {
 		return n.PricePerHour
 	}
 	if price, ok := n.Capacity[planning.PriceResource]; ok {
 		return price.AsApproximateFloat64() / 1e6
+	}
+	if d.isReserved(n.Labels) {
+		return 0
 	}
 	t, _ := d.cat.Find(n.Labels[corev1.LabelInstanceTypeStable])
 	dearest := 0.0
@@ -181,6 +185,15 @@ func (d *documents) priceOfNode(n *planning.Node) float64 {
 		dearest = math.Max(dearest, o.PricePerHour)
 	}
 	return dearest
+}
+
+// isReserved reports whether a node class has the reservation of a node with these labels.
+func (d *documents) isReserved(labels map[string]string) bool {
+	return slices.ContainsFunc(d.batch.Snapshot.NodeClasses, func(c karpenter.EC2NodeClass) bool {
+		return slices.ContainsFunc(c.Status.CapacityReservations, func(r karpenter.CapacityReservation) bool {
+			return r.ID == labels[karpenter.LabelCapacityReservationID] && r.AvailabilityZone == labels[corev1.LabelTopologyZone] && r.InstanceType == labels[corev1.LabelInstanceTypeStable]
+		})
+	})
 }
 
 func newPodDocument(spec planning.PodSpec, name string) corev1.Pod {
