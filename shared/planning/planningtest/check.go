@@ -145,8 +145,8 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 	maps.Copy(status.Capacity, n.Allocatable)
 	maps.Copy(status.Capacity, n.Capacity)
 	status.Allocatable[corev1.ResourcePods] = pods
-	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { // Some taints end when the node is ready.
-		starting := !n.Initialized && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { // Some taints end when the node is ready, as in Karpenter for a node that reboots.
+		starting := (!n.Initialized || n.Rebooting) && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
 		return starting || n.Rebooting && t == karpenter.RebootingTaint()
 	})
 	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
