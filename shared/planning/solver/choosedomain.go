@@ -110,7 +110,7 @@ func (w *state) memberPenalty(g *group, value string) (strict, mild int64) {
 		}
 		return strict, int64(g.counts[value])
 	}
-	if g.openedDomain != nil && *g.openedDomain != value {
+	if g.openedDomain != nil && g.followers == 0 && *g.openedDomain != value {
 		mild = blocksOthersPenalty
 	}
 	if !w.hadUnplaced || !g.hard || g.counts[value] > 0 {

@@ -82,10 +82,10 @@ const retryBudget = 50e6
 // attemptResult is the plan of one effort.
 type attemptResult struct {
 	planning.Result
-	// leavesPlaceable is true if the plan leaves pods unplaced that could be placed; breaksSpread is
-	// true if placed pods violate a spread constraint.
-	leavesPlaceable, breaksSpread bool
-	steps                         int
+	// leavesPlaceable is true if the plan leaves pods unplaced that could be placed; breaksTopology is
+	// true if placed pods violate a required spread constraint or affinity.
+	leavesPlaceable, breaksTopology bool
+	steps                           int
 }
 
 // task is what to plan: a batch, or the pods of removed nodes.
@@ -109,14 +109,16 @@ func (q batchTask) newState() *state {
 func (q batchTask) readClasses(w *state) { w.readClasses(q.batch) }
 
 // planWithEffort plans with one effort. It retries within the budget while unplaced pods leave a
-// spread constraint violated. The first attempt of the first effort is not limited by the budget. at
+// spread constraint or an affinity violated. The first attempt of the first effort is not limited by the budget. at
 // receives each state as soon as it exists, so that a panic can be reported.
 func planWithEffort(q task, e effort, budget int, at **state) (out attemptResult) {
 	var caps map[placement]int
+	othersFirst := false
 	for try := 0; ; try++ {
 		w := q.newState()
 		*at = w
 		w.domainCaps, w.hadUnplaced, w.prefersLast, w.ignoresPreferences = caps, e.hadUnplaced, e.prefersLast, e.ignoresPreferences
+		w.othersFirst = othersFirst
 		if e.policy != nil {
 			w.problem.Policy = *e.policy
 		}
@@ -127,17 +129,18 @@ func planWithEffort(q task, e effort, budget int, at **state) (out attemptResult
 		if out.steps += r.packer.Steps(); try == 0 && !e.hadUnplaced {
 			budget += out.steps
 		}
-		out.breaksSpread = len(r.tooFull) > 0 && r.breaksSpread()
-		if try == maxSpreadRetries || !out.breaksSpread || out.steps >= budget {
+		breaksAffinity := w.breaksAffinity()
+		out.breaksTopology = breaksAffinity || len(r.tooFull) > 0 && r.breaksSpread()
+		if try == maxTopologyRetries || !out.breaksTopology || out.steps >= budget {
 			out.Result, out.leavesPlaceable = r.newResult(), r.state.hasPlaceablePods()
 			return out
 		}
-		caps = mergeCaps(caps, r.tooFull)
+		caps, othersFirst = mergeCaps(caps, r.tooFull), othersFirst || breaksAffinity
 	}
 }
 
-// maxSpreadRetries is how often a batch is planned again because of a violated spread constraint.
-const maxSpreadRetries = 8
+// maxTopologyRetries is how often a batch is planned again because of a violated spread constraint or affinity.
+const maxTopologyRetries = 8
 
 // mergeCaps returns the smaller cap of two attempts for each placement.
 func mergeCaps(caps, short map[placement]int) map[placement]int {

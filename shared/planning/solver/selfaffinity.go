@@ -18,10 +18,13 @@ func (w *state) mustYield(c *podClass, waiting []*podClass) bool {
 }
 
 // mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they
-// cannot go to some domain that c can use.
+// cannot go to some domain that c can use, or did not follow it in an earlier attempt.
 func (w *state) mustPrecede(d, c *podClass, g *group) bool {
 	if !g.members[d.set] || len(d.pods) == 0 || d.failed || d.problem != "" {
 		return false
+	}
+	if w.othersFirst && !d.hasRequiredAffinity() {
+		return true
 	}
 	return slices.ContainsFunc(w.topology.domainValues(w, g.key), func(value string) bool {
 		return w.narrowToValue(c.feasible, g.key, value).nonEmpty && !w.narrowToValue(d.feasible, g.key, value).nonEmpty
@@ -49,14 +52,42 @@ func (c *podClass) hasRequiredAffinity() bool {
 	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
-// noteOpened records the domain that a pod with self-affinity opened, until another pod that the
-// affinity selects is there. That pod may be bound first, and must not open another domain.
+// noteOpened records the domain that a pod with self-affinity opens, and counts the other pods there. A pod that the affinity
+// selects may be bound first, and must not open another domain.
 func (g *group) noteOpened(c *podClass, value string, n int) {
 	owner := slices.Contains(c.rules.groups, g)
 	switch {
 	case n > 0 && owner && g.opensDomain(c) && g.countMembers() == 0:
-		g.openedDomain = &value
-	case n > 0 && !owner && g.openedDomain != nil && *g.openedDomain == value, n < 0 && g.countMembers()+n == 0:
-		g.openedDomain = nil
+		g.openedDomain, g.followers = &value, 0
+	case g.countMembers()+n == 0:
+		g.openedDomain, g.followers = nil, 0
+	case g.openedDomain != nil && *g.openedDomain == value && !owner:
+		g.followers += n
 	}
+}
+
+// breaksAffinity reports whether pods with self-affinity opened a domain, and pods without affinity that it selects went only to
+// other domains. kube-scheduler may bind those first, and then allows no other pods in the opened domain.
+func (w *state) breaksAffinity() bool {
+	for _, g := range w.topology.groups {
+		if g.openedDomain != nil && g.followers == 0 && g.counts[*g.openedDomain] > 0 && w.hasFreeMember(g) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFreeMember reports whether pods without affinity that the group selects are placed outside of the opened domain.
+func (w *state) hasFreeMember(g *group) bool {
+	return slices.ContainsFunc(w.classes, func(d *podClass) bool {
+		if !g.members[d.set] || d.hasRequiredAffinity() {
+			return false
+		}
+		for value, n := range d.domainPods {
+			if n > 0 && value != *g.openedDomain && g.counts[value] > 0 {
+				return true
+			}
+		}
+		return false
+	})
 }

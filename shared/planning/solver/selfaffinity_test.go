@@ -1,9 +1,11 @@
 package solver_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -75,5 +77,23 @@ func TestAffinityFollowsOtherPods(t *testing.T) {
 				t.Errorf("%d pods are not placed, want %d: %+v", count(result.Unplaced), tt.want, result.Unplaced)
 			}
 		})
+	}
+}
+
+// TestFollowersDoNotFit plans a small database with affinity over racks, and others without affinity that do not fit in the rack that
+// the small one would choose.
+func TestFollowersDoNotFit(t *testing.T) {
+	db := requireLabels("app", "db")
+	small := planningtest.NewPods("small", 1, "50m", "64Mi", db, affine(corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: selector("app", "db")}))
+	others := planningtest.NewPods("others", 4, "3", "64Mi", db)
+	batch := planningtest.NewBatch(small, others)
+	batch.Snapshot.NodePools = nil
+	for i, cpu := range []string{"2", "16"} {
+		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, node(fmt.Sprint("n", i), func(n *planning.Node) {
+			n.Labels["rack"], n.Allocatable[corev1.ResourceCPU] = fmt.Sprint("r", i), resource.MustParse(cpu)
+		}))
+	}
+	if result := solve(t, batch); count(result.Unplaced) > 0 {
+		t.Errorf("unplaced: %+v", result.Unplaced)
 	}
 }

@@ -93,7 +93,7 @@ func planBatch(batch *planning.Batch, stock instancetypes.InstanceTypes) (result
 			continue
 		}
 		other := planWithEffort(q, efforts[i], left, &w)
-		if left -= other.steps; countUnplaced(other.Result) < countUnplaced(best.Result) && (!other.breaksSpread || best.breaksSpread) {
+		if left -= other.steps; countUnplaced(other.Result) < countUnplaced(best.Result) && (!other.breaksTopology || best.breaksTopology) {
 			best = other
 		}
 	}

@@ -51,6 +51,9 @@ type state struct {
 	// domain for others then share few domains, and nodes drop spot if only that covers a NodePool's
 	// minValues.
 	hadUnplaced bool
+	// othersFirst is true if an earlier attempt broke a required affinity: pods with self-affinity opened a domain to which no
+	// other pods followed. Those are placed first.
+	othersFirst bool
 	// prefersLast chooses the last of equally good domains, and tries the last alternative first.
 	prefersLast bool
 	// ignoresPreferences ignores the preferences of pods.

@@ -56,9 +56,10 @@ type group struct {
 	soughtDomains map[string]bool
 	// hard is true if the rule is required.
 	hard bool
-	// openedDomain is the domain that a pod with this affinity opened, while no selected pod without
-	// it is there.
+	// openedDomain is the domain that a pod with this affinity opened, and followers are how many selected pods without it are
+	// there.
 	openedDomain *string
+	followers    int
 }
 
 // hostRule is one rule over host names.
