@@ -27,16 +27,28 @@ var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 // Encode compresses doc and returns its reference and bytes. The same document always gives the same bytes:
 // encoding/json sorts map keys, and the compressor uses one goroutine.
 func Encode(kind string, doc any) (event.Ref, []byte, error) {
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return event.Ref{}, nil, fault.E("encoding a document of "+kind, fault.Bug, err)
-	}
 	compress, err := encoder()
 	if err != nil {
 		return event.Ref{}, nil, fault.E("preparing compression", fault.Bug, err)
 	}
-	data := compress.EncodeAll(text, nil)
-	return event.Ref{Kind: kind, Digest: event.DigestOf(data), Size: len(data)}, data, nil
+	out := compressed{encoder: compress}
+	if err := json.NewEncoder(&out).Encode(doc); err != nil {
+		return event.Ref{}, nil, fault.E("encoding a document of "+kind, fault.Bug, err)
+	}
+	return event.Ref{Kind: kind, Digest: event.DigestOf(out.data), Size: len(out.data)}, out.data, nil
+}
+
+// compressed compresses the text of a document from the buffer of the JSON encoder, which json.Marshal would copy first. The
+// text of a large plan has more than 100 MB.
+type compressed struct {
+	encoder *zstd.Encoder
+	data    []byte
+}
+
+// Write compresses text without the newline that ends it. The encoder writes a document in one call.
+func (c *compressed) Write(text []byte) (int, error) {
+	c.data = c.encoder.EncodeAll(bytes.TrimSuffix(text, []byte("\n")), c.data)
+	return len(text), nil
 }
 
 // ErrTooLarge is wrapped in Put's error for a document above MaxObject after compression.

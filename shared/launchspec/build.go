@@ -46,6 +46,11 @@ func build(batch planning.Batch, ref event.Ref, cause string, result planning.Re
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial, OverlayStatuses: result.OverlayStatuses,
 		Prices: solver.FindMissingPrices(batch.Snapshot, cat),
 	}}}
+	pods := 0
+	for i := range result.Nodes {
+		pods += len(result.Nodes[i].Pods)
+	}
+	b.built.Plan.Nominations = slices.Grow(b.built.Plan.Nominations, pods)
 	groups, err := group(result.Nodes)
 	if err != nil {
 		return Built{}, err
@@ -147,12 +152,12 @@ func (b *builder) add(nodes []planning.PlannedNode) error {
 	}
 	from := origin{outbox: b.batch.Outbox, seq: b.batch.Seq, intent: intent, ref: ref}
 	planned := planning.PlannedIntent{ID: intent.ID, Ref: ref, NodePool: g.pool.Name}
-	for slot, node := range nodes {
-		claim, err := g.claim(node, from, slot)
-		if err != nil {
-			return err
-		}
-		planned.Claims = append(planned.Claims, claim)
+	common, err := g.share(from)
+	if err != nil {
+		return err
+	}
+	for slot := range nodes {
+		planned.Claims = append(planned.Claims, g.claim(&nodes[slot], common, intent.Claims[slot]))
 	}
 	b.accept(intent, planned, nodes)
 	b.account(g, intent, nodes)

@@ -26,14 +26,33 @@ type origin struct {
 	ref    event.Ref
 }
 
-// claim returns the NodeClaim in a slot of an intent.
-func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planning.PlannedClaim, error) {
-	out := planning.PlannedClaim{
-		Ceiling: ceiling(from.intent), PricePerHour: g.choice.offers[0].PricePerHour, Pods: len(node.Pods),
+// claimParts are the parts that all NodeClaims of an intent have in common. They must not be changed.
+type claimParts struct {
+	annotations  map[string]string
+	ceiling      corev1.ResourceList
+	requirements []karpenter.NodeSelectorRequirementWithMinValues
+}
+
+// share returns the common parts of the NodeClaims of an intent.
+func (g *recipe) share(from origin) (claimParts, error) {
+	out := claimParts{ceiling: ceiling(from.intent), requirements: g.requirements.NodeSelectorRequirements()}
+	var err error
+	if out.annotations, err = g.annotations(from, out.ceiling); err != nil {
+		return out, fmt.Errorf("writing the annotations of its NodeClaims: %w", err)
 	}
-	annotations, err := g.annotations(node, from, out.Ceiling)
-	if err != nil {
-		return out, fmt.Errorf("writing the annotations of NodeClaim %s: %w", from.intent.Claims[slot], err)
+	return out, nil
+}
+
+// claim returns the NodeClaim with a name for a node of an intent.
+func (g *recipe) claim(node *planning.PlannedNode, common claimParts, name string) planning.PlannedClaim {
+	out := planning.PlannedClaim{Ceiling: common.ceiling, PricePerHour: g.choice.offers[0].PricePerHour, Pods: len(node.Pods)}
+	annotations := maps.Clone(common.annotations)
+	annotations[planning.ExpectedPodsAnnotation] = planning.FormatExpectedPods(node.Pods)
+	if len(node.DeviceDrivers) > 0 {
+		annotations[karpenter.DRADriversAnnotationKey] = strings.Join(node.DeviceDrivers, ",")
+	}
+	if node.MinValuesRelaxed {
+		annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
 	spec := g.pool.Spec.Template.Spec
 	labels := maps.Clone(g.labels)
@@ -41,7 +60,7 @@ func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planni
 	out.Object = karpenter.NodeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: karpenter.SchemeGroupVersion.String(), Kind: "NodeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: from.intent.Claims[slot], Labels: labels, Annotations: annotations,
+			Name: name, Labels: labels, Annotations: annotations,
 			Finalizers: []string{karpenter.TerminationFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: karpenter.SchemeGroupVersion.String(), Kind: "NodePool",
@@ -50,7 +69,7 @@ func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planni
 		},
 		Spec: karpenter.NodeClaimSpec{
 			Taints: spec.Taints, StartupTaints: spec.StartupTaints, NodeClassRef: spec.NodeClassRef,
-			Requirements:           node.Requirements.NodeSelectorRequirements(),
+			Requirements:           common.requirements,
 			Resources:              karpenter.ResourceRequirements{Requests: node.Requests},
 			TerminationGracePeriod: spec.TerminationGracePeriod, ExpireAfter: spec.ExpireAfter,
 		},
@@ -58,10 +77,11 @@ func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planni
 	if g.existing != nil {
 		out.Object = addTo(g.existing, out.Object)
 	}
-	return out, nil
+	return out
 }
 
-func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling corev1.ResourceList) (map[string]string, error) {
+// annotations returns the annotations that all NodeClaims of an intent have.
+func (g *recipe) annotations(from origin, ceiling corev1.ResourceList) (map[string]string, error) {
 	out := maps.Clone(g.pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -89,14 +109,7 @@ func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling cor
 		BatchAnnotation:                                fmt.Sprintf("%s/%d", from.outbox, from.seq),
 		ClaimsAnnotation:                               strconv.Itoa(len(from.intent.Claims)),
 		CeilingAnnotation:                              string(largest),
-		planning.ExpectedPodsAnnotation:                planning.FormatExpectedPods(node.Pods),
 	})
-	if len(node.DeviceDrivers) > 0 {
-		out[karpenter.DRADriversAnnotationKey] = strings.Join(node.DeviceDrivers, ",")
-	}
-	if node.MinValuesRelaxed {
-		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
-	}
 	return out, nil
 }
 

@@ -269,17 +269,17 @@ func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error 
 // verifyClaims writes the NodeClaims again, and compares them completely. Only the expected pods and
 // the batch are taken from the plan.
 func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) error {
-	limit := ceiling(intent)
+	common, err := g.share(origin{intent: intent, ref: planned.Ref})
+	if err != nil {
+		return err
+	}
 	for slot, claim := range planned.Claims {
 		node := planning.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object), DeviceDrivers: karpenter.RequestedDRADrivers(&claim.Object)}
-		made, err := g.claim(node, origin{intent: intent, ref: planned.Ref}, slot)
-		if err != nil {
-			return err
-		}
+		made := g.claim(&node, common, intent.Claims[slot])
 		for _, key := range []string{planning.ExpectedPodsAnnotation, BatchAnnotation} {
 			made.Object.Annotations[key] = claim.Object.Annotations[key]
 		}
-		if !sameJSON(made.Object, claim.Object) || !sameJSON(limit, claim.Ceiling) {
+		if !sameJSON(made.Object, claim.Object) || !sameJSON(common.ceiling, claim.Ceiling) {
 			return unlike("NodeClaim %s differs from the one for NodePool %s and the intent: %s", claim.Object.Name, g.pool.Name, firstDifference(made.Object, claim.Object))
 		}
 	}
