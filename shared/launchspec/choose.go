@@ -1,6 +1,8 @@
 package launchspec
 
 import (
+	"slices"
+
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -27,7 +29,7 @@ var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 // Launchable returns the offerings that the launch of a node would try, the cheapest first. exotic
 // reports whether a type is expensive for ordinary pods.
 func Launchable(node *planning.PlannedNode, exotic func(instanceType string) bool) []planning.PricedOffering {
-	var offers []offer
+	offers := make([]offer, 0, len(node.Offerings))
 	for _, o := range node.Offerings {
 		offers = append(offers, offer{PricedOffering: o, exotic: exotic(o.InstanceType)})
 	}
@@ -38,7 +40,7 @@ func Launchable(node *planning.PlannedNode, exotic func(instanceType string) boo
 	return out
 }
 
-// choose narrows the offers of a node to those of one launch. It returns an error if they cover fewer
+// choose narrows the offers of a node to those of one launch, in their memory. It returns an error if they cover fewer
 // values than minValues requires and the policy is not BestEffort.
 func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
 	out := narrow(node.Requirements, offers)
@@ -61,14 +63,15 @@ func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice
 }
 
 // narrow applies the filters in order, and returns the offers of the first capacity type that has any.
+// It reuses the memory of the offers.
 func narrow(reqs planning.Requirements, offers []offer) choice {
 	for _, f := range filters {
 		offers = f.keep(reqs, offers)
 	}
 	for _, capacityType := range precedence {
-		of := kept(offers, func(o offer) bool { return o.CapacityType == capacityType })
-		if len(of) > 0 {
-			return choice{capacityType, truncate(of), capacityType == cloud.OnDemand && allows(reqs, cloud.Spot)}
+		isOf := func(o offer) bool { return o.CapacityType == capacityType }
+		if slices.ContainsFunc(offers, isOf) {
+			return choice{capacityType, truncate(kept(offers, isOf)), capacityType == cloud.OnDemand && allows(reqs, cloud.Spot)}
 		}
 	}
 	return choice{}

@@ -12,7 +12,8 @@ import (
 )
 
 // filter narrows the offers of one launch. It gets all offers, because the result for one may depend
-// on the others. Offers are sorted by price, and the order is kept.
+// on the others. Offers are sorted by price, and the order is kept. The result uses the memory of the
+// offers, which must not be used afterwards.
 type filter struct {
 	name string
 	keep func(planning.Requirements, []offer) []offer
@@ -115,11 +116,11 @@ func oneReservationEach(_ planning.Requirements, offers []offer) []offer {
 
 // noExotic drops exotic types if others remain, unless there are minValues.
 func noExotic(reqs planning.Requirements, offers []offer) []offer {
-	plain := kept(offers, func(o offer) bool { return !o.exotic })
-	if len(plain) == 0 || reqs.HasMinValues() {
+	plain := func(o offer) bool { return !o.exotic }
+	if reqs.HasMinValues() || !slices.ContainsFunc(offers, plain) {
 		return offers
 	}
-	return plain
+	return kept(offers, plain)
 }
 
 // noDearSpot drops spot offers that cost more than the cheapest on-demand offer, unless there are
@@ -134,11 +135,5 @@ func noDearSpot(reqs planning.Requirements, offers []offer) []offer {
 }
 
 func kept(offers []offer, keep func(offer) bool) []offer {
-	var out []offer
-	for _, o := range offers {
-		if keep(o) {
-			out = append(out, o)
-		}
-	}
-	return out
+	return slices.DeleteFunc(offers, func(o offer) bool { return !keep(o) })
 }

@@ -80,7 +80,7 @@ func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 // choose builds the offers of the node and applies the filters.
 func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 	left := map[string]int{}
-	var offers []offer
+	offers := make([]offer, 0, len(node.Offerings))
 	for _, option := range node.Offerings {
 		m, err := g.machine(option.InstanceType)
 		if err != nil {

@@ -80,11 +80,10 @@ func ready() metav1.Condition {
 
 // Pods returns the pending pods as separate objects, like those of a cluster: with a namespace, the
 // API server's defaults and a UID. UIDs ascend in the order of the file, so that of equal pods the
-// first one is placed first.
+// first one is placed first. Pods that the file lists one by one are those of the scenario, not copies.
 func (s *Scenario) Pods() []*corev1.Pod {
 	var out []*corev1.Pod
-	add := func(template *corev1.Pod, name string) {
-		pod := template.DeepCopy()
+	add := func(pod *corev1.Pod, name string) {
 		pod.Name, pod.UID = name, uid(len(out))
 		settle(pod)
 		out = append(out, pod)
@@ -92,7 +91,7 @@ func (s *Scenario) Pods() []*corev1.Pod {
 	for i := range s.groups {
 		template := &s.groups[i].Template
 		for j := range s.groups[i].Count {
-			add(template, template.Name+"-"+strconv.Itoa(j))
+			add(template.DeepCopy(), template.Name+"-"+strconv.Itoa(j))
 		}
 	}
 	for i := range s.single {
