@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,5 +281,23 @@ func TestResponseJSON(t *testing.T) {
 	}
 	if text, _ := json.Marshal(response); string(text) != `{"batchItemFailures":[]}` {
 		t.Errorf("%s", text)
+	}
+}
+
+func TestMemoryLimitOfFunction(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for _, tt := range []struct {
+		size, limit string
+		want        int64
+	}{
+		{"1000", "", 900 << 20}, {"1000", "2GiB", math.MaxInt64}, {"", "", math.MaxInt64}, {"0", "", math.MaxInt64}, {"1 GB", "", math.MaxInt64},
+	} {
+		debug.SetMemoryLimit(math.MaxInt64)
+		lambda.LimitMemory(func(name string) string {
+			return map[string]string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": tt.size, "GOMEMLIMIT": tt.limit}[name]
+		})
+		if got := debug.SetMemoryLimit(-1); got != tt.want {
+			t.Errorf("a function with %q MB and GOMEMLIMIT=%q has the limit %d, want %d", tt.size, tt.limit, got, tt.want)
+		}
 	}
 }

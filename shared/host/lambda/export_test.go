@@ -1,0 +1,3 @@
+package lambda
+
+var LimitMemory = limitMemory
