@@ -18,7 +18,12 @@ func (w *state) allowsDomain(c *podClass, key, value string, least []int) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
+	return !c.isExcludedFrom(key, value)
+}
+
+// isExcludedFrom reports whether the anti-affinity of other pods excludes the class from a domain.
+func (c *podClass) isExcludedFrom(key, value string) bool {
+	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
 }
 
 // mayBeFirst reports whether the first pod of the class may go anywhere: all terms of its required affinity select it, and no pod that

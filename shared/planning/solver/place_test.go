@@ -324,6 +324,22 @@ func TestExpectedPodsMustSuit(t *testing.T) {
 	}
 }
 
+// TestExpectedPodsAreExcluded does not place a pod on the NodeClaim that was planned for it if pods that run since then exclude it from
+// the zone.
+func TestExpectedPodsAreExcluded(t *testing.T) {
+	for app, want := range map[string]int{"db": 1, "web": 0} {
+		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", requireLabels("app", "web")))
+		away := averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", app)})
+		batch.Snapshot.Nodes = []planning.Node{
+			node("a", func(n *planning.Node) { n.ExpectedPods = []string{batch.Pending[0].Pods[0].UID} }),
+			node("b", func(n *planning.Node) { n.Pods = []planning.PodClass{planningtest.NewPods("r", 1, "0", "0", away)} }),
+		}
+		if onto, _ := placed(solver.Solve(batch, planningtest.NewCatalogue())); onto["aa"] != want {
+			t.Errorf("with anti-affinity to %s: %d pods on the node, want %d", app, onto["aa"], want)
+		}
+	}
+}
+
 // TestPodsSelectNodeClasses plans pods that select the EC2NodeClass of their node.
 func TestPodsSelectNodeClasses(t *testing.T) {
 	for class, want := range map[string]int{"default": 1, "other": 0} {

@@ -284,7 +284,12 @@ func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
 	one.nodes.Add(node)
 	out := assignment{class: c, feasible: one}
 	for _, key := range w.topologyKeys(c) {
-		if value, ok := w.nodes[node].domainValue(key); ok {
+		value, ok := w.nodes[node].domainValue(key)
+		switch {
+		case !ok:
+		case c.isExcludedFrom(key, value):
+			return assignment{}, false
+		default:
 			out.domains = append(out.domains, domain{key, value})
 		}
 	}
