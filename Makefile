@@ -58,7 +58,7 @@ prove: ## Run the tests that take longer, in samples that are drawn again for ea
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds of each kind and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
 	@SEEDS=$(or $(SEEDS),10000) $(STAGES) sim hostile
-	@$(STAGES) release-dry-run upgrades crash planted mutants-all fuzz specs providerspecs race apifaults-long storm consolidation sidebyside scale peers versions soak
+	@$(STAGES) release-dry-run upgrades crash planted mutants-all fuzz specs providerspecs race plans apifaults-long storm consolidation sidebyside scale peers versions soak
 
 ##@ Single test stages
 
@@ -133,6 +133,10 @@ wire: ## Run the services' adapters against loopback fakes of AWS's wire protoco
 .PHONY: fuzz
 fuzz: ## Run every fuzzer for 30 seconds, two at once (9 minutes) (FUZZTIME=2m, FUZZ='a regular expression' runs some)
 	@$(STAGES) fuzz
+
+.PHONY: plans
+plans: ## Check the plans of 5,000 new batches with rarer features (4 minutes)
+	@$(STAGES) plans
 
 .PHONY: infra
 infra: ## Check the CDK app: every right against attacks, every template against rules and cdk-nag (needs Node)
