@@ -73,6 +73,7 @@ func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox
 		if held, err = held.Swap(ctx, s.Client, completeOutbox(held.Outbox, uids, refused, s.Now())); err != nil {
 			return held, err
 		}
+		s.counted.completePlan(held, created, s.Cache)
 	}
 	if err := s.nominateClaims(ctx, plan); err != nil {
 		return held, err
@@ -86,9 +87,9 @@ func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan plann
 	if err != nil {
 		return held, fmt.Errorf("listing NodePools to admit a plan: %w", err)
 	}
-	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	claims, err := s.listCountedClaims(ctx, held, plan)
 	if err != nil {
-		return held, fmt.Errorf("listing NodeClaims to admit a plan: %w", err)
+		return held, err
 	}
 	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit}, plan, pools, claims)
 	if err != nil {
@@ -171,11 +172,12 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 }
 
 // createClaim creates one claim, or writes the launch on a claim that a user created, and returns its UID. It returns
-// the claim as the API server stored it, nil for a claim that a user created or that was deleted since.
+// the claim as the API server stored it, nil for a claim that was deleted since.
 // Replacements are planned without a sequence number and get the outbox's.
 func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Stored, planned planning.PlannedClaim) (types.UID, *karpenter.NodeClaim, error) {
 	if planned.Object.UID != "" {
-		return planned.Object.UID, nil, s.writeLaunch(ctx, held, planned)
+		written, err := s.writeLaunch(ctx, held, planned)
+		return planned.Object.UID, written, err
 	}
 	claim := planned.Object.DeepCopy()
 	annotateObject(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))

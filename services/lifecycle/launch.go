@@ -31,7 +31,7 @@ const (
 // launchClaims admits the claims of an executed plan and requests their launch. A claim that
 // cannot be written does not stop the others. created are the claims that were created a moment ago.
 func (s *Service) launchClaims(ctx context.Context, cause *event.Envelope, o outbox.Outbox, created []*karpenter.NodeClaim) error {
-	if o.State != outbox.Done {
+	if o.State != outbox.Done || len(o.Claims) == 0 {
 		return nil
 	}
 	claims, err := s.listLaunchClaims(ctx, cause, o, created)

@@ -125,6 +125,7 @@ type Service struct {
 	listMutex host.Mutex
 
 	// The fields below are caches. If they are lost, a request is repeated.
+	counted     countedClaims
 	throttle    *throttle
 	podTrackers map[string]podevents.Tracker
 	publisher   events.Publisher

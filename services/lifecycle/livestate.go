@@ -65,6 +65,7 @@ func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *li
 		return nil, err
 	}
 	l.outboxSeq = held.Seq
+	s.counted.startAt(held.UID(), held.Seq, l.claims, s.Cache)
 	return l, nil
 }
 

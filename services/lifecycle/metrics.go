@@ -96,9 +96,10 @@ func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterStat
 	}
 }
 
-// stopLeading drops the metric state when another replica leads, so that gauges do not keep their
-// last value.
+// stopLeading drops the state of the leader when another replica leads, so that gauges do not keep their
+// last value and the next admission lists the claims.
 func (s *Service) stopLeading() {
+	s.counted.forget()
 	s.lastSeen, s.settled = nil, settledState{}
 	s.deletionCosts = deletionCostState{}
 	s.traces.clear()

@@ -139,6 +139,9 @@ func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *
 	if err != nil {
 		return nil, fmt.Errorf("writing a proposal on NodeClaim %s: %w", c.Name, err)
 	}
+	if p == nil {
+		s.counted.addClaims([]*karpenter.NodeClaim{stored}, s.Cache) // It counts against limits again.
+	}
 	return stored, nil
 }
 

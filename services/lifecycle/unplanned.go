@@ -20,15 +20,18 @@ import (
 
 // writeLaunch adds to a user-created NodeClaim the labels and annotations that planned NodeClaims
 // are created with. Its own labels and annotations are kept. A NodeClaim that is deleted, being
-// deleted or already admitted is not changed.
-func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned planning.PlannedClaim) error {
+// deleted or already admitted is not changed. It returns the NodeClaim as stored, nil if it does not exist any more.
+func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned planning.PlannedClaim) (*karpenter.NodeClaim, error) {
 	object := planned.Object
 	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(&object))
-	if fault.Is(err, fault.Missing) || err == nil && (c.UID != object.UID || !launchspec.WaitsUnplanned(c)) {
-		return nil
+	if fault.Is(err, fault.Missing) || err == nil && c.UID != object.UID {
+		return nil, nil
+	}
+	if err == nil && !launchspec.WaitsUnplanned(c) {
+		return c, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading NodeClaim %s, which a person created: %w", object.Name, err)
+		return nil, fmt.Errorf("reading NodeClaim %s, which a person created: %w", object.Name, err)
 	}
 	c = c.DeepCopy()
 	labels := map[string]string{}
@@ -41,10 +44,11 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Stored, planned p
 	}
 	annotateObject(c, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
 	delete(c.Annotations, nodeclaim.RefusalAnnotation)
-	if _, err := s.Client.Update(ctx, c); err != nil {
-		return fmt.Errorf("writing the launch of NodeClaim %s on it: %w", c.Name, err)
+	stored, err := s.Client.Update(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("writing the launch of NodeClaim %s on it: %w", c.Name, err)
 	}
-	return nil
+	return stored.(*karpenter.NodeClaim), nil
 }
 
 // explainNotLaunched writes why user-created NodeClaims are not launched into an annotation, from

@@ -103,6 +103,28 @@ type launchState struct {
 	// Late are the claims that are too old to be launched.
 	Late    uint8
 	Writers [2]modelWriter
+	Counted [2]countedClaims
+}
+
+// countedClaims is what a replica knows for its next count, until it crashes. Batch is the batch whose plan it may count with its cache, 0 if
+// it has to list the API server, and Claims are the claims that it then counts if they exist.
+type countedClaims struct {
+	Batch, Claims uint8
+}
+
+// forgetUnused clears what no later count needs, so that states which differ only in it are visited once.
+func (m LaunchModel) forgetUnused(s *launchState) {
+	needed := s.Sequence < m.lastBatch() || s.Sequence == m.lastBatch() && s.Outbox == outboxSent
+	for w := range s.Counted {
+		for c, claim := range s.Claims {
+			if claim.Phase == claimNone || claim.Phase == claimRemoved {
+				s.Counted[w].Claims &^= 1 << c
+			}
+		}
+		if !needed {
+			s.Counted[w] = countedClaims{}
+		}
+	}
 }
 
 // LaunchModel is the launch protocol with two writers.

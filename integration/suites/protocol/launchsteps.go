@@ -91,8 +91,10 @@ type stepper struct {
 // add adds a step; the writers are ordered, because they are alike.
 func (p *stepper) add(kind, who, what uint8, next launchState, broken string) {
 	a := ModelAction{Kind: kind, Who: who, What: what, Rescue: kind == actCrash || kind == actDelete || kind == actAnswer}
-	if isLess(&next.Writers[1], &next.Writers[0]) {
+	p.m.forgetUnused(&next)
+	if isLess(&next.Writers[1], &next.Writers[0]) || next.Writers[0] == next.Writers[1] && isLess(&next.Counted[1], &next.Counted[0]) {
 		next.Writers[0], next.Writers[1] = next.Writers[1], next.Writers[0]
+		next.Counted[0], next.Counted[1] = next.Counted[1], next.Counted[0]
 		a.Swapped = true
 	}
 	p.steps = append(p.steps, Transition[launchState]{a, next, broken})
@@ -293,7 +295,7 @@ func (p *stepper) stepEnvironment() {
 	for w := range s.Writers {
 		if s.Writers[w].Step != writerIdle {
 			n := s
-			n.Writers[w] = modelWriter{}
+			n.Writers[w], n.Counted[w] = modelWriter{}, countedClaims{}
 			p.add(actCrash, uint8(w), 0, n, "")
 		}
 	}

@@ -62,42 +62,100 @@ func (p *stepper) startPlan(w int) {
 	}
 }
 
+// countView is what a writer counts: the claims that exist, those that may be launched, those of an abandoned plan, and
+// those of them whose UIDs are of the existing claims.
+type countView struct {
+	counts, whole, abandoned, recorded uint8
+}
+
+// countViews returns what a writer may count. A writer that does not know the claims of the plans before lists the API
+// server. Any other one counts its cache, which may show any earlier state and lack claims that are not known to the writer.
+func (p *stepper) countViews(w int, plan uint8) []countView { //nolint:gocyclo // one rule of the protocol, which is read in one piece
+	s, known := p.s, p.s.Counted[w]
+	lags := known.Batch == p.m.Batches[plan]
+	switch p.m.Bug {
+	case "new-leader-counts-its-cache":
+		lags = true
+	case "other-plans-not-counted":
+		lags = known.Batch != 0
+	}
+	views := []countView{{}}
+	for c, claim := range s.Claims {
+		bit := uint8(1) << c
+		exists := claim.Phase == claimPresent || claim.Phase == claimDeleting
+		live := countView{}
+		if exists {
+			live.counts = bit
+		}
+		if claim.Phase == claimPresent || claim.Phase == claimDeleting && claim.Admitted {
+			live.whole = bit
+		}
+		if claim.Phase == claimPresent && !claim.Admitted {
+			live.abandoned, live.recorded = bit, bit
+		}
+		options := []countView{live}
+		if lags && claim.Phase != claimNone && p.m.claimsOf(plan)&bit == 0 {
+			before := countView{counts: bit, whole: bit, abandoned: bit}
+			if exists {
+				same := before
+				same.recorded = bit
+				options = append(options, same)
+			}
+			if known.Claims&bit == 0 {
+				options = append(options, before)
+			}
+			if known.Claims&bit == 0 && exists {
+				options = append(options, countView{})
+			}
+		}
+		var next []countView
+		for _, v := range views {
+			for _, o := range options {
+				next = append(next, countView{v.counts | o.counts, v.whole | o.whole, v.abandoned | o.abandoned, v.recorded | o.recorded})
+			}
+		}
+		views = next
+	}
+	return views
+}
+
 // countClaims decides which claims are admitted: whole intents within the limit, and claims that an abandoned
 // plan has left behind if all claims of their intent exist.
-func (p *stepper) countClaims(w int) { //nolint:gocyclo // one rule of the protocol, which is read in one piece
-	s, me := p.s, p.s.Writers[w]
-	if p.m.Bug == "outbox-read-after-count" {
-		me.OutboxStale = false
-	}
-	used, list := 0, uint8(0)
-	for c, claim := range s.Claims {
-		if claim.Phase == claimPresent || claim.Phase == claimDeleting {
-			used++
+func (p *stepper) countClaims(w int) {
+	for _, v := range p.countViews(w, p.s.Writers[w].Plan) {
+		s, me := p.s, p.s.Writers[w]
+		if s.Counted[w].Batch != p.m.Batches[me.Plan] {
+			s.Counted[w] = countedClaims{Batch: p.m.Batches[me.Plan], Claims: v.counts}
 		}
-		planned := p.m.claimsOf(me.Plan)&(1<<c) != 0
-		if claim.Phase == claimPresent && !claim.Admitted && !planned && p.countPresent(p.m.IntentOf[c]) {
-			list |= 1 << c
-			me.Created |= 1 << c
+		if p.m.Bug == "outbox-read-after-count" {
+			me.OutboxStale = false
+		}
+		me.List, me.Created = p.admitIntents(me, v)
+		me.Step = writerAdmit
+		p.next(actCount, w, 0, s, me, "")
+	}
+}
+
+// admitIntents returns the claims that are admitted, and those of them whose UIDs are known.
+func (p *stepper) admitIntents(me modelWriter, v countView) (list, recorded uint8) {
+	planned, used := p.m.claimsOf(me.Plan), countBits(v.counts)
+	recorded = me.Created
+	for c := range uint8(claimCount) {
+		whole := p.m.claimsOfIntent(p.m.IntentOf[c])&^v.whole == 0 || p.m.Bug == "part-of-an-intent"
+		if bit := uint8(1) << c; v.abandoned&^planned&bit != 0 && whole {
+			list |= bit
+			recorded |= v.recorded & bit
 		}
 	}
 	for intent := range p.m.intents() {
-		claims := p.m.claimsOfIntent(intent) & p.m.claimsOf(me.Plan)
-		if claims == 0 {
-			continue
-		}
-		fresh := 0
-		for c, claim := range s.Claims {
-			if claims&(1<<c) != 0 && claim.Phase != claimPresent && claim.Phase != claimDeleting {
-				fresh++
-			}
-		}
-		if used+fresh <= p.m.Limit || p.m.Bug == "strict-limits-are-not" {
+		claims := p.m.claimsOfIntent(intent) & planned
+		fresh := countBits(claims &^ v.counts)
+		if claims != 0 && (used+fresh <= p.m.Limit || p.m.Bug == "strict-limits-are-not") {
 			list |= claims
 			used += fresh
 		}
 	}
-	me.Step, me.List = writerAdmit, list
-	p.next(actCount, w, 0, s, me, "")
+	return list, recorded
 }
 
 // countPresent reports whether all claims of an intent exist and may be launched.
@@ -160,6 +218,7 @@ func (p *stepper) createClaims(w int) {
 			n.Recorded &^= 1 << c
 			for other := range n.Writers {
 				n.Writers[other].forgetClaim(c)
+				n.Counted[other].Claims &^= 1 << c
 			}
 			n.touchClaim(int(c), w)
 		}
@@ -195,6 +254,12 @@ func (p *stepper) finishFrom(w int, s launchState, me modelWriter) {
 	n.Outbox, n.Sequence, n.Plan, n.List = outboxDone, p.m.Batches[me.Plan], me.Plan, me.List
 	planned := p.m.claimsOf(me.Plan)
 	n.Recorded = me.List & (me.Created&planned | s.Recorded&^planned)
+	if known := &n.Counted[w]; known.Batch == n.Sequence {
+		known.Batch++
+		if p.m.Bug != "created-not-counted" {
+			known.Claims |= me.Created & planned
+		}
+	}
 	n.touchOutbox(w)
 	p.next(actFinish, w, 0, n, modelWriter{}, broken)
 }

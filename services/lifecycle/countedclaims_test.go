@@ -1,0 +1,201 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// limitPool limits the CPUs of the NodePool default.
+func (s *testCluster) limitPool(cpus string) {
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Limits = karpenter.Limits{"cpu": resource.MustParse(cpus)}
+	})
+}
+
+// admitUndelivered handles the plan of a new batch, of one intent, while the cache gets no watch events.
+func (s *testCluster) admitUndelivered(id string, claims int) {
+	s.t.Helper()
+	held := s.startBatch()
+	if err := s.svc.Handle(s.t.Context(), s.planMessage(held, s.planIntent(held, id, claims))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// removeClaim removes a claim and its finalizer.
+func (s *testCluster) removeClaim(name string) {
+	s.t.Helper()
+	key := cluster.Key{Name: name}
+	s.ChangeObject(cluster.NodeClaims, key, func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.Delete(s.t.Context(), cluster.NodeClaims, key, ""); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// An admission after the first one lists no NodeClaims, and a cache that lags exceeds no limit. The first plan has one claim of 2 CPUs.
+func TestAdmissionCountsWithLaggingCache(t *testing.T) {
+	// asOther lets another replica act, which has the same cache.
+	asOther := func(s *testCluster, act func()) {
+		mine := s.svc
+		s.restartService()
+		act()
+		s.svc = mine
+	}
+	for _, test := range []struct {
+		name, limit string
+		// meanwhile happens between the first plan and the last one.
+		meanwhile func(s *testCluster)
+		lists     int
+		admitted  bool
+	}{
+		{"the cache does not have the claim", "3", func(*testCluster) {}, 0, false},
+		{"the limit covers both claims", "4", func(*testCluster) {}, 0, true},
+		{"the cache has the claim", "3", func(s *testCluster) { s.cache.DeliverAll() }, 0, false},
+		{"the claim is removed before the cache had it", "3", func(s *testCluster) { s.removeClaim("one-0") }, 0, true},
+		{"the cache does not show the removal", "3", func(s *testCluster) { s.cache.DeliverAll(); s.removeClaim("one-0") }, 0, false},
+		{"the cache shows the removal", "3", func(s *testCluster) { s.removeClaim("one-0"); s.cache.DeliverAll() }, 0, true},
+		{"three plans without watch events", "5", func(s *testCluster) { s.admitUndelivered("second", 1) }, 0, false},
+		{"a claim is created again under its name", "3", func(s *testCluster) {
+			s.cache.DeliverAll()
+			again := s.getClaim("one-0").DeepCopy()
+			s.removeClaim("one-0")
+			s.cache.DeliverAll()
+			again.ResourceVersion, again.UID = "", ""
+			s.createClaim(again)
+			s.cache.DeliverAll()
+		}, 0, false},
+		{"the cache shows the removal of an earlier claim of the name, and not its creation", "3", func(s *testCluster) {
+			s.cache.DeliverAll()
+			removed := s.now
+			s.removeClaim("one-0")
+			s.now = removed.Add(time.Second)
+			s.admitUndelivered("one", 1)
+			s.cache.Advance(removed)
+		}, 0, false},
+		{"this replica completed a plan that another one had admitted", "7", func(s *testCluster) {
+			asOther(s, func() { s.admitUndelivered("other", 1) })
+			held := s.startBatch()
+			made := s.planMessage(held, s.planIntent(held, "third", 1))
+			asOther(s, func() {
+				s.crashAtWrite(1, false) // After the swap to applying.
+				_ = s.svc.Handle(t.Context(), made)
+			})
+			if err := s.svc.Handle(t.Context(), made); err != nil || s.getClaim("third-0") == nil {
+				t.Fatal(err)
+			}
+		}, 1, false},
+		{"a new leader", "3", func(s *testCluster) {
+			s.startService(s.svc.Client)
+		}, 1, false},
+		{"another replica completed a plan", "5", func(s *testCluster) {
+			asOther(s, func() { s.admitUndelivered("other", 1) })
+		}, 1, false},
+		{"a batch was given up", "3", func(s *testCluster) {
+			held := s.startBatch()
+			if _, err := held.Swap(t.Context(), s.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
+				t.Fatal(err)
+			}
+		}, 1, false},
+		{"the outbox was deleted, and another replica completed a plan of the new one", "5", func(s *testCluster) {
+			if err := s.Delete(t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, ""); err != nil {
+				t.Fatal(err)
+			}
+			asOther(s, func() { s.admitUndelivered("other", 1) })
+		}, 1, false},
+		{"the cache does not have 101 claims", "204", func(s *testCluster) { s.admitUndelivered("many", 100) }, 1, true},
+		{"the cache does not have 100 claims", "202", func(s *testCluster) { s.admitUndelivered("many", 99) }, 0, true},
+		{"the limit is that of 100 claims", "201", func(s *testCluster) { s.admitUndelivered("many", 99) }, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newTestCluster(t)
+			s.limitPool(test.limit)
+			s.reconcile()
+			client := &countingClient{Client: s.ClientFor("lifecycle")}
+			s.startService(client)
+			s.admitUndelivered("one", 1)
+			if client.lists != 1 {
+				t.Fatalf("the first admission listed the NodeClaims %d times, want once", client.lists)
+			}
+			test.meanwhile(s)
+			client.lists = 0
+			s.admitUndelivered("two", 1)
+			if got := s.getClaim("two-0") != nil; got != test.admitted || client.lists != test.lists {
+				t.Errorf("the plan was admitted: %t, want %t; the NodeClaims were listed %d times, want %d", got, test.admitted, client.lists, test.lists)
+			}
+		})
+	}
+}
+
+// The claim of a plan that is removed, while the cache shows it as being removed, counts as a new one.
+func TestAdmissionReadsClaimsOfItsPlan(t *testing.T) {
+	s := newTestCluster(t)
+	s.admitUndelivered("one", 1)
+	s.cache.DeliverAll()
+	s.admitUndelivered("two", 1)
+	s.limitPool("3")
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.cache.DeliverAll()
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
+	s.admitUndelivered("one", 1)
+	if s.getClaim("one-0") != nil {
+		t.Error("a claim of 2 CPUs was created again beside another one at a limit of 3")
+	}
+}
+
+// The replacements of a proposal count in the next admission, which lists no NodeClaims. So does a node whose removal was
+// rolled back, although the cache still shows the removal.
+func TestAdmissionCountsRolledBackClaim(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.limitPool("2")
+	client := &countingClient{Client: s.ClientFor("lifecycle")}
+	s.startService(client)
+	s.startProposal(1, "old-0").deliver(event.Confirmed, "")
+	s.handleMessage(s.newMessage(launchSettled("new", 1)), "")
+	for tries := 0; s.getClaim("old-0").Annotations["joist.sh/proposal"] != ""; tries++ {
+		if tries > 10 {
+			t.Fatal("the removal was not rolled back")
+		}
+		s.advance(time.Second)
+	}
+	client.lists = 0
+	s.admitUndelivered("two", 1)
+	if s.getClaim("two-0") != nil || client.lists != 0 {
+		t.Errorf("admitted %v at a limit of one node; the NodeClaims were listed %d times", s.boundInstances(), client.lists)
+	}
+}
+
+// The launch of a NodeClaim that a user created counts, although the cache shows the claim as the user wrote it.
+func TestAdmissionCountsLaunchOfUnplannedClaim(t *testing.T) {
+	batch := planningtest.NewBatch()
+	s, configure := withCatalogue(t, batch)
+	s.limitPool("7") // A claim may get 4 CPUs.
+	client := &countingClient{Client: s.ClientFor("lifecycle")}
+	s.startService(client, configure)
+	for i, launched := range []int{1, 0, 2} { // The third plan has the second and the third claim.
+		name := fmt.Sprint("mine-", i)
+		s.createClaim(personalClaim(name))
+		switch i {
+		case 0:
+			s.reconcile()
+		case 2:
+			s.limitPool("12")
+		}
+		client.lists = 0
+		if err := s.svc.Handle(t.Context(), s.planUnplanned(batch.Snapshot)); err != nil {
+			t.Fatal(err)
+		}
+		if got := launchTexts(s.takeSent()); len(got) != launched || client.lists != max(1-i, 0) {
+			t.Errorf("%s: sent %v, want %d launches; the NodeClaims were listed %d times", name, got, launched, client.lists)
+		}
+	}
+}
