@@ -19,8 +19,8 @@ import (
 )
 
 // admitPlan decides which intents of a plan are admitted. They must match their NodePool, their
-// EC2NodeClass and the latest catalogue, and be within the limits. NodePools and claims are read
-// live.
+// EC2NodeClass and the latest catalogue, and be within the limits. NodePools are read
+// live, and so are the claims, or listCountedClaims returned them.
 func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
 	forged, err := s.verifyPlan(ctx, plan, pools, claims)
 	if err != nil {

@@ -230,6 +230,24 @@ var bugs = []bug{{
 	if held, err = outbox.Read(ctx, s.Client, s.Namespace); err != nil { return held, err }
 `,
 }, {
+	name: "new-leader-counts-its-cache", promise: "TestAdmissionCountsWithLaggingCache", in: "./services/lifecycle",
+	file: "services/lifecycle/countedclaims.go",
+	from: `	if k.outbox != held.UID() || k.seq+1 != held.Seq {
+		return nil, false
+	}`,
+	to: `	if k.outbox != "" && k.outbox != held.UID() { return nil, false }
+	if k.unseen == nil { k.unseen = map[string]*karpenter.NodeClaim{} }`,
+}, {
+	name: "other-plans-not-counted", promise: "TestAdmissionCountsWithLaggingCache", in: "./services/lifecycle",
+	file: "services/lifecycle/countedclaims.go",
+	from: `	if k.outbox != held.UID() || k.seq+1 != held.Seq {`,
+	to:   `	if k.outbox != held.UID() {`,
+}, {
+	name: "created-not-counted", promise: "TestAdmissionCountsWithLaggingCache", in: "./services/lifecycle",
+	file: "services/lifecycle/admit.go",
+	from: `		s.counted.completePlan(held, created, s.Cache)`,
+	to:   `		s.counted.completePlan(held, nil, s.Cache)`,
+}, {
 	name: "end-by-the-cache", promise: "TestDeletedReplacementKeepsOldNode", in: "./services/lifecycle",
 	file: "services/lifecycle/disruption.go",
 	from: `	if err != nil || progress != disruption.Ready {
