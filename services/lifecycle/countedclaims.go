@@ -56,11 +56,16 @@ func (k *countedClaims) startAt(uid string, seq uint64, claims []*karpenter.Node
 	k.addLocked(claims, cache)
 }
 
-// completePlan adds the claims of the plan with the following number, which this replica has completed.
+// completePlan adds the claims of the plan with the following number, which this replica has completed. If the outbox lists claims of an abandoned
+// plan too, the next admission lists all: another replica may have admitted the plan, and have counted a claim that was created since the list of this one.
 func (k *countedClaims) completePlan(held outbox.Stored, created []*karpenter.NodeClaim, cache cluster.Cache) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.outbox == held.UID() && k.seq+1 == held.Seq {
+	isCreated := func(name string) bool {
+		return slices.ContainsFunc(created, func(c *karpenter.NodeClaim) bool { return c.Name == name })
+	}
+	others := slices.ContainsFunc(held.Claims, func(name string) bool { return !isCreated(name) })
+	if k.outbox == held.UID() && k.seq+1 == held.Seq && !others {
 		k.seq = held.Seq
 		k.addLocked(created, cache)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
@@ -131,6 +132,36 @@ func TestAdmissionCountsWithLaggingCache(t *testing.T) {
 				t.Errorf("the plan was admitted: %t, want %t; the NodeClaims were listed %d times, want %d", got, test.admitted, client.lists, test.lists)
 			}
 		})
+	}
+}
+
+// A replica completes a plan that another one admitted, together with a claim that was created after the first one's list.
+// The claim counts in the next admission.
+func TestAdmissionCountsClaimOfAbandonedPlan(t *testing.T) {
+	s := newTestCluster(t)
+	s.limitPool("5")
+	held := s.startBatch()
+	late := s.planIntent(held, "late", 1)
+	s.crashAtWrite(1, false) // After the swap to applying.
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, late))
+	held = s.startBatch()
+	made := s.planMessage(held, s.planIntent(held, "two", 1))
+	s.startService(&interleavedList{s.ClientFor("lifecycle"), func() {
+		mine := s.svc
+		s.createClaim(late.Claims[0].Object.DeepCopy())
+		s.crashAtWrite(1, false)
+		_ = s.svc.Handle(t.Context(), made)
+		s.svc = mine
+	}})
+	if err := s.svc.Handle(t.Context(), made); !fault.Is(err, fault.Conflict) {
+		t.Fatal(err)
+	}
+	if err := s.svc.Handle(t.Context(), made); err != nil || len(s.readOutbox().Claims) != 2 {
+		t.Fatalf("the outbox lists %v: %v", s.readOutbox().Claims, err)
+	}
+	s.admitUndelivered("three", 1)
+	if s.getClaim("three-0") != nil {
+		t.Error("three claims of 2 CPUs were admitted at a limit of 5")
 	}
 }
 

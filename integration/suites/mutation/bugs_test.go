@@ -248,6 +248,16 @@ var bugs = []bug{{
 	from: `		s.counted.completePlan(held, created, s.Cache)`,
 	to:   `		s.counted.completePlan(held, nil, s.Cache)`,
 }, {
+	name: "abandoned-not-counted", promise: "TestAdmissionCountsClaimOfAbandonedPlan", in: "./services/lifecycle",
+	file: "services/lifecycle/countedclaims.go",
+	from: `k.seq+1 == held.Seq && !others {`,
+	to:   `k.seq+1 == held.Seq && (!others || true) {`,
+}, {
+	name: "abandoned-beyond-limits", promise: "TestAdmit", in: "./services/lifecycle/internal/admission",
+	file: "services/lifecycle/internal/admission/admission.go",
+	from: `present.Complete(c) && fitsLimits(c, pools, usage, ledger) {`,
+	to:   `present.Complete(c) && (fitsLimits(c, pools, usage, ledger) || true) {`,
+}, {
 	name: "end-by-the-cache", promise: "TestDeletedReplacementKeepsOldNode", in: "./services/lifecycle",
 	file: "services/lifecycle/disruption.go",
 	from: `	if err != nil || progress != disruption.Ready {

@@ -140,13 +140,15 @@ type LaunchModel struct {
 }
 
 // LaunchModels returns the configurations that are explored: two plans for one place, where the second replaces
-// the first; two answers to one batch; one plan with two intents; and one intent with two claims.
+// the first; two answers to one batch; one plan with two intents; one intent with two claims; and a third batch, whose
+// plan is that of the second.
 func LaunchModels() []LaunchModel {
 	return []LaunchModel{
 		{Name: "two batches, limit 1", Plans: []uint8{1, 2}, Batches: []uint8{1, 2}, IntentOf: [2]uint8{0, 1}, Limit: 1},
 		{Name: "two answers to one batch", Plans: []uint8{1, 2}, Batches: []uint8{1, 1}, IntentOf: [2]uint8{0, 1}, Limit: 1},
 		{Name: "one plan of two intents", Plans: []uint8{3}, Batches: []uint8{1}, IntentOf: [2]uint8{0, 1}, Limit: 2},
 		{Name: "one intent of two claims", Plans: []uint8{3}, Batches: []uint8{1}, IntentOf: [2]uint8{0, 0}, Limit: 2},
+		{Name: "three batches, limit 1", Plans: []uint8{1, 2, 2}, Batches: []uint8{1, 2, 3}, IntentOf: [2]uint8{0, 1}, Limit: 1},
 	}
 }
 

@@ -142,7 +142,8 @@ func (p *stepper) admitIntents(me modelWriter, v countView) (list, recorded uint
 	recorded = me.Created
 	for c := range uint8(claimCount) {
 		whole := p.m.claimsOfIntent(p.m.IntentOf[c])&^v.whole == 0 || p.m.Bug == "part-of-an-intent"
-		if bit := uint8(1) << c; v.abandoned&^planned&bit != 0 && whole {
+		fits := used <= p.m.Limit || p.m.Bug == "abandoned-beyond-limits"
+		if bit := uint8(1) << c; v.abandoned&^planned&bit != 0 && whole && fits {
 			list |= bit
 			recorded |= v.recorded & bit
 		}
@@ -254,7 +255,7 @@ func (p *stepper) finishFrom(w int, s launchState, me modelWriter) {
 	n.Outbox, n.Sequence, n.Plan, n.List = outboxDone, p.m.Batches[me.Plan], me.Plan, me.List
 	planned := p.m.claimsOf(me.Plan)
 	n.Recorded = me.List & (me.Created&planned | s.Recorded&^planned)
-	if known := &n.Counted[w]; known.Batch == n.Sequence {
+	if known := &n.Counted[w]; known.Batch == n.Sequence && (me.List&^planned == 0 || p.m.Bug == "abandoned-not-counted") {
 		known.Batch++
 		if p.m.Bug != "created-not-counted" {
 			known.Claims |= me.Created & planned

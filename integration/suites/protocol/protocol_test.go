@@ -57,12 +57,13 @@ type modelBug struct {
 }
 
 // launchBugs are bugs of suites/mutation that concern the launch protocol, two that the model found in the product,
-// bind-in-parallel and created-again, and three of counts with a cache that lags: the last ones.
+// bind-in-parallel and created-again, and five of counts with a cache that lags: the last ones.
 var launchBugs = []modelBug{
 	{"token-random", 3}, {"fence-removed", 3}, {"claims-after-launch", 3}, {"strict-limits-are-not", 0}, {"part-of-an-intent", 3},
 	{"absence-as-death", 1}, {"slot-order", 3}, {"outbox-read-after-count", 1}, {"given-up-by-uid", 0}, {"unspent-is-refused", 3},
 	{"no-list-is-empty", 3}, {"bind-in-parallel", 3}, {"created-again", 3},
 	{"new-leader-counts-its-cache", 0}, {"other-plans-not-counted", 0}, {"created-not-counted", 0},
+	{"abandoned-not-counted", 4}, {"abandoned-beyond-limits", 4},
 }
 
 // disruptionBugs are bugs of suites/mutation that concern disruptions, and bugs that only the model has: the last ones.

@@ -64,7 +64,7 @@ func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, cla
 	exists, present := map[string]bool{}, CountPresent(claims)
 	for _, c := range claims {
 		exists[c.Name] = true
-		if isLeftBehind(c, plan) && present.Complete(c) {
+		if isLeftBehind(c, plan) && present.Complete(c) && fitsLimits(c, pools, usage, ledger) {
 			a.Claims = append(a.Claims, c.Name)
 		}
 	}
@@ -137,6 +137,23 @@ func isLeftBehind(c *karpenter.NodeClaim, plan planning.Plan) bool {
 		return false
 	}
 	return outbox == plan.Outbox && seq < plan.Seq
+}
+
+// fitsLimits reports whether the limits allow the launch of an existing claim, which the usage and the ledger contain. A paused replica may create
+// claims of an abandoned plan after a later plan was admitted in their place.
+func fitsLimits(c *karpenter.NodeClaim, pools []*karpenter.NodePool, usage map[string]corev1.ResourceList, ledger *ledger) bool {
+	name := c.Labels[karpenter.NodePoolLabelKey]
+	pool := findPool(pools, name)
+	if pool == nil {
+		pool = &karpenter.NodePool{}
+	}
+	used, own := usage[name], Footprint(c)
+	for resource, limit := range pool.Spec.Limits {
+		if sum, ok := used[resource]; ok && sum.Cmp(limit) > 0 && !isZero(own[resource]) {
+			return false
+		}
+	}
+	return ledger.fitsLimits(name, pool)
 }
 
 // IsAdmitted reports whether the claim may be launched.

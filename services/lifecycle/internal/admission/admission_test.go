@@ -98,7 +98,14 @@ func intent(id, pool, cpu string, claims ...string) planning.PlannedIntent {
 	return out
 }
 
+func withGPU(name, pool string) *karpenter.NodeClaim {
+	c := launched(name, pool, "1")
+	c.Status.Capacity = resources("nvidia.com/gpu", "1")
+	return c
+}
+
 func TestAdmit(t *testing.T) {
+	priced := poolWithPriceLimit("priced", "$2")
 	for _, test := range []struct {
 		name    string
 		intents []planning.PlannedIntent
@@ -221,6 +228,23 @@ func TestAdmit(t *testing.T) {
 			},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			passed:  []string{"1"}, claims: []string{"a", "half", "old", "older"},
+		}, {
+			name:  "claims of an abandoned plan beyond limits, and one without the exceeded resource",
+			pools: []*karpenter.NodePool{pool("p", "cpu", "3"), pool("q", "nvidia.com/gpu", "0"), priced},
+			exist: []*karpenter.NodeClaim{
+				sharing(of(planned("old", "p", "2"), "outbox/6", false), "x", "1"), launched("new", "p", "2"),
+				sharing(of(planned("small", "q", "2"), "outbox/6", false), "y", "1"), withGPU("gpu", "q"),
+				sharing(of(withMaxPrice("dear", "priced", 2_000_001), "outbox/6", false), "z", "1"),
+			},
+			claims: []string{"small"},
+		}, {
+			name:  "claims of an abandoned plan at the limits",
+			pools: []*karpenter.NodePool{pool("p", "cpu", "4"), priced},
+			exist: []*karpenter.NodeClaim{
+				sharing(of(planned("old", "p", "2"), "outbox/6", false), "x", "1"), launched("new", "p", "2"),
+				sharing(of(withMaxPrice("cheap", "priced", 2_000_000), "outbox/6", false), "z", "1"),
+			},
+			claims: []string{"cheap", "old"},
 		}, {
 			name: "empty plan",
 		},

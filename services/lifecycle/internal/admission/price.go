@@ -98,6 +98,15 @@ func (l *ledger) refusalReason(intent planning.PlannedIntent, pool *karpenter.No
 	return ""
 }
 
+// fitsLimits reports whether the claims that exist are within the price limits of their pool and of the cluster.
+func (l *ledger) fitsLimits(name string, pool *karpenter.NodePool) bool {
+	limit, err := policy.ReadPriceLimit(pool.Annotations)
+	if err != nil || limit != nil && l.pools[name] > planning.LimitToMicrodollars(*limit) {
+		return false
+	}
+	return l.limit == nil || l.all <= planning.LimitToMicrodollars(*l.limit)
+}
+
 func describeExcess(name string, limit float64, sum int64) string {
 	return fmt.Sprintf("%s of $%g an hour would be exceeded: $%.4f with this intent", name, limit, float64(sum)/1e6)
 }

@@ -196,6 +196,21 @@ func TestPriceLimitsAreNeverExceeded(t *testing.T) {
 	}
 }
 
+// A claim of an abandoned plan is launched only within the price limits.
+func TestAbandonedClaimsWithinPrices(t *testing.T) {
+	old := sharing(of(withMaxPrice("old", "p", 60_000), "outbox/6", false), "x", "1")
+	for _, test := range []struct {
+		cluster float64
+		pool    string
+		kept    bool
+	}{{0.06, "1", true}, {0.0599, "1", false}, {1, "0.0599", false}, {1, "invalid", false}} {
+		got := admission.Admitter{PriceLimit: &test.cluster}.AdmitPlan(planning.Plan{Outbox: "outbox", Seq: 7}, []*karpenter.NodePool{poolWithPriceLimit("p", test.pool)}, []*karpenter.NodeClaim{old})
+		if (len(got.Claims) == 1) != test.kept {
+			t.Errorf("limits %g and %s: the claims %v may be launched", test.cluster, test.pool, got.Claims)
+		}
+	}
+}
+
 // Two concurrent batches are each planned within the limit, and only one of them is admitted.
 func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
 	cat := planningtest.NewCatalogue()
