@@ -67,7 +67,7 @@ func (r *rounds) runRounds() {
 func (r *rounds) runRound(waiting []*podClass) {
 	r.placedAny = false
 	for _, c := range waiting {
-		c.failed = false
+		c.failed, c.neverFirst = false, false
 	}
 	for range maxRounds {
 		r.state.topology.pass++
@@ -89,7 +89,7 @@ func (r *rounds) assignAll(waiting []*podClass) []assignment {
 		before, yielded := len(shares), false
 		shares, yielded = r.assignOnce(waiting, yielding, shares)
 		progress = len(shares) > before && len(r.state.topology.groups) > 0
-		if !progress && yielded {
+		if !progress && yielded && yielding {
 			progress, yielding = true, false
 		}
 	}
@@ -103,8 +103,8 @@ func (r *rounds) assignOnce(waiting []*podClass, yielding bool, shares []assignm
 		r.state.currentClass = c
 		switch {
 		case len(c.pods) == 0 || c.failed || !r.relaxUntilFeasible(c) || r.state.mustWait(c):
-		case yielding && r.state.mustYield(c, waiting):
-			yielded = true
+		case (yielding || r.state.othersFirst) && r.state.mustYield(c, waiting):
+			yielded, c.neverFirst = true, !yielding
 		default:
 			shares = r.state.assignDomains(c, shares)
 		}

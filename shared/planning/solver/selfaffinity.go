@@ -20,11 +20,14 @@ func (w *state) mustYield(c *podClass, waiting []*podClass) bool {
 // mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they
 // cannot go to some domain that c can use, or did not follow it in an earlier attempt.
 func (w *state) mustPrecede(d, c *podClass, g *group) bool {
-	if !g.members[d.set] || len(d.pods) == 0 || d.failed || d.problem != "" {
+	if !g.members[d.set] || len(d.pods) == 0 || d.problem != "" {
 		return false
 	}
 	if w.othersFirst && !d.hasRequiredAffinity() {
 		return true
+	}
+	if d.failed {
+		return false
 	}
 	return slices.ContainsFunc(w.topology.domainValues(w, g.key), func(value string) bool {
 		return w.narrowToValue(c.feasible, g.key, value).nonEmpty && !w.narrowToValue(d.feasible, g.key, value).nonEmpty

@@ -97,3 +97,21 @@ func TestFollowersDoNotFit(t *testing.T) {
 		t.Errorf("unplaced: %+v", result.Unplaced)
 	}
 }
+
+// TestFollowersWithPreferences plans a database with affinity over zones, and another without affinity that is placed only after it drops a
+// preference, and whose zone differs from the one that the first would choose.
+func TestFollowersWithPreferences(t *testing.T) {
+	db := requireLabels("app", "db")
+	first := planningtest.NewPods("first", 2, "50m", "64Mi", db, affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db")}))
+	other := planningtest.NewPods("other", 1, "3", "64Mi", db, func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "absent")}},
+		}}}
+	})
+	batch := inZones(first, other)
+	batch.Snapshot.NodePools = nil
+	batch.Snapshot.Nodes = []planning.Node{node("a"), node("b", inZone("b"), func(n *planning.Node) { n.Allocatable[corev1.ResourceCPU] = resource.MustParse("4") })}
+	if result := solve(t, batch); count(result.Unplaced) > 0 {
+		t.Errorf("unplaced: %+v", result.Unplaced)
+	}
+}
