@@ -135,7 +135,7 @@ fuzz: ## Run every fuzzer for 30 seconds, two at once (9 minutes) (FUZZTIME=2m, 
 	@$(STAGES) fuzz
 
 .PHONY: plans
-plans: ## Check the plans of 5,000 new batches with rarer features (4 minutes)
+plans: ## Check the plans of 5,000 new batches with rarer features (some minutes)
 	@$(STAGES) plans
 
 .PHONY: infra

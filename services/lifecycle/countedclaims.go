@@ -39,8 +39,8 @@ type countedClaims struct {
 	unseen map[string]*karpenter.NodeClaim
 }
 
-// understates reports whether a cached claim, nil if there is none, may count less than the claim that was read or
-// written: the cache does not have its launch yet, or its removal was rolled back since.
+// understates reports whether a cached claim may count less than the newer claim, which was read or written. The cache may lack the claim (nil) or its
+// launch, or show it as being removed after the removal was rolled back.
 func understates(cached, claim *karpenter.NodeClaim) bool {
 	return cached == nil || cached.UID != claim.UID ||
 		cached.Annotations[launchspec.CeilingAnnotation] != claim.Annotations[launchspec.CeilingAnnotation] ||
@@ -56,8 +56,9 @@ func (k *countedClaims) startAt(uid string, seq uint64, claims []*karpenter.Node
 	k.addLocked(claims, cache)
 }
 
-// completePlan adds the claims of the plan with the following number, which this replica has completed. If the outbox lists claims of an abandoned
-// plan too, the next admission lists all: another replica may have admitted the plan, and have counted a claim that was created since the list of this one.
+// completePlan adds the claims of the plan with the following number, which this replica has completed. If the outbox also lists claims of an
+// abandoned plan, the next admission lists all claims: another replica may have admitted the plan, and counted a claim that was created after this
+// replica listed.
 func (k *countedClaims) completePlan(held outbox.Stored, created []*karpenter.NodeClaim, cache cluster.Cache) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +81,7 @@ func (k *countedClaims) addClaims(claims []*karpenter.NodeClaim, cache cluster.C
 	}
 }
 
-// addLocked adds the claims that the cache understates, and removes those that it does not understate any more.
+// addLocked adds claims, and then removes each claim that the cache shows completely.
 func (k *countedClaims) addLocked(claims []*karpenter.NodeClaim, cache cluster.Cache) {
 	for _, c := range claims {
 		k.unseen[c.Name] = c
@@ -99,9 +100,12 @@ func (k *countedClaims) forget() {
 	k.outbox, k.unseen = "", nil
 }
 
-// namesToRead returns the claims that the admission of a plan reads from the API server, in order: those that the cache understates; the claims of
-// the plan that a user created, whose launch may be written already; and those that the cache has, because a claim that exists is not counted
-// again. It is false if all claims must be listed.
+// namesToRead returns the names, in order, of the claims that the admission of a plan reads from the API server. It is false if the admission must list
+// all claims. It reads:
+//
+//   - claims that the cache understates,
+//   - claims of the plan that a user created, because their launch may be written already,
+//   - claims of the plan that the cache has, because the plan does not count a claim twice: they must still exist.
 func (k *countedClaims) namesToRead(held outbox.Stored, plan planning.Plan, cache cluster.Cache) (names []string, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,8 +149,8 @@ func cachedClaim(cache cluster.Cache, name string) *karpenter.NodeClaim {
 	return c
 }
 
-// listCountedClaims returns the claims that an admission counts: of the cache, except those that it reads from the API server.
-// If the counted claims are of another sequence number of the outbox, it lists all.
+// listCountedClaims returns the claims that an admission counts. It reads some of them from the API server, and takes all others from the cache. If this
+// replica does not know the claims of the plan before, it lists all from the API server.
 func (s *Service) listCountedClaims(ctx context.Context, held outbox.Stored, plan planning.Plan) ([]*karpenter.NodeClaim, error) {
 	names, ok := s.counted.namesToRead(held, plan, s.Cache)
 	if !ok {

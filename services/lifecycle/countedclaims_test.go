@@ -179,7 +179,7 @@ func TestAdmissionReadsClaimsOfItsPlan(t *testing.T) {
 	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
 	s.admitUndelivered("one", 1)
 	if s.getClaim("one-0") != nil {
-		t.Error("a claim of 2 CPUs was created again beside another one at a limit of 3")
+		t.Error("two claims of 2 CPUs exist at a limit of 3 CPUs")
 	}
 }
 

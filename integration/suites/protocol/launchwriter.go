@@ -62,8 +62,8 @@ func (p *stepper) startPlan(w int) {
 	}
 }
 
-// countView is what a writer counts: the claims that exist, those that may be launched, those of an abandoned plan, and
-// those of them whose UIDs are of the existing claims.
+// countView is what a writer sees when it counts: the claims that exist (counts), the claims that may be launched (whole), the claims of an
+// abandoned plan (abandoned), and the claims of an abandoned plan whose UID in the view is the UID of the existing claim (recorded).
 type countView struct {
 	counts, whole, abandoned, recorded uint8
 }

@@ -40,7 +40,8 @@ type podClass struct {
 	assigned map[string]int
 	// failed is true if pods of the class were not placed in this round.
 	failed bool
-	// neverFirst is true if no pod of the class was allowed to be the first of its affinity over host names in this round.
+	// neverFirst is true if no pod of the class was allowed to be the first of its affinity in this round, because other pods that the
+	// affinity selects wait.
 	neverFirst bool
 	// domainPods counts the pods by domain.
 	domainPods map[string]int

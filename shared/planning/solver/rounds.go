@@ -82,7 +82,7 @@ func (r *rounds) runRound(waiting []*podClass) {
 }
 
 // assignAll assigns domains until no waiting class finds one. Classes that must yield are assigned
-// when no other class makes progress.
+// when no other class makes progress; if other classes come first (othersFirst), in the round after those are placed or given up.
 func (r *rounds) assignAll(waiting []*podClass) []assignment {
 	shares := make([]assignment, 0, len(waiting))
 	for progress, yielding := true, true; progress; {
