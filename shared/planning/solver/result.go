@@ -56,7 +56,7 @@ func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
 	w, bin := r.state, &r.packer.Bins()[b]
 	candidate := &w.candidates[bin.Candidate]
 	reqs, pods, taken := r.collectPods(candidate, bin)
-	w.chooseNodeTenancy(candidate, reqs)
+	r.chooseNodeTenancy(candidate, bin, reqs)
 	choice := w.filterVariant(candidate, r.packer.BuyableTypes(b))
 	zoneCapacityTypes := w.launchOfferings(candidate.pool, choice, bin.ZoneCapacityTypes)
 	if zoneCapacityTypes != bin.ZoneCapacityTypes {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
 // chooseTenancy sets default tenancy for nodes that may have either, if neither the pool nor any pod
@@ -34,16 +35,29 @@ func (c *candidate) leavesTenancyOpen() bool {
 }
 
 // chooseNodeTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
-// default, unless a pod on the node requires dedicated tenancy, or the default tenancy would
-// bring other daemons than the pods were placed with.
-func (w *state) chooseNodeTenancy(c *candidate, reqs planning.Requirements) {
+// default, unless a pod on the node requires dedicated tenancy, the default tenancy would bring
+// other daemons than the pods were placed with, or a spread constraint that counts dedicated nodes
+// only has counted the node's pods.
+func (r *rounds) chooseNodeTenancy(c *candidate, bin *packing.Bin, reqs planning.Requirements) {
 	if !c.leavesTenancyOpen() {
 		return
 	}
 	shared := reqs.WithRequirement(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
 	reqs.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDedicated))
-	taints := c.pool.taints
-	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.daemonOverhead(taints, shared), w.daemonOverhead(taints, reqs)) {
+	w, taints := r.state, c.pool.taints
+	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.daemonOverhead(taints, shared), w.daemonOverhead(taints, reqs)) && !r.isCountedAsDedicated(bin) {
 		reqs[karpenter.LabelInstanceTenancy] = shared[karpenter.LabelInstanceTenancy]
 	}
+}
+
+// isCountedAsDedicated reports whether a spread constraint that counts dedicated nodes only counts a
+// pod of the bin.
+func (r *rounds) isCountedAsDedicated(bin *packing.Bin) bool {
+	return slices.ContainsFunc(bin.Pods, func(pods packing.GroupCount) bool {
+		return slices.ContainsFunc(r.assignments[pods.Group].class.set.counted, func(g *group) bool {
+			return g.region != nil && slices.ContainsFunc(g.region.parts, func(part *feasibleSet) bool {
+				return planning.InstanceTenancy(part.requirements) == karpenter.TenancyDedicated
+			})
+		})
+	})
 }

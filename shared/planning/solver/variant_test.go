@@ -113,3 +113,36 @@ func TestLabelsOfRunningPods(t *testing.T) {
 		}
 	}
 }
+
+// TestTenancyOfCountedPods plans a pod that leaves the tenancy open in a zone, and pods that ask for dedicated tenancy and count it in
+// their spread: its node must be dedicated too, because a spread counts the pods of those nodes only that its own pods could use.
+func TestTenancyOfCountedPods(t *testing.T) {
+	zonal := func(s *planning.PodSpec) { s.NodeSelector = map[string]string{zoneKey: "ap-northeast-2a"} }
+	evenly := spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) { c.LabelSelector, c.MinDomains = selector("app", "db"), new(int32(3)) })
+	for _, tt := range []struct {
+		name    string
+		spread  func(*planning.PodSpec)
+		tenancy string
+	}{
+		{"counted", evenly, karpenter.TenancyDedicated},
+		{"not counted", func(*planning.PodSpec) {}, karpenter.TenancyDefault},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := solve(t, inZones(
+				planningtest.NewPods("open", 1, "1500m", "1Gi", requireLabels("app", "db"), zonal),
+				planningtest.NewPods("dedicated", 3, "1", "1Gi", requireLabels("app", "db"), selecting(karpenter.LabelInstanceTenancy, karpenter.TenancyDedicated), tt.spread),
+			))
+			if count(result.Unplaced) > 0 {
+				t.Fatalf("%d pods unplaced", count(result.Unplaced))
+			}
+			for _, node := range result.Nodes {
+				if node.Pods[0].Pod.Name != "open-0" {
+					continue
+				}
+				if got := planning.InstanceTenancy(node.Requirements); got != tt.tenancy {
+					t.Errorf("the node of the open pod has tenancy %s, want %s", got, tt.tenancy)
+				}
+			}
+		})
+	}
+}
