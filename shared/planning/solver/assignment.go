@@ -48,10 +48,10 @@ func (w *state) assignDomains(c *podClass, shares []assignment) []assignment {
 }
 
 // mustWait reports whether the class has affinity to pods that are assigned but not packed yet, whose
-// final domain is not known. A class that its own affinity selects need not wait.
+// final domain is not known. A class that its own affinity selects waits only if an earlier attempt broke an affinity.
 func (w *state) mustWait(c *podClass) bool {
 	return slices.ContainsFunc(c.rules.groups, func(g *group) bool {
-		return g.kind == affinityKind && g.pass == w.topology.pass && !g.members[c.set]
+		return g.kind == affinityKind && g.pass == w.topology.pass && (w.othersFirst || !g.members[c.set])
 	})
 }
 

@@ -69,11 +69,33 @@ func (g *group) noteOpened(c *podClass, value string, n int) {
 	}
 }
 
-// breaksAffinity reports whether pods with self-affinity opened a domain, and pods without affinity that it selects went only to
-// other domains. kube-scheduler may bind those first, and then allows no other pods in the opened domain.
+// breaksAffinity reports whether pods with self-affinity are in a domain where they may not be: they opened it, and pods
+// without affinity that it selects went only to other domains, so that kube-scheduler may bind those first; or they followed
+// pods that were taken back afterwards.
 func (w *state) breaksAffinity() bool {
 	for _, g := range w.topology.groups {
-		if g.openedDomain != nil && g.followers == 0 && g.counts[*g.openedDomain] > 0 && w.hasFreeMember(g) {
+		if g.openedDomain != nil && g.followers == 0 && g.counts[*g.openedDomain] > 0 && w.hasFreeMember(g) || w.hasLeftFollowers(g) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasLeftFollowers reports whether pods with self-affinity are the only members of the group in a domain that they did not open.
+func (w *state) hasLeftFollowers(g *group) bool {
+	if g.kind != affinityKind || !g.hard {
+		return false
+	}
+	own := map[string]int{}
+	for _, c := range w.classes {
+		if g.members[c.set] && slices.Contains(c.rules.groups, g) {
+			for value, n := range c.domainPods {
+				own[value] += n
+			}
+		}
+	}
+	for value, n := range own {
+		if n > 0 && n == g.counts[value] && (g.openedDomain == nil || *g.openedDomain != value) {
 			return true
 		}
 	}

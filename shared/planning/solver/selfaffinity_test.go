@@ -115,3 +115,38 @@ func TestFollowersWithPreferences(t *testing.T) {
 		t.Errorf("unplaced: %+v", result.Unplaced)
 	}
 }
+
+// TestFollowersOfUnplacedPods plans a database whose affinity selects databases, while one runs in another zone, and a pending one may only
+// go to its zone but does not fit on any node. It must not follow that one.
+func TestFollowersOfUnplacedPods(t *testing.T) {
+	inZone := func(s *planning.PodSpec) { s.NodeSelector = map[string]string{zoneKey: "ap-northeast-2c"} }
+	for _, tt := range []struct {
+		name   string
+		host   string
+		placed int
+	}{
+		{"the other one is placed", "web", 3},
+		{"the other one is not placed", "missing", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := inZones(
+				planningtest.NewPods("other", 1, "1", "64Mi", requireLabels("app", "db"), inZone, affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", tt.host)})),
+				planningtest.NewPods("web", 1, "100m", "64Mi", requireLabels("app", "web"), inZone),
+				planningtest.NewPods("follower", 2, "500m", "64Mi", requireLabels("app", "db"), inZone, affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db")})),
+			)
+			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
+				n.Labels[zoneKey] = "ap-northeast-2b"
+				n.Pods = []planning.PodClass{planningtest.NewPods("running", 1, "100m", "64Mi", requireLabels("app", "db"))}
+				n.Used = n.Allocatable
+			})}
+			result := solve(t, batch)
+			placed := 3
+			for _, u := range result.Unplaced {
+				placed -= len(u.Pods)
+			}
+			if placed != tt.placed {
+				t.Errorf("%d databases placed, want %d", placed, tt.placed)
+			}
+		})
+	}
+}
