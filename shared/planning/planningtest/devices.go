@@ -41,7 +41,7 @@ func newDeviceScenario(batch *planning.Batch, stock instancetypes.InstanceTypes)
 	}
 	for _, s := range batch.Snapshot.Devices.Slices {
 		if len(s.OwnerReferences) == 0 || slices.ContainsFunc(batch.Snapshot.Nodes, func(n planning.Node) bool {
-			return n.Name == s.OwnerReferences[0].Name && n.Initialized && !n.MarkedForDeletion
+			return n.Name == s.OwnerReferences[0].Name && (n.Claim == "" || n.Initialized) && !n.MarkedForDeletion
 		}) {
 			out.Slices = append(out.Slices, s)
 		}
