@@ -10,6 +10,9 @@ SHELL := /bin/bash
 SEEDS ?=
 SEED ?=
 SAMPLE ?=
+# The size of two samples of `make prove`: how many hostile seeds, and one in how many of Karpenter's specs.
+HOSTILE ?= 1000
+SHARE ?= 3
 # What `make synth` is told: the CDK's context.
 CONTEXT ?= {"clusterName":"prod"}
 # Arguments for the demo and the benchmark, such as ARGS='--seed 7' or ARGS='-set b=10000'.
@@ -21,7 +24,7 @@ FUZZTIME ?= 30s
 FUZZ ?=
 # How long `make soak` runs.
 SOAK ?= 1h
-export SEEDS SEED SAMPLE ARGS CONTEXT FOCUS FUZZTIME FUZZ SOAK
+export SEEDS SEED SAMPLE HOSTILE SHARE ARGS CONTEXT FOCUS FUZZTIME FUZZ SOAK
 
 STAGES := .ci/stages
 

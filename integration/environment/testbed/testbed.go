@@ -127,6 +127,8 @@ type TestBed struct {
 	background sync.WaitGroup
 	// log is printed at the end, because several test beds may run at the same time.
 	log strings.Builder
+	// errors are what failed, and are printed after the log, where a long output is read first.
+	errors []string
 }
 
 // New starts everything except Joist.
@@ -134,7 +136,12 @@ func New(t *testing.T, o Options) *TestBed {
 	t.Helper()
 	o.Boot, o.Machines = cmp.Or(o.Boot, bootMean), cmp.Or(o.Machines, machinesEvery)
 	w := &TestBed{T: t, Began: time.Now(), options: o, backgroundErrors: make(chan error, 100)}
-	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.log.String()) })
+	t.Cleanup(func() {
+		fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.log.String())
+		for _, text := range w.errors {
+			fmt.Fprintf(t.Output(), "failed at %s\n", text)
+		}
+	})
 	w.startControlPlane()
 	if o.ProxySeed != 0 {
 		w.startProxies()
@@ -156,6 +163,31 @@ func New(t *testing.T, o Options) *TestBed {
 // Logf adds a line to the log, with the seconds since the start.
 func (w *TestBed) Logf(format string, args ...any) {
 	fmt.Fprintf(&w.log, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Error is T.Error. It also repeats the message at the end, as do Errorf and Fatalf.
+func (w *TestBed) Error(args ...any) {
+	w.Helper()
+	w.keepError(fmt.Sprint(args...))
+	w.T.Error(args...)
+}
+
+// Errorf is T.Errorf.
+func (w *TestBed) Errorf(format string, args ...any) {
+	w.Helper()
+	w.keepError(fmt.Sprintf(format, args...))
+	w.T.Errorf(format, args...)
+}
+
+// Fatalf is T.Fatalf.
+func (w *TestBed) Fatalf(format string, args ...any) {
+	w.Helper()
+	w.keepError(fmt.Sprintf(format, args...))
+	w.T.Fatalf(format, args...)
+}
+
+func (w *TestBed) keepError(text string) {
+	w.errors = append(w.errors, fmt.Sprintf("%.1fs: %s", time.Since(w.Began).Seconds(), text))
 }
 
 // RunInBackground calls f at once and then at each interval until the test bed ends. An error fails the next

@@ -204,6 +204,6 @@ func (w *TestBed) LastLogs() string {
 func (w *TestBed) RequireNoError(err error) {
 	w.Helper()
 	if err != nil {
-		w.Fatal(err)
+		w.Fatalf("%v", err)
 	}
 }

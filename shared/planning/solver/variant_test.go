@@ -118,7 +118,9 @@ func TestLabelsOfRunningPods(t *testing.T) {
 // their spread: its node must be dedicated too, because a spread counts the pods of those nodes only that its own pods could use.
 func TestTenancyOfCountedPods(t *testing.T) {
 	zonal := func(s *planning.PodSpec) { s.NodeSelector = map[string]string{zoneKey: "ap-northeast-2a"} }
-	evenly := spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) { c.LabelSelector, c.MinDomains = selector("app", "db"), new(int32(3)) })
+	evenly := spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) {
+		c.LabelSelector, c.MinDomains = selector("app", "db"), new(int32(3))
+	})
 	for _, tt := range []struct {
 		name    string
 		spread  func(*planning.PodSpec)
