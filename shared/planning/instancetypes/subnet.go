@@ -40,8 +40,8 @@ func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[str
 func countUncountedAddresses(s planning.Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {
-		if s.Nodes[i].CanBeInZone(zone) {
-			total += s.Nodes[i].CountNewAddresses(counted)
+		if added := s.Nodes[i].CountNewAddresses(counted); added > 0 && s.Nodes[i].CanBeInZone(zone) { // Most nodes add none, which is quicker to find.
+			total += added
 		}
 	}
 	return total

@@ -51,13 +51,16 @@ func (w *state) addNodes(stock instancetypes.InstanceTypes) {
 	}
 }
 
+// registrationLabels are the labels of each registered node of a NodeClaim.
+var registrationLabels = planning.RegistrationLabels.Labels()
+
 func newExistingNode(node *planning.Node, s *planning.Snapshot) *existingNode {
-	e := &existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion, labels: make(map[string]string, len(node.Labels))}
+	e := &existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion, labels: make(map[string]string, len(node.Labels)+len(registrationLabels))}
 	for key, value := range node.Labels {
 		e.labels[karpenter.NormalizeLabel(key)] = value
 	}
 	if node.Claim != "" {
-		maps.Copy(e.labels, planning.RegistrationLabels.Labels())
+		maps.Copy(e.labels, registrationLabels)
 	}
 	if node.Claim != "" && (!node.Initialized || node.Rebooting) {
 		e.taints = lastingTaints(node.Taints, findStartupTaints(node.NodePool, s))
