@@ -83,15 +83,24 @@ func (s *Service) executePlan(ctx context.Context, e event.Envelope, held outbox
 
 // admitBatch counts, and swaps the outbox from sent to applying.
 func (s *Service) admitBatch(ctx context.Context, held outbox.Stored, plan planning.Plan, b event.PlanMade) (outbox.Stored, error) {
-	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
-	if err != nil {
-		return held, fmt.Errorf("listing NodePools to admit a plan: %w", err)
+	var (
+		pools   []*karpenter.NodePool
+		claims  []*karpenter.NodeClaim
+		sources launchSources
+	)
+	reads := []func() error{
+		func() (err error) {
+			if pools, err = cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools); err != nil {
+				return fmt.Errorf("listing NodePools to admit a plan: %w", err)
+			}
+			return nil
+		},
+		func() (err error) { claims, err = s.listCountedClaims(ctx, held, plan); return err },
 	}
-	claims, err := s.listCountedClaims(ctx, held, plan)
-	if err != nil {
+	if err := s.readAll(append(reads, s.sourceReads(ctx, plan, &sources)...)); err != nil {
 		return held, err
 	}
-	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit}, plan, pools, claims)
+	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit}, plan, sources, pools, claims)
 	if err != nil {
 		return held, err
 	}

@@ -200,7 +200,11 @@ func (s *Service) admitReplacements(ctx context.Context, f *proposalMessage, hel
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
 	leaving := slices.Concat(l.leaving, f.claimNames())
-	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit, Leaving: leaving}, plan, l.pools, l.claims)
+	var sources launchSources
+	if err := s.readAll(s.sourceReads(ctx, plan, &sources)); err != nil {
+		return next, disruption.Objection{}, false, err
+	}
+	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit, Leaving: leaving}, plan, sources, l.pools, l.claims)
 	if err != nil {
 		return next, disruption.Objection{}, false, err
 	}

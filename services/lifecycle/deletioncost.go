@@ -151,9 +151,12 @@ func (s *Service) readPrices(ctx context.Context, pools map[string]*karpenter.No
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.readSnapshot(ctx, slices.Collect(maps.Values(pools)))
+	snapshot, err := s.readSnapshot(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, pool := range pools {
+		snapshot.NodePools = append(snapshot.NodePools, *pool)
 	}
 	out := nodePrices{instancetypes.New(snapshot, cat), map[string]string{}}
 	for _, pool := range pools {

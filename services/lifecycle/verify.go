@@ -18,11 +18,46 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
+// launchSources are the documents and objects with which the intents of a plan are verified.
+type launchSources struct {
+	// snapshot has no NodePools.
+	snapshot  planning.Snapshot
+	catalogue catalog.Catalogue
+	// intents are in the order of the plan.
+	intents []launchspec.Intent
+}
+
+// sourceReads returns the calls that read the sources of a plan. They may run at the same time.
+func (s *Service) sourceReads(ctx context.Context, plan planning.Plan, into *launchSources) []func() error {
+	if s.Catalogues == nil || len(plan.Intents) == 0 {
+		return nil
+	}
+	into.intents = make([]launchspec.Intent, len(plan.Intents))
+	reads := []func() error{
+		func() (err error) { into.snapshot, err = s.readSnapshot(ctx); return err },
+		func() (err error) { into.catalogue, err = s.readLatestCatalogue(ctx); return err },
+	}
+	for i, planned := range plan.Intents {
+		reads = append(reads, func() (err error) {
+			if into.intents[i], err = blob.Get[launchspec.Intent](ctx, s.Blobs, planned.Ref); err != nil {
+				return fmt.Errorf("reading intent %s to verify it: %w", planned.ID, err)
+			}
+			return nil
+		})
+	}
+	return reads
+}
+
+// readAll makes the calls, several at the same time.
+func (s *Service) readAll(reads []func() error) error {
+	return errors.Join(s.executor.ForEach(len(reads), func(i int) error { return reads[i]() })...)
+}
+
 // admitPlan decides which intents of a plan are admitted. They must match their NodePool, their
 // EC2NodeClass and the latest catalogue, and be within the limits. NodePools are read
 // live, and so are the claims, or listCountedClaims returned them.
-func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
-	forged, err := s.verifyPlan(ctx, plan, pools, claims)
+func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, sources launchSources, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
+	forged, err := s.verifyPlan(plan, sources, pools, claims)
 	if err != nil {
 		return admission.Admission{}, err
 	}
@@ -44,26 +79,18 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan plan
 
 // verifyPlan rejects the intents that cannot be derived from NodePools, node classes and the
 // catalogue.
-func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
-	if s.Catalogues == nil || len(plan.Intents) == 0 {
+func (s *Service) verifyPlan(plan planning.Plan, sources launchSources, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
+	if len(sources.intents) == 0 {
 		return nil, nil
 	}
-	snapshot, err := s.readSnapshot(ctx, pools)
-	if err != nil {
-		return nil, err
-	}
-	cat, err := s.readLatestCatalogue(ctx)
-	if err != nil {
-		return nil, err
+	snapshot := sources.snapshot
+	for _, pool := range pools {
+		snapshot.NodePools = append(snapshot.NodePools, *pool)
 	}
 	refusals := make([]*admission.Refusal, len(plan.Intents))
 	failures := s.executor.ForEach(len(plan.Intents), func(i int) error {
-		planned := plan.Intents[i]
-		intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, planned.Ref)
-		if err != nil {
-			return fmt.Errorf("reading intent %s to verify it: %w", planned.ID, err)
-		}
-		if err := verifyIntent(planned, intent, claims, snapshot, cat); fault.Is(err, fault.Invalid) {
+		planned, intent := plan.Intents[i], sources.intents[i]
+		if err := verifyIntent(planned, intent, claims, snapshot, sources.catalogue); fault.Is(err, fault.Invalid) {
 			refusals[i] = &admission.Refusal{Intent: planned.ID, NodePool: planned.NodePool, Reason: err.Error()}
 		} else if err != nil {
 			return err
@@ -96,13 +123,10 @@ func verifyIntent(planned planning.PlannedIntent, intent launchspec.Intent, clai
 	return launchspec.Verify(planned, intent, snapshot, cat)
 }
 
-// readSnapshot reads the objects from which launches are derived: EC2NodeClasses, and
+// readSnapshot reads the objects from which launches are derived, except NodePools: EC2NodeClasses, and
 // NodeOverlays if their feature gate is on.
-func (s *Service) readSnapshot(ctx context.Context, pools []*karpenter.NodePool) (planning.Snapshot, error) {
+func (s *Service) readSnapshot(ctx context.Context) (planning.Snapshot, error) {
 	out := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
-	for _, pool := range pools {
-		out.NodePools = append(out.NodePools, *pool)
-	}
 	classes, err := cluster.List[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses)
 	if err != nil {
 		return out, fmt.Errorf("listing EC2NodeClasses: %w", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/suites/scale"
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -132,7 +133,7 @@ func TestLonePod(t *testing.T) {
 func measureLonePod(t *testing.T, nodes int) (total time.Duration, path []*pathStep) {
 	l := &lonePodTrial{T: t, nodes: nodes}
 	var err error
-	l.env, err = embedded.New(embedded.Options{Seed: 1, Region: "eu-west-1", Families: []string{"c6i", "c7i", "m6i", "m7i", "r6i", "r7i"}, Tap: l.observe})
+	l.env, err = embedded.New(embedded.Options{Seed: 1, Region: "eu-west-1", Families: []string{"c6i", "c7i", "m6i", "m7i", "r6i", "r7i"}, Parallel: blob.Parallel, Tap: l.observe})
 	if err != nil {
 		t.Fatal(err)
 	}

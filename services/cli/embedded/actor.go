@@ -200,6 +200,7 @@ func buildLifecycle(a *Actor, w tapper) {
 		ReservedCapacity: true, DryRuns: true, DeletionApproval: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: env.PriceLimit, CapacityBuffers: env.Gates.CapacityBuffer, StaticCapacity: env.Gates.StaticCapacity, PodDeletionCosts: env.PodDeletionCosts,
 		Repair: env.Repair, Span: a.spanFunc(), Rest: lifecycle.ReconcileInterval, VerifySettled: env.Verify,
+		Parallel: env.Parallel,
 	})
 	a.step, a.interval = s.Step, lifecycle.ReconcileInterval
 	a.consumeQueue(w, a.eventHandler(lifecycle.Types, s.Handle))
@@ -207,7 +208,7 @@ func buildLifecycle(a *Actor, w tapper) {
 
 func buildPlanner(a *Actor, w tapper) {
 	env := a.env
-	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: env.Verify}, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
+	s := planner.Service{Blobs: w.newStore(env), Catalogues: &blob.DocumentCache[offers.Catalogue]{}, Parts: &blob.PartCache{Verify: env.Verify, Parallel: env.Parallel}, Parallel: env.Parallel, Bus: w.newBusSender(env), Cluster: env.Identity(), Now: a.Now}
 	a.consumeQueue(w, a.eventHandler(planner.Types, s.Handle))
 }
 

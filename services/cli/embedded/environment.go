@@ -46,6 +46,9 @@ type Options struct {
 	Cluster string
 	// Replicas is the number of replicas of each service: 1 when zero.
 	Replicas int
+	// Parallel is the number of concurrent calls of lifecycle and of the planner. Zero means one; with more, two
+	// runs with the same seed may differ.
+	Parallel int
 	Tap      Tap
 	// WrapPorts returns the wrapper for the ports of an actor that starts; nil wraps none.
 	WrapPorts func(actor string) PortWrapper
