@@ -205,7 +205,7 @@ func newPodDocument(spec planning.PodSpec, name string) corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: spec.Namespace, Name: name, Labels: spec.Labels},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{c}, NodeSelector: spec.NodeSelector, Affinity: spec.Affinity,
-			Tolerations: spec.Tolerations, TopologySpreadConstraints: spec.Spread,
+			Tolerations: spec.Tolerations, TopologySpreadConstraints: spec.Spread, Priority: new(spec.Priority),
 		},
 	}
 }

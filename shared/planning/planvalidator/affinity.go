@@ -16,7 +16,7 @@ type affinityRule struct {
 
 // checkAffinity checks that the pods can be bound in some order in which each term of each pod finds a matching
 // pod in its domain. A pod may be first if it selects itself and no pod that it selects is bound. Pods without
-// required affinity are bound first. The others are bound in the most favourable order: all satisfied pods, then
+// required affinity are bound first, but after those of a higher priority, as in kube-scheduler's queue. The others are bound in the most favourable order: all satisfied pods, then
 // one first pod, until no pod is left.
 func (w *finalCluster) checkAffinity(out *report) {
 	all := w.affinityRules()
@@ -95,14 +95,17 @@ func (a *affinityRule) isSatisfied(p *pod, company []map[string]bool) bool {
 	return true
 }
 
-// canBeFirst reports whether a pod may open a domain: it selects none of the pods that are already first.
+// canBeFirst reports whether a pod may open a domain: it selects none of the pods that are already first, except pending ones of a lower
+// priority.
 func (a *affinityRule) canBeFirst(p *pod, first map[*pod]bool) bool {
 	for _, t := range a.terms {
 		if _, present := p.node.labels()[t.topology]; !present || !t.matchesPod(p) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(a.matched, func(q *pod) bool { return first[q] && a.isCounted(q) })
+	return !slices.ContainsFunc(a.matched, func(q *pod) bool {
+		return first[q] && a.isCounted(q) && (q.bound || q.priority() >= p.priority())
+	})
 }
 
 // isCounted reports whether the pod's node has the label of a term.

@@ -25,6 +25,8 @@ func otherValue(keys ...string) termOption {
 	return func(t *corev1.PodAffinityTerm) { t.MismatchLabelKeys = keys }
 }
 
+func prior(priority int32) with { return func(p *corev1.Pod) { p.Spec.Priority = &priority } }
+
 // affinityMistakes are plans that violate required pod affinity.
 func affinityMistakes() []mistake {
 	x := labelled("app", "x")
@@ -38,6 +40,10 @@ func affinityMistakes() []mistake {
 		{"away from its company", planvalidator.Affinity, of(pod("a", x), follows), together, apart},
 		{"on another host", planvalidator.Affinity, of(pod("a", x), pod("b", withAffinity(podTerm(hostname, "x")))), together, plans(launch("small", "z1", "a"), launch("small", "z1", "b"))},
 		{"another may be bound before it", planvalidator.Affinity, of(pod("a", x), pod("b", x, withAffinity(podTerm(zone, "x")))), together, apart},
+		{
+			"one of equal priority may be bound before it", planvalidator.Affinity, of(pod("a", x), pod("b", x, withAffinity(podTerm(zone, "x")), prior(1)), pod("c", x, withAffinity(podTerm(zone, "x")))),
+			plans(launch("small", "z1", "a"), launch("large", "z2", "b", "c")), plans(launch("large", "z1", "a", "b"), launch("small", "z2", "c")),
+		},
 		{"two come first", planvalidator.Affinity, of(alike(2, withAffinity(podTerm(zone, "x")))...), together, apart},
 		{
 			"each waits for the other", planvalidator.Affinity, of(pod("a", x, withAffinity(podTerm(zone, "y"))), pod("b", labelled("app", "y"), withAffinity(podTerm(zone, "x")))),

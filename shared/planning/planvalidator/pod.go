@@ -26,6 +26,14 @@ func newPod(p *corev1.Pod) *pod {
 	return &pod{Pod: p, key: podKey(p), requests: requests, affinity: nodeaffinity.GetRequiredNodeAffinity(p)}
 }
 
+// priority returns the pod's priority, which is 0 if it has none.
+func (p *pod) priority() int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
+}
+
 // canRunOn reports whether node selector and required node affinity match. An invalid selector matches none.
 func (p *pod) canRunOn(on *corev1.Node) bool {
 	ok, err := p.affinity.Match(on)
