@@ -55,6 +55,10 @@ type Admitter struct {
 	Leaving []string
 }
 
+// MaxClaims is how many NodeClaims a plan may have. The outbox lists each name twice, and its UID, and a ConfigMap has at most 1 MiB. The pods of other
+// intents stay pending, and the next batch plans them again.
+const MaxClaims = 5000
+
 // AdmitPlan decides which intents of a plan are admitted, in the plan's order. An intent is
 // admitted as a whole, because its CreateFleet call is for all of its claims.
 func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
@@ -64,12 +68,15 @@ func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, cla
 	exists, present := map[string]bool{}, CountPresent(claims)
 	for _, c := range claims {
 		exists[c.Name] = true
-		if isLeftBehind(c, plan) && present.Complete(c) && fitsLimits(c, pools, usage, ledger) {
+		if len(a.Claims) < MaxClaims && isLeftBehind(c, plan) && present.Complete(c) && fitsLimits(c, pools, usage, ledger) {
 			a.Claims = append(a.Claims, c.Name)
 		}
 	}
 	for _, intent := range plan.Intents {
 		reason := refusalReason(intent, pools, usage[intent.NodePool], ledger, exists)
+		if reason == "" && len(a.Claims)+len(intent.Claims) > MaxClaims {
+			reason = fmt.Sprintf("the plan has more than %d NodeClaims, and its other pods are planned again", MaxClaims)
+		}
 		if reason != "" {
 			a.Refused = append(a.Refused, Refusal{Intent: intent.ID, NodePool: intent.NodePool, Reason: reason})
 			continue

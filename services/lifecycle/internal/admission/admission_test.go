@@ -1,6 +1,8 @@
 package admission_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -301,5 +305,33 @@ func TestBatchOf(t *testing.T) {
 		if ok != want {
 			t.Errorf("%q: %q, %d, %t", text, outbox, seq, ok)
 		}
+	}
+}
+
+// TestLargePlansAreAdmittedInPart plans more NodeClaims than the outbox can list, next to one that an earlier plan left behind. The outbox of
+// those that are admitted must fit into a ConfigMap, also with the longest names.
+func TestLargePlansAreAdmittedInPart(t *testing.T) {
+	longest := strings.Repeat("n", 63)
+	plan := planning.Plan{Outbox: "o", Seq: 8}
+	for i := range admission.MaxClaims/50 + 1 {
+		one := planning.PlannedIntent{ID: fmt.Sprint("i", i), NodePool: longest}
+		for slot := range 50 {
+			claim := planning.PlannedClaim{Ceiling: resources("cpu", "1")}
+			claim.Object.Name = launchspec.ClaimName(longest, one.ID, slot)
+			one.Claims = append(one.Claims, claim)
+		}
+		plan.Intents = append(plan.Intents, one)
+	}
+	got := admission.Admitter{}.AdmitPlan(plan, []*karpenter.NodePool{pool(longest)}, []*karpenter.NodeClaim{sharing(of(planned("left-behind", longest, "1"), "o/7", false), "old", "1")})
+	if len(got.Claims) != admission.MaxClaims-49 || len(got.Refused) != 2 || !strings.Contains(got.Refused[0].Reason, "more than 5000 NodeClaims") {
+		t.Errorf("%d claims admitted, refused: %v", len(got.Claims), got.Refused)
+	}
+	done := outbox.Outbox{Claims: got.Claims, UIDs: map[string]types.UID{}}
+	for _, name := range got.Claims {
+		done.UIDs[name] = "0b6d0c9e-8f6a-4e5e-9d0a-1c2b3d4e5f60"
+	}
+	text, err := json.Marshal(done)
+	if err != nil || len(text) > corev1.MaxSecretSize-64<<10 {
+		t.Errorf("the outbox has %d bytes (%v)", len(text), err)
 	}
 }
