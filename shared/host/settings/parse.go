@@ -79,12 +79,15 @@ func parseFraction(field func(*Settings) *float64) setter {
 	}
 }
 
-// parsePositiveFraction parses a number above 0 and up to 1.
-func parsePositiveFraction(field func(*Settings) *float64) setter {
+// maxEC2Share is far above what AWS allows an account.
+const maxEC2Share = 100
+
+// parseEC2Share parses a number above 0 and up to maxEC2Share.
+func parseEC2Share(field func(*Settings) *float64) setter {
 	return func(s *Settings, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(f > 0 && f <= 1) {
-			return errors.New("is not a number above 0 and up to 1")
+		if err != nil || !(f > 0 && f <= maxEC2Share) {
+			return fmt.Errorf("is not a number above 0 and up to %d", maxEC2Share)
 		}
 		*field(s) = f
 		return nil

@@ -69,8 +69,8 @@ type Settings struct {
 	// EKS. IsSelfManaged means that EKS does not run the control plane.
 	Endpoint, CABundle, KubernetesVersion, ServiceCIDR string
 	IsSelfManaged                                      bool
-	// MaxPerIntent and MaxPerMinute are the launcher's safety limits on instances. EC2Share is its fraction of EC2's
-	// request rates.
+	// MaxPerIntent and MaxPerMinute are the launcher's safety limits on instances. EC2Share is its share of EC2's
+	// documented request rates, above 1 if AWS has raised those of the account.
 	MaxPerIntent, MaxPerMinute int
 	EC2Share                   float64
 

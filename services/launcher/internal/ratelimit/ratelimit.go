@@ -51,7 +51,8 @@ type Limiter struct {
 	OnCall func(cluster, bucket string, waited time.Duration, err error)
 }
 
-// New returns full buckets with a share of EC2's documented limits: 1 for all of them.
+// New returns full buckets with a share of EC2's documented limits: 1 for all of them, more if AWS has raised those of the account. A
+// rate that is too high is reduced as long as EC2 throttles calls.
 func New(share float64) *Limiter {
 	p := &Limiter{buckets: map[string]*bucket{}}
 	for name, r := range documentedRates {

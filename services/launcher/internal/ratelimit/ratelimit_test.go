@@ -105,6 +105,40 @@ func TestDocumentedRatesAreReached(t *testing.T) {
 	}
 }
 
+// A share above one reaches the raised rates of an account. In an account without these it is reduced to what EC2 allows.
+func TestRaisedRates(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		divisor   float64
+		seconds   float64
+		throttled int
+	}{
+		{"raised", 0.1, 50.0 / 20, 0},
+		{"not raised", 1, 95.0 / 2, 60},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				model, request := newAccount(t, test.divisor)
+				time.Sleep(time.Hour) // Until the model's buckets are full.
+				ec2 := ratelimit.New(10).ForCluster("prod", model)
+				began := time.Now()
+				var group sync.WaitGroup
+				for range 100 {
+					group.Go(func() { retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err }) })
+				}
+				group.Wait()
+				took, throttled := time.Since(began).Seconds(), 0
+				for _, n := range model.Counts() {
+					throttled += n.Throttled
+				}
+				if took > test.seconds*1.5+1 || throttled > test.throttled {
+					t.Errorf("took %.1f s, and %d calls were throttled; the minimum is %.1f s, and at most %d may be", took, throttled, test.seconds, test.throttled)
+				}
+			})
+		})
+	}
+}
+
 // Each of three clusters gets every third token, although one makes many more calls.
 func TestClustersShareTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
