@@ -124,7 +124,9 @@ func TestRaisedRates(t *testing.T) {
 				began := time.Now()
 				var group sync.WaitGroup
 				for range 100 {
-					group.Go(func() { retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err }) })
+					group.Go(func() {
+						retryThrottled(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+					})
 				}
 				group.Wait()
 				took, throttled := time.Since(began).Seconds(), 0
