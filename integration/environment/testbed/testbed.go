@@ -127,7 +127,7 @@ type TestBed struct {
 	background sync.WaitGroup
 	// log is printed at the end, because several test beds may run at the same time.
 	log strings.Builder
-	// errors are what failed, and are printed after the log, where a long output is read first.
+	// errors are the messages of failures. They are printed after the log, because CI shows the end of a long output.
 	errors []string
 }
 
@@ -165,21 +165,21 @@ func (w *TestBed) Logf(format string, args ...any) {
 	fmt.Fprintf(&w.log, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Error is T.Error. It also repeats the message at the end, as do Errorf and Fatalf.
+// Error is T.Error, and repeats the message at the end.
 func (w *TestBed) Error(args ...any) {
 	w.Helper()
 	w.keepError(fmt.Sprint(args...))
 	w.T.Error(args...)
 }
 
-// Errorf is T.Errorf.
+// Errorf is T.Errorf, and repeats the message at the end.
 func (w *TestBed) Errorf(format string, args ...any) {
 	w.Helper()
 	w.keepError(fmt.Sprintf(format, args...))
 	w.T.Errorf(format, args...)
 }
 
-// Fatalf is T.Fatalf.
+// Fatalf is T.Fatalf, and repeats the message at the end.
 func (w *TestBed) Fatalf(format string, args ...any) {
 	w.Helper()
 	w.keepError(fmt.Sprintf(format, args...))

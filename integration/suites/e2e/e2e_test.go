@@ -151,7 +151,7 @@ func (w *e2eCluster) interrupt() {
 		}
 	}
 	if victim == "" || !w.Cloud.InterruptSpot(victim) {
-		w.Fatal("no spot instance was launched, although the pool prefers spot")
+		w.Fatalf("no spot instance was launched, although the pool prefers spot")
 	}
 	warned := time.Now()
 	w.logPhase("EC2 Spot Instance Interruption Warning for %s", victim)

@@ -79,7 +79,7 @@ func parseFraction(field func(*Settings) *float64) setter {
 	}
 }
 
-// maxEC2Share is far above what AWS allows an account.
+// maxEC2Share prevents mistakes, such as a percentage.
 const maxEC2Share = 100
 
 // parseEC2Share parses a number above 0 and up to maxEC2Share.

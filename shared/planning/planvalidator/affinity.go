@@ -16,8 +16,8 @@ type affinityRule struct {
 
 // checkAffinity checks that the pods can be bound in some order in which each term of each pod finds a matching
 // pod in its domain. A pod may be first if it selects itself and no pod that it selects is bound. Pods without
-// required affinity are bound first, but after those of a higher priority, as in kube-scheduler's queue. The others are bound in the most favourable order: all satisfied pods, then
-// one first pod, until no pod is left.
+// required affinity are bound first, but after pods of a higher priority, as in kube-scheduler's queue. The others
+// are bound in the most favourable order: all satisfied pods, then one first pod, until no pod is left.
 func (w *finalCluster) checkAffinity(out *report) {
 	all := w.affinityRules()
 	came, first := map[*pod]bool{}, map[*pod]bool{}

@@ -55,8 +55,8 @@ type Admitter struct {
 	Leaving []string
 }
 
-// MaxClaims is how many NodeClaims a plan may have. The outbox lists each name twice, and its UID, and a ConfigMap has at most 1 MiB. The pods of other
-// intents stay pending, and the next batch plans them again.
+// MaxClaims is how many NodeClaims of a plan are admitted at most. The outbox lists each name twice and its UID, and a
+// ConfigMap has at most 1 MiB. The pods of the other intents stay pending, and the next batch plans them again.
 const MaxClaims = 5000
 
 // AdmitPlan decides which intents of a plan are admitted, in the plan's order. An intent is
@@ -75,7 +75,7 @@ func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, cla
 	for _, intent := range plan.Intents {
 		reason := refusalReason(intent, pools, usage[intent.NodePool], ledger, exists)
 		if reason == "" && len(a.Claims)+len(intent.Claims) > MaxClaims {
-			reason = fmt.Sprintf("the plan has more than %d NodeClaims, and its other pods are planned again", MaxClaims)
+			reason = fmt.Sprintf("the plan has more than %d NodeClaims: the pods of this intent are planned again in the next batch", MaxClaims)
 		}
 		if reason != "" {
 			a.Refused = append(a.Refused, Refusal{Intent: intent.ID, NodePool: intent.NodePool, Reason: reason})

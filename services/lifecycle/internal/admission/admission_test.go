@@ -308,8 +308,8 @@ func TestBatchOf(t *testing.T) {
 	}
 }
 
-// TestLargePlansAreAdmittedInPart plans more NodeClaims than the outbox can list, next to one that an earlier plan left behind. The outbox of
-// those that are admitted must fit into a ConfigMap, also with the longest names.
+// TestLargePlansAreAdmittedInPart plans more NodeClaims than are admitted at most, next to one that an earlier plan left behind. An outbox
+// that lists the admitted ones must fit into a ConfigMap, also with the longest names.
 func TestLargePlansAreAdmittedInPart(t *testing.T) {
 	longest := strings.Repeat("n", 63)
 	plan := planning.Plan{Outbox: "o", Seq: 8}
