@@ -352,3 +352,47 @@ func TestStaleProposalsAreDroppedOnce(t *testing.T) {
 		t.Fatalf("got decisions %+v", got)
 	}
 }
+
+// One evaluation disrupts a limited number of nodes with pods one by one, so that its duration is
+// limited; nodes without pods cost nothing.
+func TestNodesDisruptedOneByOneAreLimited(t *testing.T) {
+	drifted := func(n *planning.Node) {
+		n.Drift = &planning.Drift{Reason: "NodePoolDrifted", Since: fixture.Taken.Add(-time.Hour)}
+	}
+	many := func(instanceType string, edits ...func(*planning.Node)) planning.Snapshot {
+		var nodes []planning.Node
+		for i := range maxNodes + 20 {
+			nodes = append(nodes, fixture.Node(fmt.Sprintf("n%03d", i), instanceType, edits...))
+		}
+		return fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")), nodes...)
+	}
+	for _, tt := range []struct {
+		name     string
+		snapshot planning.Snapshot
+		method   Method
+		want     int
+	}{
+		{"cheaper replacements", replaceableAlone(maxNodes + 20), SingleNode, maxNodes},
+		{"drift", many("t4g.large", drifted, fixture.With(fixture.Pods("web", 2, "800m", "3Gi"))), Drift, maxNodes},
+		{"drift without pods", many("t4g.large", drifted, func(n *planning.Node) { n.LastPodEvent = fixture.Taken }), Drift, maxNodes + 20},
+		{"empty", many("t4g.large"), Emptiness, maxNodes + 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found := Evaluate(tt.snapshot, fixture.Stock(tt.snapshot), Options{})
+			got := 0
+			for _, c := range found.Commands {
+				if c.Method == tt.method {
+					got++
+				}
+			}
+			if got != tt.want {
+				t.Errorf("%d commands of %s, want %d", got, tt.method, tt.want)
+			}
+			for _, k := range found.Kept {
+				if k.Rule != RuleLowerPriority {
+					t.Errorf("node %s is kept by the rule %s: %s", k.Node, k.Rule, k.Detail)
+				}
+			}
+		})
+	}
+}

@@ -189,14 +189,24 @@ func (p *evaluation) findSingleNodes() {
 	})
 }
 
-// tryEach tries all nodes that are available for a method, one by one.
+// maxNodes is how many nodes with pods a method that tries nodes one by one disrupts in one
+// evaluation, which bounds its duration. Later evaluations continue.
+const maxNodes = 100
+
+// tryEach tries the nodes that are available for a method, one by one.
 func (p *evaluation) tryEach(m Method, sort func([]*candidate.Candidate) []*candidate.Candidate) {
+	found := 0
 	for _, c := range sort(p.availableCandidates(m)) {
 		if !p.excluded[c.Index].IsNone() {
 			continue // An earlier command moves pods to this node.
 		}
+		if found == maxNodes && c.Pods > 0 {
+			p.objections[c.Index] = candidate.Objection{Rule: RuleLowerPriority, Detail: fmt.Sprintf("other nodes come first, and one evaluation disrupts at most %d nodes one by one", maxNodes)}
+			continue
+		}
 		if a := p.tryCommand(m, []*candidate.Candidate{c}); a.isGood() {
 			p.addCommand(&a)
+			found += min(c.Pods, 1)
 		} else {
 			p.objections[c.Index] = a.objection
 			p.expectChangeOf(a.objection)

@@ -18,10 +18,24 @@ import (
 type Prefilter struct {
 	// types are the instance types that any NodePool may launch, the cheapest first.
 	types []pricedType
-	// free is the free capacity of the nodes that stay, by their indexes in the snapshot; scratch
-	// is a copy for one call.
-	free, scratch []resources
+	// free is the free capacity of the nodes that stay, by their indexes in the snapshot. A call
+	// changes it and undoes that.
+	free []resources
+	// most has, for each blockSize nodes, the most cores and the most bytes that one of them has
+	// free. Most blocks have no node with enough, so that a call need not look at their nodes.
+	most []resources
+	// used are the changes of a call.
+	used []usedCapacity
 }
+
+// usedCapacity is what a node had free before a pod was placed there.
+type usedCapacity struct {
+	node   int
+	before resources
+}
+
+// blockSize is the number of nodes whose free capacity is compared at once.
+const blockSize = 32
 
 // resources are cores and bytes of memory.
 type resources struct{ cores, bytes float64 }
@@ -36,7 +50,7 @@ type sizedPods struct {
 
 // NewPrefilter reads the free capacity of a snapshot's nodes and the instance types.
 func NewPrefilter(s *planning.Snapshot, stock instancetypes.InstanceTypes) *Prefilter {
-	out := &Prefilter{free: make([]resources, len(s.Nodes)), scratch: make([]resources, len(s.Nodes))}
+	out := &Prefilter{free: make([]resources, len(s.Nodes))}
 	for i := range s.NodePools {
 		if pool := &s.NodePools[i]; pool.Spec.Template.Spec.NodeClassRef != nil {
 			out.types = append(out.types, listTypes(pool, stock)...)
@@ -48,6 +62,13 @@ func NewPrefilter(s *planning.Snapshot, stock instancetypes.InstanceTypes) *Pref
 			has, used := resourcesOf(n.Allocatable), resourcesOf(n.Used)
 			out.free[i] = resources{has.cores - used.cores, has.bytes - used.bytes}
 		}
+	}
+	for block := range slices.Chunk(out.free, blockSize) {
+		var most resources
+		for _, free := range block {
+			most = resources{max(most.cores, free.cores), max(most.bytes, free.bytes)}
+		}
+		out.most = append(out.most, most)
 	}
 	return out
 }
@@ -87,16 +108,39 @@ func (f *Prefilter) unplacedRequests(c *candidate.Candidate) (unplaced resources
 	slices.SortStableFunc(groups, func(a, b sizedPods) int {
 		return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(b.bytes, a.bytes))
 	})
-	copy(f.scratch, f.free)
-	f.scratch[c.Index] = resources{}
+	f.use(c.Index, resources{})
 	for _, w := range groups {
-		for i := range f.scratch {
-			free := &f.scratch[i]
-			for w.count > 0 && *free != (resources{}) && free.contains(w.resources) {
-				free.cores, free.bytes, w.count = free.cores-w.cores, free.bytes-w.bytes, w.count-1
+		count := f.place(w)
+		unplaced.cores, unplaced.bytes = unplaced.cores+float64(count)*w.cores, unplaced.bytes+float64(count)*w.bytes
+	}
+	for _, u := range slices.Backward(f.used) {
+		f.free[u.node] = u.before
+	}
+	f.used = f.used[:0]
+	return unplaced
+}
+
+// place places pods on the first nodes that hold them, and returns how many remain.
+func (f *Prefilter) place(w sizedPods) int {
+	for b, most := range f.most {
+		if !most.contains(w.resources) {
+			continue
+		}
+		for i := b * blockSize; i < min((b+1)*blockSize, len(f.free)); i++ {
+			for free := f.free[i]; w.count > 0 && free != (resources{}) && free.contains(w.resources); free = f.free[i] {
+				f.use(i, resources{free.cores - w.cores, free.bytes - w.bytes})
+				w.count--
+			}
+			if w.count == 0 {
+				return 0
 			}
 		}
-		unplaced.cores, unplaced.bytes = unplaced.cores+float64(w.count)*w.cores, unplaced.bytes+float64(w.count)*w.bytes
 	}
-	return unplaced
+	return w.count
+}
+
+// use sets the free capacity of a node until the end of the call.
+func (f *Prefilter) use(node int, free resources) {
+	f.used = append(f.used, usedCapacity{node, f.free[node]})
+	f.free[node] = free
 }

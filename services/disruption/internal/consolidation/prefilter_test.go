@@ -1,6 +1,7 @@
 package consolidation_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,5 +48,27 @@ func TestPrefilterObjections(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Any node may have the free capacity, wherever it is in the snapshot.
+func TestPrefilterLooksAtEachNode(t *testing.T) {
+	const last = 99
+	full := func(n *planning.Node) { n.Used = n.Allocatable }
+	pods := fixture.With(fixture.Pods("web", 3, "500m", "1Gi"))
+	for _, free := range []int{1, 31, 32, 63, 64, last} {
+		nodes := []planning.Node{fixture.Node("n0", "t4g.medium", pods)}
+		for i := 1; i <= last; i++ {
+			nodes = append(nodes, fixture.Node(fmt.Sprint("n", i), "t4g.large", full))
+		}
+		nodes[free].Used = corev1.ResourceList{}
+		s := fixture.Snapshot(fixture.Pool(), nodes...)
+		stock := fixture.Stock(s)
+		floor, all := consolidation.NewPrefilter(&s, stock), candidate.FindAll(&s, stock)
+		for range 2 { // What a call places does not stay.
+			if got := floor.CheckNode(&all[0]); !got.IsNone() {
+				t.Errorf("with free capacity on node %d: %+v", free, got)
+			}
+		}
 	}
 }
