@@ -60,8 +60,6 @@ type poller struct {
 	// slots has a token for each handler that could start. Each handler takes up to slotSize messages.
 	slots    chan struct{}
 	slotSize int
-	// pending passes batches to idle goroutines that have finished their previous batch.
-	pending chan *inFlightBatch
 	// hasReceived is set once a receive has succeeded.
 	hasReceived atomic.Bool
 
@@ -71,7 +69,7 @@ type poller struct {
 }
 
 func newPoller(w Worker, o Options) *poller {
-	p := &poller{Worker: w, Options: o, slotSize: 1, pending: make(chan *inFlightBatch), inFlight: map[*inFlightBatch]struct{}{}}
+	p := &poller{Worker: w, Options: o, slotSize: 1, inFlight: map[*inFlightBatch]struct{}{}}
 	handlers := o.MaxConcurrent
 	if w.HandleBatch != nil {
 		p.slotSize = min(queue.MaxBatch, o.MaxConcurrent)
@@ -194,25 +192,7 @@ func (p *poller) startBatch(work context.Context, messages []queue.Message) {
 	if len(messages) == 0 {
 		return
 	}
-	f := p.trackBatch(messages)
-	select {
-	case p.pending <- f:
-	default:
-		go p.runBatches(work, f)
-	}
-}
-
-// runBatches handles a batch and then the ones that follow, because a goroutine with a grown stack is cheaper to
-// reuse than to replace. There are at most as many goroutines as batches in flight.
-func (p *poller) runBatches(work context.Context, f *inFlightBatch) {
-	for {
-		p.runBatch(work, f)
-		select {
-		case f = <-p.pending:
-		case <-work.Done():
-			return
-		}
-	}
+	go p.runBatch(work, p.trackBatch(messages))
 }
 
 // runBatch handles one batch.

@@ -41,10 +41,10 @@ func (w *TestBed) ReadMetrics(name string) (map[string]*dto.MetricFamily, error)
 	return parser.TextToMetricFamilies(bytes.NewReader(text))
 }
 
-// ReadHeapProfile returns the heap profile of a service in the cluster after a garbage collection, for `go tool pprof`. The
-// service needs ENABLE_PROFILING (Options.Environ).
-func (w *TestBed) ReadHeapProfile(name string) ([]byte, error) {
-	return w.readMetricsPort(name, profiling.Path+"heap?gc=1")
+// ReadProfile returns the heap or goroutine profile of a service of the cluster for go tool pprof. The service needs
+// ENABLE_PROFILING (Options.Environ).
+func (w *TestBed) ReadProfile(name, profile string) ([]byte, error) {
+	return w.readMetricsPort(name, profiling.Path+profile+"?gc=1")
 }
 
 // readMetricsPort returns the answer of a service on its port of metrics.

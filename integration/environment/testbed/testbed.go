@@ -125,6 +125,8 @@ type TestBed struct {
 	apiServer sync.RWMutex
 	// background counts the background goroutines.
 	background sync.WaitGroup
+	// output protects log and errors.
+	output sync.Mutex
 	// log is printed at the end, because several test beds may run at the same time.
 	log strings.Builder
 	// errors are the messages of failures. They are printed after the log, because CI shows the end of a long output.
@@ -137,6 +139,8 @@ func New(t *testing.T, o Options) *TestBed {
 	o.Boot, o.Machines = cmp.Or(o.Boot, bootMean), cmp.Or(o.Machines, machinesEvery)
 	w := &TestBed{T: t, Began: time.Now(), options: o, backgroundErrors: make(chan error, 100)}
 	t.Cleanup(func() {
+		w.output.Lock()
+		defer w.output.Unlock()
 		fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.log.String())
 		for _, text := range w.errors {
 			fmt.Fprintf(t.Output(), "failed at %s\n", text)
@@ -162,6 +166,8 @@ func New(t *testing.T, o Options) *TestBed {
 
 // Logf adds a line to the log, with the seconds since the start.
 func (w *TestBed) Logf(format string, args ...any) {
+	w.output.Lock()
+	defer w.output.Unlock()
 	fmt.Fprintf(&w.log, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
 }
 
@@ -187,6 +193,8 @@ func (w *TestBed) Fatalf(format string, args ...any) {
 }
 
 func (w *TestBed) keepError(text string) {
+	w.output.Lock()
+	defer w.output.Unlock()
 	w.errors = append(w.errors, fmt.Sprintf("%.1fs: %s", time.Since(w.Began).Seconds(), text))
 }
 

@@ -67,7 +67,10 @@ func (d *Timeline) WriteResults(into, name string, report any, drawing []byte, s
 		d.Error(err)
 	}
 	d.Logf("\n%s", summary)
-	for suffix, text := range map[string][]byte{".svg": drawing, ".json": figures, ".log": []byte(d.log.String())} {
+	d.output.Lock()
+	log := []byte(d.log.String())
+	d.output.Unlock()
+	for suffix, text := range map[string][]byte{".svg": drawing, ".json": figures, ".log": log} {
 		if err := os.WriteFile(filepath.Join(into, name+suffix), text, 0o600); err != nil {
 			d.Error(err)
 		}

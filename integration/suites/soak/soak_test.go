@@ -138,16 +138,18 @@ func (s *run) load(long time.Duration) {
 	s.mu.Unlock()
 }
 
-// keepProfiles writes the heap profiles of the services in the cluster: `go tool pprof -diff_base` compares two.
+// keepProfiles writes the heap and goroutine profiles of the services in the cluster: `go tool pprof -diff_base` compares two.
 func (s *run) keepProfiles(when string) {
 	for _, service := range topology.ClusterServices {
-		profile, err := s.ReadHeapProfile("joist-" + service)
-		if err != nil {
-			s.Logf("%v", err)
-			continue
+		for _, kind := range []string{"heap", "goroutine"} {
+			profile, err := s.ReadProfile("joist-"+service, kind)
+			if err != nil {
+				s.Logf("%v", err)
+				continue
+			}
+			file := filepath.Join(cmp.Or(os.Getenv("JOIST_SOAK_INTO"), s.TempDir()), service+"-"+kind+"-"+when+".pprof")
+			s.RequireNoError(os.WriteFile(file, profile, 0o600))
 		}
-		file := filepath.Join(cmp.Or(os.Getenv("JOIST_SOAK_INTO"), s.TempDir()), service+"-"+when+".pprof")
-		s.RequireNoError(os.WriteFile(file, profile, 0o600))
 	}
 }
 
