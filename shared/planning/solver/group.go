@@ -151,6 +151,16 @@ func (w *state) findGroup(t topologyTerm, c *podClass) *group {
 	return g
 }
 
+// hasMember reports whether the group selects pods to place for which the condition is true.
+func (g *group) hasMember(condition func(*podClass) bool) bool {
+	for set := range g.members {
+		if slices.ContainsFunc(set.classes, condition) {
+			return true
+		}
+	}
+	return false
+}
+
 // isIdle reports whether the group counts no pods and no pending pod can change that.
 func (g *group) isIdle() bool {
 	for set := range g.members {

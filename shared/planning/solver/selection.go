@@ -24,6 +24,8 @@ type labelSet struct {
 	// node.
 	pending bool
 	bound   []boundPods
+	// classes are the pods to place that have the set.
+	classes []*podClass
 	// counted and hosts are the topology groups and the host rules that select the set.
 	counted []*group
 	hosts   []*hostRule

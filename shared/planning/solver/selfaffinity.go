@@ -13,14 +13,14 @@ func (g *group) opensDomain(c *podClass) bool {
 // choose. kube-scheduler may bind those pods first, and then allows the class only in their domain.
 func (w *state) mustYield(c *podClass, waiting []*podClass) bool {
 	return slices.ContainsFunc(c.rules.groups, func(g *group) bool {
-		return g.opensDomain(c) && g.countMembers() == 0 && slices.ContainsFunc(waiting, func(d *podClass) bool { return w.mustPrecede(d, c, g) })
+		return g.opensDomain(c) && g.countMembers() == 0 && g.hasMember(func(d *podClass) bool { return w.mustPrecede(d, c, g) && slices.Contains(waiting, d) })
 	})
 }
 
-// mustPrecede reports whether waiting pods d, which group g selects, must be placed before c: they
+// mustPrecede reports whether pods d, which group g selects, must be placed before c: they
 // cannot go to some domain that c can use, or did not follow it in an earlier attempt.
 func (w *state) mustPrecede(d, c *podClass, g *group) bool {
-	if !g.members[d.set] || len(d.pods) == 0 || d.problem != "" {
+	if len(d.pods) == 0 || d.problem != "" {
 		return false
 	}
 	if w.othersFirst && !d.hasRequiredAffinity() {
@@ -74,7 +74,7 @@ func (g *group) noteOpened(c *podClass, value string, n int) {
 // pods that were taken back afterwards.
 func (w *state) breaksAffinity() bool {
 	for _, g := range w.topology.groups {
-		if g.openedDomain != nil && g.followers == 0 && g.counts[*g.openedDomain] > 0 && w.hasFreeMember(g) || w.hasLeftFollowers(g) {
+		if g.openedDomain != nil && g.followers == 0 && g.counts[*g.openedDomain] > 0 && g.hasFreeMember() || g.hasLeftFollowers() {
 			return true
 		}
 	}
@@ -82,15 +82,17 @@ func (w *state) breaksAffinity() bool {
 }
 
 // hasLeftFollowers reports whether pods with self-affinity are the only members of the group in a domain that they did not open.
-func (w *state) hasLeftFollowers(g *group) bool {
+func (g *group) hasLeftFollowers() bool {
 	if g.kind != affinityKind || !g.hard {
 		return false
 	}
 	own := map[string]int{}
-	for _, c := range w.classes {
-		if g.members[c.set] && slices.Contains(c.rules.groups, g) {
-			for value, n := range c.domainPods {
-				own[value] += n
+	for set := range g.members {
+		for _, c := range set.classes {
+			if slices.Contains(c.rules.groups, g) {
+				for value, n := range c.domainPods {
+					own[value] += n
+				}
 			}
 		}
 	}
@@ -103,9 +105,9 @@ func (w *state) hasLeftFollowers(g *group) bool {
 }
 
 // hasFreeMember reports whether pods without affinity that the group selects are placed outside of the opened domain.
-func (w *state) hasFreeMember(g *group) bool {
-	return slices.ContainsFunc(w.classes, func(d *podClass) bool {
-		if !g.members[d.set] || d.hasRequiredAffinity() {
+func (g *group) hasFreeMember() bool {
+	return g.hasMember(func(d *podClass) bool {
+		if d.hasRequiredAffinity() {
 			return false
 		}
 		for value, n := range d.domainPods {

@@ -85,7 +85,7 @@ func (w *state) addTopology() {
 	t.groups, t.hosts, t.load = map[string]*group{}, map[string]*hostRule{}, map[string]map[string]int64{}
 	for _, c := range w.classes {
 		c.set = t.sets.findSet(c.spec.Namespace, c.spec.Labels)
-		c.set.pending = c.set.pending || len(c.pods) > 0
+		c.set.pending, c.set.classes = c.set.pending || len(c.pods) > 0, append(c.set.classes, c)
 	}
 	var repelling []repellingPods
 	if w.removal != nil {
