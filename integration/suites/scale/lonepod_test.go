@@ -115,7 +115,7 @@ func (l *lonePodTrial) run(limit time.Duration, until func() bool) {
 func TestLonePod(t *testing.T) {
 	sizes := []int{20}
 	if os.Getenv("JOIST_SCALE") == "full" {
-		sizes = []int{1000, 5000}
+		sizes = []int{1000, 5000, 20000}
 	}
 	for _, nodes := range sizes {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {

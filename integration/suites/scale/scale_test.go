@@ -49,6 +49,7 @@ func TestServicesAtScale(t *testing.T) {
 		return
 	}
 	for _, try := range []trial{
+		{service: "watcher", server: quietCluster(20000), resident: 2 << 30, cores: 0.4},
 		{service: "watcher", server: quietCluster(5000), resident: 1 << 30, cores: 0.1},
 		{service: "watcher", server: busyCluster(5000), resident: 1 << 30, cores: 1},
 		{service: "watcher", server: busyCluster(500), resident: 192 << 20, cores: 1},
