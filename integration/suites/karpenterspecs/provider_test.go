@@ -52,12 +52,13 @@ func TestProviderSpecs(t *testing.T) {
 	}
 	for _, suite := range providerSuites {
 		t.Run(suite.name, func(t *testing.T) {
+			t.Parallel()
 			list, err := readList(filepath.Join("testdata", suite.name+".yaml"), string(differences))
 			if err != nil {
 				t.Fatal(err)
 			}
 			binary := filepath.Join(cache, suite.name+".test")
-			if _, err := source.runGo(t.Context(), "test", "-c", "-modfile="+source.modFile, "-o", binary, providerModule+"/"+suite.pkg); err != nil {
+			if _, err := source.runGo(t.Context(), "test", "-c", "-vet=off", "-ldflags=-s -w", "-modfile="+source.modFile, "-o", binary, providerModule+"/"+suite.pkg); err != nil {
 				t.Fatal(err)
 			}
 			run := specRun{binary: binary, folder: filepath.Join(source.module, suite.pkg), assets: assets, focus: os.Getenv("JOIST_FOCUS")}

@@ -192,7 +192,7 @@ func (c karpenterCopy) writeModFile() error {
 
 // build compiles the tests of a package of Karpenter.
 func (c karpenterCopy) build(ctx context.Context, pkg, binary string) error {
-	_, err := c.runGo(ctx, "test", "-c", "-modfile="+c.modFile, "-o", binary, karpenterModule+"/"+pkg)
+	_, err := c.runGo(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-modfile="+c.modFile, "-o", binary, karpenterModule+"/"+pkg)
 	return err
 }
 

@@ -68,21 +68,20 @@ func TestKarpenterSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	copies := map[*change]karpenterCopy{}
+	for _, c := range []*change{&changedPlanner, &changedControllers} {
+		if copies[c], err = copyKarpenter(t.Context(), integration, cache, *c); err != nil {
+			t.Fatal(err)
+		}
+	}
 	focus := os.Getenv("JOIST_FOCUS")
 	for i, suite := range suites {
 		t.Run(suite.name, func(t *testing.T) {
+			t.Parallel()
 			isSmall := i >= largeSuites
 			if focus == "" && isSmall && !drawn.hasSuite(i) {
 				t.Skipf("not drawn: one in %d small suites, JOIST_SPECS_SEED=%d", smallShare, drawn.seed)
 			}
-			source, known := copies[suite.change]
-			if !known {
-				source, err = copyKarpenter(t.Context(), integration, cache, *suite.change)
-				if err != nil {
-					t.Fatal(err)
-				}
-				copies[suite.change] = source
-			}
+			source := copies[suite.change]
 			list, err := readList(filepath.Join("testdata", suite.name+".yaml"), string(differences))
 			if err != nil {
 				t.Fatal(err)

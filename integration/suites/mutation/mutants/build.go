@@ -39,7 +39,7 @@ func (s MutatedCode) build(ctx context.Context, into string, dirs []string, work
 	for i, dir := range dirs {
 		group.Go(func() error {
 			file := filepath.Join(into, strings.ReplaceAll(dir, "/", "_")+".test")
-			command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", file, ".")
+			command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", file, ".")
 			command.Dir = filepath.Join(s.root, dir)
 			command.Env = append(os.Environ(), "GOWORK=off")
 			if printed, err := command.CombinedOutput(); err != nil {
