@@ -12,7 +12,7 @@ SEED ?=
 SAMPLE ?=
 # The size of two samples of `make prove`: how many hostile seeds, and one in how many of Karpenter's specs.
 HOSTILE ?= 1000
-SHARE ?= 3
+SHARE ?= 6
 # What `make synth` is told: the CDK's context.
 CONTEXT ?= {"clusterName":"prod"}
 # Arguments for the demo and the benchmark, such as ARGS='--seed 7' or ARGS='-set b=10000'.
