@@ -114,7 +114,7 @@ func TestRaisedRates(t *testing.T) {
 		throttled int
 	}{
 		{"raised", 0.1, 50.0 / 20, 0},
-		{"not raised", 1, 95.0 / 2, 60},
+		{"not raised", 1, 95.0 / 2, 2 * 95},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
