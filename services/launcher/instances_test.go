@@ -189,6 +189,9 @@ func TestTagsThatEC2DoesNotShowYet(t *testing.T) {
 	if n := s.Counts()[memcloud.CreateTags].Calls; n != 5 {
 		t.Errorf("%d calls, want 5: two without permission, one that tags, and one denied with its check", n)
 	}
+	// Only the NodeClaim's tag may be denied for that reason.
+	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
+	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: s.launchInstance("two"), ClaimUID: "u", Tags: map[string]string{"Name": "two"}}), fault.Denied)
 }
 
 // Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag
