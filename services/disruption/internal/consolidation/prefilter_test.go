@@ -51,7 +51,7 @@ func TestPrefilterObjections(t *testing.T) {
 	}
 }
 
-// Any node may have the free capacity, wherever it is in the snapshot.
+// The free capacity of each node counts, whatever its index in the snapshot.
 func TestPrefilterLooksAtEachNode(t *testing.T) {
 	const last = 99
 	full := func(n *planning.Node) { n.Used = n.Allocatable }
