@@ -89,6 +89,7 @@ type batchState struct {
 	deliveries           []Delivery
 	deleted, deadLetters []*Delivery
 	separate             []*Delivery
+	receipts             []string
 	// fields is the backing array of the deliveries' LogFields.Pairs.
 	fields  []any
 	logLine LogLine
@@ -144,9 +145,10 @@ func (b *batchState) releaseMemory() {
 	clear(b.deleted)
 	clear(b.deadLetters)
 	clear(b.separate)
+	clear(b.receipts)
 	clear(b.fields)
 	*b = batchState{
-		deliveries: b.deliveries[:0], deleted: b.deleted[:0], deadLetters: b.deadLetters[:0], separate: b.separate[:0],
+		deliveries: b.deliveries[:0], deleted: b.deleted[:0], deadLetters: b.deadLetters[:0], separate: b.separate[:0], receipts: b.receipts[:0],
 		fields: b.fields[:0],
 	}
 	batchPool.Put(b)
@@ -179,9 +181,9 @@ func (w Worker) applyDispositions(ctx context.Context, b *batchState) {
 		default: // LeaveHidden: nothing to do.
 		}
 	}
-	w.deleteMessages(ctx, b.deleted)
+	w.deleteMessages(ctx, b, b.deleted)
 	if len(b.deadLetters) > 1 && w.sendDeadLetters(ctx, b.deadLetters) {
-		w.deleteMessages(ctx, b.deadLetters)
+		w.deleteMessages(ctx, b, b.deadLetters)
 	} else {
 		b.separate = append(b.separate, b.deadLetters...)
 	}
@@ -201,15 +203,15 @@ func (w Worker) applySeparately(ctx context.Context, batch []*Delivery) {
 
 // deleteMessages deletes messages with one call. If the queue rejects the call as invalid, rejected or denied, it
 // deletes each message separately.
-func (w Worker) deleteMessages(ctx context.Context, deleted []*Delivery) {
+func (w Worker) deleteMessages(ctx context.Context, b *batchState, deleted []*Delivery) {
 	if len(deleted) == 0 {
 		return
 	}
-	receipts := make([]string, len(deleted))
-	for i, d := range deleted {
-		receipts[i] = d.Message.Receipt
+	b.receipts = b.receipts[:0]
+	for _, d := range deleted {
+		b.receipts = append(b.receipts, d.Message.Receipt)
 	}
-	err := w.Queue.Delete(ctx, receipts...)
+	err := w.Queue.Delete(ctx, b.receipts...)
 	alone := len(deleted) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied)
 	for _, d := range deleted {
 		if d.dispositionErr = err; alone {
