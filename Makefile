@@ -56,7 +56,7 @@ test: ## Run every stage of tests, with a few seeds and crash points (12 to 25 m
 
 .PHONY: prove
 prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, models of launches and disruptions, fuzzers, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (its stages add up to 50 to 55 minutes on two cores)
-	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) sim hostile upgrades crash planted protocol mutants 'fuzz&' pollers migrate documents specs providerspecs
+	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) 'sim&' 'hostile&' 'upgrades&' 'crash&' 'planted&' 'protocol&' 'mutants&' 'fuzz&' pollers migrate documents specs providerspecs
 
 .PHONY: prove-long
 prove-long: ## Run what a nightly build runs: a release on this machine, 10,000 seeds of each kind and everything that make prove draws from, large clusters, the race detector, other projects' fakes, an hour of mixed load (many hours)
