@@ -14,6 +14,7 @@ type options struct {
 	scenarios, match string
 	only             string
 	joist, karpenter string
+	before           string
 	limit            time.Duration
 	fleetLimit       time.Duration
 	runs             int
@@ -31,6 +32,7 @@ func parse(args []string) options {
 	flags.StringVar(&o.only, "only", "", "measure only this planner: joist or karpenter")
 	flags.StringVar(&o.joist, "joist", "", "the joist command (default: built for this run)")
 	flags.StringVar(&o.karpenter, "karpenter", "", "the karpenterbaseline command (default: built for this run)")
+	flags.StringVar(&o.before, "before", "", "compare with Joist of this commit, tag or branch instead of Karpenter")
 	flags.DurationVar(&o.limit, "limit", time.Minute, "time that Karpenter may solve for, as in production")
 	flags.DurationVar(&o.fleetLimit, "fleet-limit", 2*time.Minute, "time that Karpenter may consolidate one scenario of nodes for")
 	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario, in turns; the one with the median CPU counts")

@@ -3,6 +3,7 @@
 //
 //	go run ./integration/bench                                  Joist and Karpenter on generated scenarios
 //	go run ./integration/bench -set 'e,f=100'                   consolidation
+//	go run ./integration/bench -before HEAD~3                   Joist and Joist of an earlier commit
 //	go run ./integration/bench -only joist -scenarios DIR       only Joist, on existing scenarios
 //	go run ./integration/bench -write DIR -set 'b=1000'         only write scenarios
 package main
@@ -114,6 +115,9 @@ func planners(ctx context.Context, o options, scratch string) ([]contest.Planner
 	if o.only != "" && o.only != "joist" && o.only != "karpenter" {
 		return nil, fmt.Errorf("unknown planner %q: -only is joist or karpenter", o.only)
 	}
+	if o.only != "" && o.before != "" {
+		return nil, fmt.Errorf("-only %s measures one planner and -before %s two; omit one of them", o.only, o.before)
+	}
 	var out []contest.Planner
 	if o.only != "karpenter" {
 		joist, err := contest.Joist(ctx, o.joist, scratch)
@@ -121,6 +125,10 @@ func planners(ctx context.Context, o options, scratch string) ([]contest.Planner
 			return nil, err
 		}
 		out = append(out, joist)
+	}
+	if o.before != "" {
+		before, err := contest.Before(ctx, o.before, scratch)
+		return append(out, before), err
 	}
 	if o.only != "joist" {
 		karpenter, err := contest.Karpenter(ctx, o.karpenter, scratch, o.limit, o.fleetLimit)

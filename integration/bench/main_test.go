@@ -51,6 +51,13 @@ func TestOnlyRejectsUnknownPlanner(t *testing.T) {
 	}
 }
 
+func TestBeforeIsNotForOnePlanner(t *testing.T) {
+	_, err := planners(t.Context(), options{only: "joist", before: "HEAD", joist: "x"}, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "omit one of them") {
+		t.Errorf("got %v, want an error that names both flags", err)
+	}
+}
+
 func TestKeptRecordsCanBeRead(t *testing.T) {
 	dir := t.TempDir()
 	before := record(options{seed: 7, runs: 3})

@@ -15,7 +15,7 @@ func TestPreviousRelease(t *testing.T) {
 	if os.Getenv("JOIST_VERSIONS") == "" {
 		t.Skip("JOIST_VERSIONS is not set: runs a control plane and seven services for each service (make versions)")
 	}
-	commit, previous, err := testbed.BuildPrevious()
+	commit, previous, err := testbed.BuildPrevious(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
