@@ -27,8 +27,8 @@ type Options struct {
 	Visibility time.Duration
 	// Wait is how long one receive waits for a message: 20 s by default, the SQS maximum.
 	Wait time.Duration
-	// MaxRetryPause is the longest pause after a failed receive, 30 s by default. Pauses grow up to it, with jitter
-	// of a quarter.
+	// MaxRetryPause is the longest pause after a failed receive, 30 s by default. Pauses grow, and then they are random
+	// values between three fifths of it and all of it.
 	MaxRetryPause time.Duration
 	// Backoff is used if the worker has no Backoff.
 	Backoff func(m queue.Message) time.Duration

@@ -106,7 +106,7 @@ func (p *poller) runReceivers(ctx, work context.Context) error {
 // receiveMessages receives messages and starts their handlers until ctx ends.
 func (p *poller) receiveMessages(ctx, work context.Context) error {
 	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval, pause.RandomizationFactor = p.MaxRetryPause, retryJitter
+	pause.MaxInterval, pause.RandomizationFactor = time.Duration(float64(p.MaxRetryPause)/(1+retryJitter)), retryJitter
 	wait := p.Wait
 	for ctx.Err() == nil {
 		allowed, err := p.MayReceive(ctx)
