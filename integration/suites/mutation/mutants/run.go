@@ -28,16 +28,16 @@ type RunResult struct {
 	Reached bool
 }
 
-// unit is run with a mutant: one test, or all tests of a package.
+// unit is one test, which is run with a mutant. took is its CPU time without a mutant.
 type unit struct {
 	binary  binary
-	test    string // empty for all tests
+	test    string
 	took    time.Duration
 	reached map[int]bool
 }
 
 const (
-	// quickLimit is the total duration of the tests that are tried first.
+	// quickLimit is the total CPU time of tests that are run in one process. Slower tests are run alone, the slowest last.
 	quickLimit = time.Second
 	// cpuSlack and slackFactor are how much more CPU time tests may take with a mutant, which an endless loop exceeds.
 	cpuSlack    = 5 * time.Second
@@ -61,7 +61,7 @@ func (s MutatedCode) Run(ctx context.Context, wanted []Mutant, workers int, repo
 	if err != nil {
 		return err
 	}
-	units, err := s.measure(ctx, into, binaries, wanted, workers)
+	units, err := s.measure(ctx, into, binaries, workers)
 	if err != nil {
 		return err
 	}
@@ -91,32 +91,19 @@ func (s MutatedCode) testDirs(wanted []Mutant) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// measure runs the tests without a mutant and returns which mutants they reach. Tests are run one by one unless there are few
-// mutants, because then it saves more than it costs.
-func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary, wanted []Mutant, workers int) ([]unit, error) {
+// measure runs the tests without a mutant, one by one, and returns which mutants they reach. Starting a test takes some ten
+// milliseconds, which is less than what a single mutant saves that only quick tests reach.
+func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary, workers int) ([]unit, error) {
 	var units []unit
 	for _, b := range binaries {
 		listed, err := exec.CommandContext(ctx, b.file, "-test.list", ".").Output()
 		if err != nil {
 			return nil, fmt.Errorf("listing the tests of %s: %w", b.dir, err)
 		}
-		var tests []string
 		for name := range strings.FieldsSeq(string(listed)) {
 			if !strings.HasPrefix(name, "Benchmark") {
-				tests = append(tests, name)
+				units = append(units, unit{binary: b, test: name})
 			}
-		}
-		mutants := 0
-		for _, m := range wanted {
-			if slices.Contains(s.testsOf(m.Package), b.dir) {
-				mutants++
-			}
-		}
-		if len(tests) > 2*mutants {
-			tests = []string{""}
-		}
-		for _, name := range tests {
-			units = append(units, unit{binary: b, test: name})
 		}
 	}
 	var group errgroup.Group
@@ -125,12 +112,11 @@ func (s MutatedCode) measure(ctx context.Context, into string, binaries []binary
 		group.Go(func() error {
 			u := &units[i]
 			file := filepath.Join(into, fmt.Sprintf("reached-%d", i))
-			started := time.Now()
-			printed, err := s.start(ctx, u.binary, []string{u.test}, 10*time.Minute, reachedVariable+"="+file)
+			took, printed, err := s.start(ctx, u.binary, []string{u.test}, 10*time.Minute, reachedVariable+"="+file)
 			if err != nil {
 				return fmt.Errorf("the tests of %s fail without a mutant (test %q): %w\n%s", u.binary.dir, u.test, err, printed)
 			}
-			u.took = time.Since(started)
+			u.took = took
 			u.reached, err = readNumbers(file)
 			return err
 		})
@@ -154,7 +140,7 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 			var names []string
 			var took time.Duration
 			for _, u := range reaching {
-				if len(names) > 0 && took < quickLimit && took+u.took > quickLimit {
+				if len(names) > 0 && took+u.took > quickLimit {
 					break
 				}
 				names, took = append(names, u.test), took+u.took
@@ -162,7 +148,7 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 			b := reaching[0].binary
 			reaching = reaching[len(names):]
 			variable := SelectedVariable + "=" + strconv.Itoa(m.Number)
-			if _, err := s.start(ctx, b, names, cpuSlack+slackFactor*took, variable); err != nil {
+			if _, _, err := s.start(ctx, b, names, cpuSlack+slackFactor*took, variable); err != nil {
 				result.Killed, result.By = true, dir
 				return result
 			}
@@ -171,29 +157,30 @@ func (s MutatedCode) runMutant(ctx context.Context, m Mutant, units []unit) RunR
 	return result
 }
 
-// start runs tests of a binary in the directory of its package, with a limit of their CPU time. An empty name is all tests.
-func (s MutatedCode) start(ctx context.Context, b binary, tests []string, limit time.Duration, variable string) (string, error) {
+// start runs tests of a binary in the directory of its package, with a limit of their CPU time, and returns the CPU time and
+// the end of the output.
+func (s MutatedCode) start(ctx context.Context, b binary, tests []string, limit time.Duration, variable string) (time.Duration, string, error) {
 	timeout := idleSlack + limit
 	limited, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
-	pattern := "."
-	if tests[0] != "" {
-		quoted := make([]string, len(tests))
-		for i, name := range tests {
-			quoted[i] = regexp.QuoteMeta(name)
-		}
-		pattern = "^(" + strings.Join(quoted, "|") + ")$"
+	quoted := make([]string, len(tests))
+	for i, name := range tests {
+		quoted[i] = regexp.QuoteMeta(name)
 	}
 	args := []string{
 		"-c", fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memoryLimit, int(limit.Seconds())+1), b.file, "-test.paniconexit0", "-test.failfast",
-		"-test.timeout=" + timeout.String(), "-test.run=" + pattern,
+		"-test.timeout=" + timeout.String(), "-test.run=^(" + strings.Join(quoted, "|") + ")$",
 	}
 	command := exec.CommandContext(limited, "sh", append(args, b.flags...)...)
 	command.Dir = filepath.Join(s.root, b.dir)
 	command.Env = append(os.Environ(), variable)
 	command.WaitDelay = time.Second
 	printed, err := command.CombinedOutput()
-	return tail(string(printed), 40), err
+	var took time.Duration
+	if ended := command.ProcessState; ended != nil {
+		took = ended.UserTime() + ended.SystemTime()
+	}
+	return took, tail(string(printed), 40), err
 }
 
 func readNumbers(file string) (map[int]bool, error) {
