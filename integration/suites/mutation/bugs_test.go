@@ -32,6 +32,7 @@ var bugs = []bug{{
 	if err != nil {
 		return held, err
 	}
+	created = stored
 	if held`,
 }, {
 	name: "strict-limits-are-not", promise: "no NodePool limit is exceeded",
