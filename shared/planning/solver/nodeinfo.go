@@ -59,9 +59,9 @@ type equivalenceClass struct {
 	kind     *podKind
 	requests amounts
 	// anyOf are the alternatives for the required node labels. matches caches, by node, whether labels
-	// and taints allow the pods.
+	// and taints allow the pods: 1 if they do, -1 if they do not, and 0 if that is not known yet.
 	anyOf   []planning.Requirements
-	matches []bool
+	matches []int8
 	// hasConflicts is true if other pods on a node may exclude these pods, or these pods them.
 	// conflicts caches which kinds do.
 	hasConflicts bool
@@ -106,12 +106,16 @@ func listDomainKeys(spec *planning.PodSpec) (out []string) {
 
 // matchesNode reports whether the labels and taints of a node allow the class.
 func (p *equivalenceClass) matchesNode(berths []*nodeInfo, i int) bool {
-	for k := len(p.matches); k <= i; k++ {
-		b := berths[k]
-		_, kept := findUntolerated(b.taints, p.kind.spec.Tolerations, true)
-		p.matches = append(p.matches, !kept && slices.ContainsFunc(p.anyOf, b.satisfiesRequirements))
+	if i >= len(p.matches) {
+		p.matches = append(p.matches, make([]int8, len(berths)-len(p.matches))...)
 	}
-	return p.matches[i]
+	if p.matches[i] == 0 {
+		p.matches[i] = -1
+		if _, kept := findUntolerated(berths[i].taints, p.kind.spec.Tolerations, true); !kept && slices.ContainsFunc(p.anyOf, berths[i].satisfiesRequirements) {
+			p.matches[i] = 1
+		}
+	}
+	return p.matches[i] > 0
 }
 
 // cannotShareNode reports whether two kinds of pods exclude each other from a node.

@@ -14,8 +14,9 @@ type schedulerRun struct {
 	// free is the free capacity by node, and removed marks nodes that take no pods.
 	free    []amounts
 	removed []bool
-	// scores are the scores of all nodes for each class.
-	scores map[*equivalenceClass]*nodeScores
+	// blocks bound the scores of blockSize nodes each, and bounds are those of the current pod.
+	blocks []scoreBlock
+	bounds []float32
 	// placed are the pods that were placed on each node.
 	placed map[int][]evictedPod
 	// removedNodes are the nodes that the current removal removed, and placedClasses are the classes
@@ -25,27 +26,81 @@ type schedulerRun struct {
 	removedNodes, changedNodes []int
 }
 
-// nodeScores holds the score of each node for one class; a negative score means that the pod does not
-// fit.
-type nodeScores struct {
-	scores []float32
-	// updated is how many entries of changedNodes the scores include.
-	updated int
+// blockSize is the number of nodes whose scores have a common bound.
+const blockSize = 64
+
+// scoreBlock bounds the scores of blockSize nodes, so that the search for the best node skips most
+// nodes without computing their scores.
+type scoreBlock struct {
+	// freeCores and freeMemory are the most that one node has free.
+	freeCores, freeMemory int64
+	// coreShare and memoryShare are the largest free shares of one node, and share is the largest of
+	// the smaller share of each node.
+	coreShare, memoryShare, share float64
+	// cores and memory are the largest totals of one node, of which a pod uses the smallest share.
+	cores, memory float64
 }
 
 // initialize adds all nodes of the simulation.
 func (t *schedulerRun) initialize(r *schedulerSimulation) {
-	t.scores, t.placed = map[*equivalenceClass]*nodeScores{}, map[int][]evictedPod{}
+	t.placed = map[int][]evictedPod{}
 	t.addNodes(r.nodes)
 }
 
 // addNodes adds further nodes.
 func (t *schedulerRun) addNodes(berths []*nodeInfo) {
+	from := len(t.nodes)
 	for _, b := range berths {
 		t.nodes = append(t.nodes, b)
 		t.free = append(t.free, append(amounts(nil), b.free...))
 		t.removed = append(t.removed, false)
 	}
+	t.updateBlocks(from)
+}
+
+// updateBlocks computes the blocks from the one of a node on.
+func (t *schedulerRun) updateBlocks(from int) {
+	t.blocks = t.blocks[:min(len(t.blocks), from/blockSize)]
+	for len(t.blocks)*blockSize < len(t.nodes) {
+		t.blocks = append(t.blocks, scoreBlock{})
+		t.updateBlock((len(t.blocks) - 1) * blockSize)
+	}
+}
+
+// updateBlock computes the block of a node.
+func (t *schedulerRun) updateBlock(of int) {
+	at := of / blockSize
+	out := scoreBlock{freeCores: -1, freeMemory: -1, share: -1}
+	for i := at * blockSize; i < min((at+1)*blockSize, len(t.nodes)); i++ {
+		room, n := t.free[i], t.nodes[i]
+		if t.removed[i] || room[0] < 0 || room[1] < 0 {
+			continue // No pod fits.
+		}
+		cores, memory := fractionOf(room[0], n.cores), fractionOf(room[1], n.memory)
+		out.freeCores, out.freeMemory = max(out.freeCores, room[0]), max(out.freeMemory, room[1])
+		out.coreShare, out.memoryShare, out.share = max(out.coreShare, cores), max(out.memoryShare, memory), max(out.share, min(cores, memory))
+		out.cores, out.memory = max(out.cores, totalOf(n.cores)), max(out.memory, totalOf(n.memory))
+	}
+	t.blocks[at] = out
+}
+
+// totalOf returns the total for a bound. Pods use no share of an unknown total.
+func totalOf(all float64) float64 {
+	if all <= 0 {
+		return math.Inf(1)
+	}
+	return all
+}
+
+// maxScore returns a score that no node of the block exceeds for a pod; -1 if the pod fits on none.
+// A node's score is 1 plus the smaller of its free shares of cpu and memory after the pod is placed.
+func (b *scoreBlock) maxScore(requests amounts) float32 {
+	if requests[0] > b.freeCores || requests[1] > b.freeMemory {
+		return -1
+	}
+	cores, memory := float64(requests[0])/b.cores, float64(requests[1])/b.memory
+	const rounding = 1e-12 // More than the difference of two ways to compute a score.
+	return float32(1 + rounding + min(b.coreShare-cores, b.memoryShare-memory, b.share-min(cores, memory)))
 }
 
 // reschedulePods evicts the pods of the nodes, including those placed there since, and reschedules
@@ -58,6 +113,7 @@ func (t *schedulerRun) reschedulePods(r *schedulerSimulation, homes []int, leavi
 			continue
 		}
 		t.removed[i], t.removedNodes, t.changedNodes = true, append(t.removedNodes, i), append(t.changedNodes, i)
+		t.updateBlock(i)
 		from := leaving[k]
 		for _, m := range t.placed[i] {
 			from = append(slices.Clip(from), evictedPod{m.class, m.pod, i, m.planned})
@@ -81,28 +137,8 @@ func (t *schedulerRun) placePod(m evictedPod, i int) {
 	t.free[i].subtract(m.class.requests)
 	t.placed[i] = append(t.placed[i], m)
 	t.placedClasses, t.changedNodes = append(t.placedClasses, m.class), append(t.changedNodes, i)
+	t.updateBlock(i)
 }
-
-// scoresFor returns the current scores of all nodes for a class.
-func (t *schedulerRun) scoresFor(p *equivalenceClass) []float32 {
-	l := t.scores[p]
-	if l == nil {
-		l = &nodeScores{scores: make([]float32, 0, len(t.nodes)+spareNodes)}
-		t.scores[p] = l
-	}
-	for ; l.updated < len(t.changedNodes); l.updated++ {
-		if i := t.changedNodes[l.updated]; i < len(l.scores) {
-			l.scores[i] = t.scoreNode(p, i)
-		}
-	}
-	for i := len(l.scores); i < len(t.nodes); i++ {
-		l.scores = append(l.scores, t.scoreNode(p, i))
-	}
-	return l.scores
-}
-
-// spareNodes is the spare capacity of score lists for launched nodes.
-const spareNodes = 32
 
 // scoreNode returns the score of a node for a class; -1 if the pod does not fit. As in
 // kube-scheduler's defaults, it adds NodeResourcesFit with LeastAllocated (the free share of cpu and
@@ -124,22 +160,54 @@ func fractionOf(of int64, all float64) float64 {
 	return float64(of) / all
 }
 
-// findBestNode returns the index of the node with the highest score; -1 if no node fits.
+// findBestNode returns the index of the node with the highest score, the first one if several have it;
+// -1 if no node fits.
 func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
-	at, most, p := -1, float32(-1), m.class
-	if len(p.kind.spec.Claims) > 0 { // Its devices leave it the planned node only.
-		if m.planned >= 0 && t.scoresFor(p)[m.planned] >= 0 && t.allowsNode(r, m, m.planned) {
+	if len(m.class.kind.spec.Claims) > 0 { // Its devices leave it the planned node only.
+		if m.planned >= 0 && t.scoreNode(m.class, m.planned) >= 0 && t.allowsNode(r, m, m.planned) {
 			return m.planned
 		}
 		return -1
 	}
-	free := !p.hasConflicts && len(p.sameDomainKeys) == 0
-	for i, score := range t.scoresFor(p) {
-		if score > most && (free || t.allowsNode(r, m, i)) {
-			at, most = i, score
+	promising := 0
+	t.bounds = t.bounds[:0]
+	for k := range t.blocks {
+		t.bounds = append(t.bounds, t.blocks[k].maxScore(m.class.requests))
+		if t.bounds[k] > t.bounds[promising] {
+			promising = k
 		}
 	}
-	return at
+	best := scoredNode{-1, -1}
+	if len(t.bounds) > 0 {
+		t.searchBlock(r, m, promising, &best)
+	}
+	for k, bound := range t.bounds {
+		if k != promising && best.isBeatenBy(bound, k*blockSize) {
+			t.searchBlock(r, m, k, &best)
+		}
+	}
+	return best.index
+}
+
+// scoredNode is a node and its score; both are -1 if there is no node.
+type scoredNode struct {
+	index int
+	score float32
+}
+
+// isBeatenBy reports whether a node with the score and index is better.
+func (n *scoredNode) isBeatenBy(score float32, index int) bool {
+	return score > n.score || score == n.score && index < n.index
+}
+
+// searchBlock replaces best with the best node of a block if that is better.
+func (t *schedulerRun) searchBlock(r *schedulerSimulation, m *evictedPod, block int, best *scoredNode) {
+	free := !m.class.hasConflicts && len(m.class.sameDomainKeys) == 0
+	for i := block * blockSize; i < min((block+1)*blockSize, len(t.nodes)); i++ {
+		if score := t.scoreNode(m.class, i); best.isBeatenBy(score, i) && (free || t.allowsNode(r, m, i)) {
+			*best = scoredNode{i, score}
+		}
+	}
 }
 
 // allowsNode reports whether the other pods on the node, and the domains that the pod must stay in,
@@ -178,14 +246,9 @@ func (t *schedulerRun) hasConflict(r *schedulerSimulation, p *equivalenceClass, 
 
 // keepRemoval makes the removal permanent.
 func (t *schedulerRun) keepRemoval() {
-	for p, l := range t.scores {
-		t.scoresFor(p)
-		l.updated = 0
-	}
 	for _, i := range t.removedNodes {
 		delete(t.placed, i)
 	}
-	t.dropScores()
 }
 
 // undoRemoval undoes the removal and drops the nodes from index known on.
@@ -201,25 +264,13 @@ func (t *schedulerRun) undoRemoval(known int) {
 		}
 		t.placed[i] = t.placed[i][:len(t.placed[i])-1]
 	}
-	t.nodes, t.free, t.removed = t.nodes[:known], t.free[:known], t.removed[:known]
-	for p, l := range t.scores {
-		l.scores = l.scores[:min(len(l.scores), known)]
-		for _, i := range t.changedNodes[:l.updated] {
-			if i < len(l.scores) {
-				l.scores[i] = t.scoreNode(p, i)
-			}
-		}
-		l.updated = 0
+	if known < len(t.nodes) {
+		t.nodes, t.free, t.removed = t.nodes[:known], t.free[:known], t.removed[:known]
+		t.updateBlocks(known)
 	}
-	t.dropScores()
-}
-
-// maxScoreLists bounds the memory of a run: 10 MiB in a cluster of 5,000 nodes.
-const maxScoreLists = 512
-
-// dropScores drops all scores if there are too many lists; they are recomputed on demand.
-func (t *schedulerRun) dropScores() {
-	if len(t.scores) > maxScoreLists {
-		clear(t.scores)
+	for _, i := range t.changedNodes {
+		if i < known {
+			t.updateBlock(i)
+		}
 	}
 }
