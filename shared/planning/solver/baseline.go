@@ -83,7 +83,8 @@ type labelValues struct {
 // labels.
 func newBaseline(s planning.Snapshot, stock instancetypes.InstanceTypes, waiting []planning.PodClass) *baseline {
 	st := &baseline{types: stock, nodeIndexes: make([]int, len(s.Nodes)), offerings: map[string]nodeOfferings{}}
-	s.Nodes = maskUnreadyNodes(s.Nodes)
+	// The state's nodes point into this list, which commits copy when they add the first planned node.
+	s.Nodes = slices.Clip(maskUnreadyNodes(s.Nodes))
 	known := st.readKinds(&s, waiting)
 	batch := &planning.Batch{Snapshot: s, Pending: st.kinds.podClasses()}
 	st.state = newState(&s, stock, collectResources(batch), collectNamedLabels(batch))

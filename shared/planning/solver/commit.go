@@ -159,7 +159,7 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 	made.name = st.newNodeName(planned, removed)
 	st.committed.nodes = append(st.committed.nodes, made)
 	node := &planning.Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(), PricePerHour: planning.HighestPrice(planned.Offerings)}
-	w.snapshot.Nodes = append(slices.Clip(w.snapshot.Nodes), *node)
+	w.snapshot.Nodes = append(w.snapshot.Nodes, *node)
 	i, room := len(w.problem.Nodes), make([]int64, len(w.resources.names))
 	for r := range room {
 		room[r] = -1
@@ -173,9 +173,32 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 		st.countResidents(i, one.kind, len(one.pods))
 		st.countAntiAffinity(i, one.kind, len(one.pods))
 	}
+	known := len(w.zoneCapacityTypes)
 	st.countPlannedNode(planned)
-	// These caches were computed without the new node.
-	w.feasibleSets, w.feasibleByKey, st.byName = map[string]*feasibleSet{}, map[feasibleKey]*feasibleSet{}, nil
+	if len(w.zoneCapacityTypes) > known {
+		w.feasibleSets = map[string]*feasibleSet{} // They were computed without the new offering.
+	}
+	for _, r := range w.feasibleSets {
+		w.addNodeTo(r, i)
+	}
+	w.feasibleByKey = map[feasibleKey]*feasibleSet{}
+	st.indexNames()[made.name] = i
+}
+
+// addNodeTo adds the node that was added last to a feasible set and its subsets, if it belongs there.
+func (w *state) addNodeTo(r *feasibleSet, i int) {
+	if i/64 >= len(r.nodes) {
+		r.nodes = append(r.nodes, 0)
+	}
+	if w.isFeasibleNode(r, i) {
+		r.nodes.Add(i)
+		r.nonEmpty = true
+	}
+	for _, byValue := range r.narrowedSets {
+		for _, part := range byValue {
+			w.addNodeTo(part, i)
+		}
+	}
 }
 
 // countPlannedNode subtracts a planned node from limits, IP quotas and reservations.

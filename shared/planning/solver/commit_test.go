@@ -1,6 +1,7 @@
 package solver_test
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -314,5 +315,22 @@ func TestStaticNodesAreReplaced(t *testing.T) {
 	}
 	if nodes := simulation.ProjectSnapshot().Nodes; len(nodes) != 2 || nodes[0].Name != "b" {
 		t.Errorf("%d nodes, want b and one new node", len(nodes))
+	}
+}
+
+func TestCommitsUpdateFeasibleSets(t *testing.T) {
+	snapshot := planningtest.GenerateCluster(rand.New(rand.NewPCG(3, 0)), 100, 4000)
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	planned := 0
+	for i := range snapshot.Nodes {
+		result := simulation.SimulateRemoval(i)
+		simulation.Commit(result, i)
+		stale, cached := simulation.StaleSets()
+		if planned += len(result.Nodes); len(stale) > 0 || cached < 2 {
+			t.Fatalf("after %d planned nodes %d of %d feasible sets are stale: %q", planned, len(stale), cached, stale)
+		}
+	}
+	if planned < 10 {
+		t.Errorf("%d nodes were planned, want at least 10", planned)
 	}
 }

@@ -87,14 +87,17 @@ func (w *state) nodesFor(r *feasibleSet) packing.Set {
 	}
 	out := packing.NewSet(len(w.problem.Nodes))
 	for i := range w.problem.Nodes {
-		if w.isRemoved(i) {
-			continue
-		}
-		if _, kept := findUntolerated(w.nodes[i].taints, r.tolerations, r.relaxed); !kept && w.nodes[i].satisfiesRequirements(r.requirements) {
+		if !w.isRemoved(i) && w.isFeasibleNode(r, i) {
 			out.Add(i)
 		}
 	}
 	return out
+}
+
+// isFeasibleNode reports whether the node meets the requirements.
+func (w *state) isFeasibleNode(r *feasibleSet, i int) bool {
+	_, kept := findUntolerated(w.nodes[i].taints, r.tolerations, r.relaxed)
+	return !kept && w.nodes[i].satisfiesRequirements(r.requirements)
 }
 
 // satisfiesRequirements reports whether the node meets the requirements. A label that a node does not

@@ -74,3 +74,25 @@ func ConvertQuantity(name corev1.ResourceName, q resource.Quantity) (int64, reso
 
 // FitCount is amounts.fitCount.
 func FitCount(requests, room []int64, limit int) int { return amounts(requests).fitCount(room, limit) }
+
+// StaleSets returns the keys of the cached feasible sets whose nodes are not those of a new computation, and how many
+// sets are cached.
+func (s *Simulation) StaleSets() (stale []string, cached int) {
+	w := s.baseline.state
+	var check func(r *feasibleSet)
+	check = func(r *feasibleSet) {
+		cached++
+		if nodes := w.nodesFor(r); !slices.Equal(nodes, r.nodes) || r.nonEmpty != (w.isBuyable(r) || nodes.Len() > 0) {
+			stale = append(stale, r.key)
+		}
+		for _, parts := range r.narrowedSets {
+			for _, part := range parts {
+				check(part)
+			}
+		}
+	}
+	for _, r := range w.feasibleSets {
+		check(r)
+	}
+	return stale, cached
+}
