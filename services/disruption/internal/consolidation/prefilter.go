@@ -18,14 +18,25 @@ import (
 type Prefilter struct {
 	// types are the instance types that any NodePool may launch, the cheapest first.
 	types []pricedType
-	// free is the free capacity of the nodes that stay, by their indexes in the snapshot. A call
-	// changes it and undoes that.
-	free []resources
-	// most has, for each blockSize nodes, the most cores and the most bytes that one of them has
-	// free. Most blocks have no node with enough, so that a call need not look at their nodes.
+	// initial is the free capacity of the nodes that stay, by their indexes in the snapshot, and free is
+	// the same without the pods that a call placed. A call undoes its changes.
+	initial, free []resources
+	// most has, for each blockSize nodes, the most cores and the most bytes that one of them has free
+	// initially. Most blocks have no node with enough, so that their nodes are not compared.
 	most []resources
+	// fitting are the nodes that initially hold a pod, by its requests. Calls do not compare the others again.
+	fitting map[resources]*fittingNodes
+	// compared counts the comparisons with a node or a block.
+	compared int
 	// used are the changes of a call.
 	used []usedCapacity
+}
+
+// fittingNodes are the first nodes that hold a pod, as many as calls needed.
+type fittingNodes struct {
+	indexes []int
+	// next is the first node that is not compared yet.
+	next int
 }
 
 // usedCapacity is what a node had free before a pod was placed there.
@@ -50,7 +61,7 @@ type sizedPods struct {
 
 // NewPrefilter reads the free capacity of a snapshot's nodes and the instance types.
 func NewPrefilter(s *planning.Snapshot, stock instancetypes.InstanceTypes) *Prefilter {
-	out := &Prefilter{free: make([]resources, len(s.Nodes))}
+	out := &Prefilter{initial: make([]resources, len(s.Nodes)), fitting: map[resources]*fittingNodes{}}
 	for i := range s.NodePools {
 		if pool := &s.NodePools[i]; pool.Spec.Template.Spec.NodeClassRef != nil {
 			out.types = append(out.types, listTypes(pool, stock)...)
@@ -60,10 +71,11 @@ func NewPrefilter(s *planning.Snapshot, stock instancetypes.InstanceTypes) *Pref
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.MarkedForDeletion && n.Initialized && n.Ready {
 			has, used := resourcesOf(n.Allocatable), resourcesOf(n.Used)
-			out.free[i] = resources{has.cores - used.cores, has.bytes - used.bytes}
+			out.initial[i] = resources{has.cores - used.cores, has.bytes - used.bytes}
 		}
 	}
-	for block := range slices.Chunk(out.free, blockSize) {
+	out.free = slices.Clone(out.initial)
+	for block := range slices.Chunk(out.initial, blockSize) {
 		var most resources
 		for _, free := range block {
 			most = resources{max(most.cores, free.cores), max(most.bytes, free.bytes)}
@@ -122,21 +134,37 @@ func (f *Prefilter) unplacedRequests(c *candidate.Candidate) (unplaced resources
 
 // place places pods on the first nodes that hold them, and returns how many remain.
 func (f *Prefilter) place(w sizedPods) int {
-	for b, most := range f.most {
-		if !most.contains(w.resources) {
-			continue
-		}
-		for i := b * blockSize; i < min((b+1)*blockSize, len(f.free)); i++ {
-			for free := f.free[i]; w.count > 0 && free != (resources{}) && free.contains(w.resources); free = f.free[i] {
-				f.use(i, resources{free.cores - w.cores, free.bytes - w.bytes})
-				w.count--
-			}
-			if w.count == 0 {
-				return 0
-			}
+	known := f.fitting[w.resources]
+	if known == nil {
+		known = &fittingNodes{}
+		f.fitting[w.resources] = known
+	}
+	for k := 0; w.count > 0 && f.findFitting(known, w.resources, k); k++ {
+		i := known.indexes[k]
+		f.compared++
+		for free := f.free[i]; w.count > 0 && free != (resources{}) && free.contains(w.resources); free = f.free[i] {
+			f.use(i, resources{free.cores - w.cores, free.bytes - w.bytes})
+			w.count--
 		}
 	}
 	return w.count
+}
+
+// findFitting extends the list of nodes that hold a pod to more than k nodes. It returns false if there are
+// not so many.
+func (f *Prefilter) findFitting(known *fittingNodes, w resources, k int) bool {
+	for len(known.indexes) <= k && known.next < len(f.initial) {
+		i := known.next
+		f.compared++
+		if i%blockSize == 0 && !f.most[i/blockSize].contains(w) {
+			known.next += blockSize
+			continue
+		}
+		if known.next++; f.initial[i] != (resources{}) && f.initial[i].contains(w) {
+			known.indexes = append(known.indexes, i)
+		}
+	}
+	return len(known.indexes) > k
 }
 
 // use sets the free capacity of a node until the end of the call.

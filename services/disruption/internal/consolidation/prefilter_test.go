@@ -72,3 +72,28 @@ func TestPrefilterLooksAtEachNode(t *testing.T) {
 		}
 	}
 }
+
+// Each size of pods is compared with each node once, and not again for each candidate.
+func TestPrefilterComparesFewNodes(t *testing.T) {
+	const count = 2000
+	var nodes []planning.Node
+	for i := range count {
+		n := fixture.Node(fmt.Sprint("n", i), "t4g.large", fixture.With(fixture.Pods("web", 3, "500m", "1Gi")), fixture.With(fixture.Pods("small", 2, "100m", "100Mi")))
+		n.Used = n.Allocatable.DeepCopy()
+		free := corev1.ResourceCPU // Nodes have cores free or memory, so that blocks have both.
+		if i%2 == 0 {
+			free = corev1.ResourceMemory
+		}
+		n.Used[free] = resource.MustParse("0")
+		nodes = append(nodes, n)
+	}
+	s := fixture.Snapshot(fixture.Pool(), nodes...)
+	stock := fixture.Stock(s)
+	floor, all := consolidation.NewPrefilter(&s, stock), candidate.FindAll(&s, stock)
+	for i := range all {
+		floor.CheckNode(&all[i])
+	}
+	if got := floor.Compared(); got > 10*count {
+		t.Errorf("%d comparisons for %d nodes, want at most 10 for each", got, count)
+	}
+}
