@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclass"
@@ -95,6 +96,9 @@ func (s *Service) updateClassStatus(ctx context.Context, e event.Envelope, class
 
 // equalJSON compares two values as the API server would store them.
 func equalJSON(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true // Most values are equal, and encoding them takes several times as long.
+	}
 	left, errLeft := json.Marshal(a)
 	right, errRight := json.Marshal(b)
 	return errLeft == nil && errRight == nil && string(left) == string(right)

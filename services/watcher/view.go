@@ -52,7 +52,7 @@ func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 	}
 	view := s.state.View(collect.Inputs{
 		Cluster: s.Cluster, Catalogue: s.catalogue, Settings: s.Settings, Now: s.Now().UTC(),
-		Unavailable: planning.FilterUnavailable(planning.ReadUnavailable(s.cachedConfigMap(planning.UnavailableConfigMapName)), s.Now()),
+		Unavailable: planning.FilterUnavailable(s.unavailable.read(s.cachedConfigMap(planning.UnavailableConfigMapName)), s.Now()),
 	})
 	s.hasPendingPods = len(view.Pending) > 0
 	s.countPods(view)
@@ -78,6 +78,21 @@ func (s *Service) refreshCatalogue(ctx context.Context) error {
 	}
 	s.catalogue, s.catalogueReadAt = ref, now
 	return nil
+}
+
+// unavailableList is the decoded list of unavailable offerings of a ConfigMap. Objects of the cache are replaced when they
+// change, so pointers can be compared.
+type unavailableList struct {
+	of   *corev1.ConfigMap
+	list []planning.Unavailable
+}
+
+// read returns the list of the ConfigMap, which callers must not change.
+func (u *unavailableList) read(object *corev1.ConfigMap) []planning.Unavailable {
+	if u.of != object {
+		u.of, u.list = object, planning.ReadUnavailable(object)
+	}
+	return u.list
 }
 
 // cachedConfigMap returns one of Joist's own ConfigMaps from the cache, or nil.

@@ -127,6 +127,8 @@ type Service struct {
 	// cachedOutbox is the outbox as last read from the API server.
 	cachedOutbox   outbox.Stored
 	cachedOutboxAt time.Time
+	// unavailable is the list of unavailable offerings at its last change.
+	unavailable unavailableList
 	// catalogue refers to the latest catalogue as last read. hasPendingPods reports whether the
 	// last view had pending pods.
 	catalogue       event.Ref

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,16 +30,29 @@ func Decode(data []byte) (Envelope, error) {
 	if err := e.validate(); err != nil {
 		return Envelope{}, err
 	}
-	if err := json.Unmarshal(data, &e.extra); err != nil {
+	if err := e.readExtra(data); err != nil {
 		return Envelope{}, fault.E("decoding an envelope", fault.Poison, err)
-	}
-	for _, known := range knownAttributes {
-		delete(e.extra, known)
 	}
 	if err := e.checkSpelling(); err != nil {
 		return Envelope{}, err
 	}
 	return e, nil
+}
+
+// readExtra reads the attributes that are not known. Most envelopes have none and are not decoded again.
+func (e *Envelope) readExtra(data []byte) error {
+	e.extra = map[string]json.RawMessage{}
+	members := SplitJSON(bytes.TrimSpace(data), '{', nil)
+	for i := 0; i < len(members); i += 2 {
+		name, err := decodeName(members[i])
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(knownAttributes, name) {
+			e.extra[name] = json.RawMessage(bytes.Clone(members[i+1]))
+		}
+	}
+	return nil
 }
 
 // checkSpelling rejects attributes that differ from a known one only in case. encoding/json accepts them, so with

@@ -108,6 +108,17 @@ func endOfString(text []byte, start int) int {
 	return at
 }
 
+// decodeName decodes a name of an object, valid UTF-8. Names seldom have escapes.
+func decodeName(quoted []byte) (string, error) {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), nil
+	}
+	var name string
+	err := json.Unmarshal(quoted, &name)
+	return name, err
+}
+
 // checkNames rejects an object with a duplicate name, because readers disagree on which of its values counts. The value
 // must be valid JSON without spaces around it.
 func checkNames(value []byte) error {
@@ -119,8 +130,8 @@ func checkNames(value []byte) error {
 	members := SplitJSON(value, '{', nil)
 	names := make(map[string]bool, len(members)/2)
 	for i := 0; i < len(members); i += 2 {
-		var name string
-		if err := json.Unmarshal(members[i], &name); err != nil {
+		name, err := decodeName(members[i])
+		if err != nil {
 			return err
 		}
 		if names[name] {

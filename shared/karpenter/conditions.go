@@ -26,7 +26,8 @@ const (
 	ReasonReconcilingDependents = "ReconcilingDependents"
 )
 
-// Conditions is an immutable list of conditions: changes return a new list, and the caller passes the time.
+// Conditions is an immutable list of conditions: changes return a new list, or the same one if nothing changes, and the caller
+// passes the time.
 type Conditions []metav1.Condition
 
 // Get returns the condition of a type.
@@ -55,6 +56,9 @@ func (c Conditions) With(condition metav1.Condition, at time.Time) Conditions {
 	}
 	if c[i].Status == condition.Status {
 		condition.LastTransitionTime = c[i].LastTransitionTime
+	}
+	if c[i] == condition {
+		return c
 	}
 	out := slices.Clone(c)
 	out[i] = condition
@@ -103,7 +107,12 @@ func (c Conditions) WithReady(dependents []string, generation int64, at time.Tim
 }
 
 func (c Conditions) index(kind string) int {
-	return slices.IndexFunc(c, func(x metav1.Condition) bool { return x.Type == kind })
+	for i := range c { // slices.IndexFunc copies each condition.
+		if c[i].Type == kind {
+			return i
+		}
+	}
+	return -1
 }
 
 func (c Conditions) status(kind string) metav1.ConditionStatus {

@@ -51,6 +51,10 @@ type checker struct {
 	vcpu       map[string]int64
 	lastClaims []*karpenter.NodeClaim
 	version    int64
+	// boundClaims and unboundClaims are lastClaims by the ID of their instance, and by intent without one. leaving is the
+	// result of isLeaving for each.
+	boundClaims, unboundClaims map[string][]*karpenter.NodeClaim
+	leaving                    map[*karpenter.NodeClaim]bool
 	// ownerClaims are the NodeClaims that had an instance at the last check.
 	ownerClaims map[string]string
 	fence       fenceChecker
@@ -85,6 +89,7 @@ func newChecker(world *embedded.EmbeddedCluster, pools map[string]corev1.Resourc
 		vcpu: vcpu, world: world, limits: limitChecker{pools: pools, returnedAt: map[string]time.Time{}}, orphanSince: map[string]time.Time{}, bindings: map[string]string{},
 		claimsByIntent: map[string]map[string]bool{}, reported: map[string]bool{}, occurrences: map[string]int{}, finishedReceipts: map[string]bool{}, ownerClaims: map[string]string{},
 		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{}, paths: newPathChecker(), usedByOthers: map[string]int{},
+		boundClaims: map[string][]*karpenter.NodeClaim{}, unboundClaims: map[string][]*karpenter.NodeClaim{}, leaving: map[*karpenter.NodeClaim]bool{},
 	}
 }
 
@@ -134,7 +139,7 @@ func (c *checker) readClaims() []*karpenter.NodeClaim {
 		c.progress.checkClaim(c, claim)
 		c.drains.checkClaim(c, claim)
 	}
-	c.lastClaims = out
+	c.indexClaims(out)
 	c.fence.checkOutbox(c, out)
 	c.progress.checkNodes(c)
 	return out

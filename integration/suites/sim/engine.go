@@ -21,6 +21,7 @@ type engine struct {
 	random        *rand.Rand
 	tasks         []*task
 	trace         hash.Hash64
+	line          []byte   // the last call
 	lastWrites    []string // the last calls, for the report of a failure
 	calls, serial int
 	// panics are those of steps; the host recovers panics of handlers.
@@ -110,21 +111,31 @@ func (e *engine) applyFault(t *task, call embedded.Call, serial int, m callPhase
 // recordCall adds the call to the hash of the run.
 func (e *engine) recordCall(call embedded.Call, err error) {
 	e.calls++
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	line := fmt.Sprintf("%s %s %s.%s %s %s", e.world.Now().Format("15:04:05.000"), call.Actor, call.Port, call.Verb, call.About, text)
-	_, _ = e.trace.Write([]byte(line))
+	e.line = appendCall(e.line[:0], e.world.Now(), call, err)
+	_, _ = e.trace.Write(e.line)
 	if call.Writes {
 		if len(e.lastWrites) >= 400 {
 			e.lastWrites = slices.Delete(e.lastWrites, 0, 100)
 		}
-		e.lastWrites = append(e.lastWrites, line)
+		e.lastWrites = append(e.lastWrites, string(e.line))
 	}
 	if e.onCall != nil {
 		e.onCall(call, err)
 	}
+}
+
+// appendCall appends a line with the time, the call and its error.
+func appendCall(line []byte, now time.Time, call embedded.Call, err error) []byte {
+	line = now.AppendFormat(line, "15:04:05.000")
+	line = append(append(line, ' '), call.Actor...)
+	line = append(append(line, ' '), call.Port...)
+	line = append(append(line, '.'), call.Verb...)
+	line = append(append(line, ' '), call.About...)
+	line = append(line, ' ')
+	if err != nil {
+		line = append(line, err.Error()...)
+	}
+	return line
 }
 
 // startTask creates a task, which runs when runTask is called.

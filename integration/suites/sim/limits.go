@@ -68,7 +68,7 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 			continue
 		}
 		claims := c.claimsOfInstance(r)
-		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !isLeaving(claim) && !forgive(claim) })
+		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !c.leaving[claim] && !forgive(claim) })
 		if !c.limits.strict && gone && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
 			continue
 		}
@@ -80,16 +80,31 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 }
 
 // claimsOfInstance returns the NodeClaims that the instance belongs to or may be bound to.
-func (c *checker) claimsOfInstance(r memcloud.Record) (unbound []*karpenter.NodeClaim) {
-	for _, claim := range c.lastClaims {
-		if strings.HasSuffix(claim.Status.ProviderID, "/"+r.ID) {
-			return []*karpenter.NodeClaim{claim}
+func (c *checker) claimsOfInstance(r memcloud.Record) []*karpenter.NodeClaim {
+	if bound := c.boundClaims[r.ID]; len(bound) > 0 {
+		return bound
+	}
+	return c.unboundClaims[r.Tags[intentTag]]
+}
+
+// indexClaims sets lastClaims and what is derived from them.
+func (c *checker) indexClaims(claims []*karpenter.NodeClaim) {
+	c.lastClaims = claims
+	clear(c.boundClaims)
+	clear(c.unboundClaims)
+	clear(c.leaving)
+	for i, claim := range claims {
+		c.leaving[claim] = isLeaving(claim)
+		if claim.Status.ProviderID == "" {
+			intent := claim.Annotations[intentTag]
+			c.unboundClaims[intent] = append(c.unboundClaims[intent], claim)
+			continue
 		}
-		if claim.Status.ProviderID == "" && claim.Annotations[intentTag] == r.Tags[intentTag] {
-			unbound = append(unbound, claim)
+		slash := strings.LastIndexByte(claim.Status.ProviderID, '/')
+		if id := claim.Status.ProviderID[slash+1:]; slash >= 0 && c.boundClaims[id] == nil {
+			c.boundClaims[id] = claims[i : i+1 : i+1]
 		}
 	}
-	return unbound
 }
 
 // isLeaving reports whether a NodeClaim is being removed or replaced.

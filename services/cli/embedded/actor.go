@@ -21,6 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // Actor is one replica of one service, with its own cache, like a process.
@@ -28,7 +29,7 @@ type Actor struct {
 	Name, Service string
 
 	env      *EmbeddedCluster
-	queue    string // the queue it consumes, or ""
+	queue    *memqueue.Queue // the queue it consumes, or nil
 	worker   host.Worker
 	step     func(ctx context.Context) error
 	interval time.Duration
@@ -68,7 +69,7 @@ func (a *Actor) Restart() {
 	if a.cache != nil {
 		a.cache.Close()
 	}
-	a.step, a.nextStep, a.cache, a.queue, a.nextRun = nil, nil, nil, "", a.env.now
+	a.step, a.nextStep, a.cache, a.queue, a.nextRun = nil, nil, nil, nil, a.env.now
 	if a.env.Telemetry != nil {
 		a.telemetry = a.env.Telemetry(a.Name, a.Service)
 	}
@@ -97,7 +98,7 @@ func (a *Actor) openCache(w tapper, trim cluster.Trims) cluster.Feed {
 
 // consumeQueue makes the replica consume its service's queue.
 func (a *Actor) consumeQueue(w tapper, handle host.Handler) {
-	a.queue = a.env.queueName(a.Service)
+	a.queue, _ = a.env.Broker.FindQueue(a.env.queueName(a.Service))
 	a.worker = host.Worker{
 		Service: a.Service, Queue: w.newQueue(a.env, a.Service), Dead: w.newSender(a.env, a.Service+"-dead"),
 		Handle: a.observeHandler(handle), Log: a.env.Log, Now: a.Now,

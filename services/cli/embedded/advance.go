@@ -90,9 +90,8 @@ func (env *EmbeddedCluster) Activities() []Activity {
 		if a.step != nil && !env.now.Before(a.nextRun) {
 			out = append(out, Activity{a, "step", ignoreTimeouts(a.runStep)})
 		}
-		if a.queue != "" {
-			q, _ := env.Broker.FindQueue(a.queue)
-			if at := q.NextVisible(); !at.IsZero() && !at.After(env.now) {
+		if a.queue != nil {
+			if at := a.queue.NextVisible(); !at.IsZero() && !at.After(env.now) {
 				out = append(out, Activity{a, "receive", ignoreTimeouts(a.receiveMessages)})
 			}
 		}
@@ -168,9 +167,8 @@ func (env *EmbeddedCluster) NextTime(busy func(*Actor) bool) time.Time {
 		if a.step != nil {
 			useEarlier(a.nextRun)
 		}
-		if a.queue != "" {
-			q, _ := env.Broker.FindQueue(a.queue)
-			useEarlier(q.NextVisible())
+		if a.queue != nil {
+			useEarlier(a.queue.NextVisible())
 		}
 	}
 	if !next.After(env.now) {

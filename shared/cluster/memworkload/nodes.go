@@ -55,19 +55,22 @@ func (k *Kubernetes) isNodeRemovedByCloud(m *machine) bool {
 }
 
 func (k *Kubernetes) syncNode(ctx context.Context, node *corev1.Node, m *machine) error {
-	next := node.DeepCopy()
+	next := *node // Only what changes is copied, because few nodes change.
+	next.Status.Conditions = slices.Clone(node.Status.Conditions)
 	if m != nil {
-		k.updateReadyCondition(next, m)
+		k.updateReadyCondition(&next, m)
 	}
-	if !equality.Semantic.DeepEqual(node.Status, next.Status) {
+	isSameStatus := slices.Equal(node.Status.Conditions, next.Status.Conditions) && node.Status.NodeInfo.BootID == next.Status.NodeInfo.BootID
+	if !isSameStatus && !equality.Semantic.DeepEqual(node.Status, next.Status) {
 		// The taints follow in the next pass, with the version that this makes.
-		return k.setStatus(ctx, "kubelet", next)
+		return k.setStatus(ctx, "kubelet", next.DeepCopy())
 	}
-	k.taintByCondition(next)
-	if equality.Semantic.DeepEqual(node.Spec, next.Spec) {
+	next.Spec.Taints = slices.Clone(node.Spec.Taints)
+	k.taintByCondition(&next)
+	if slices.Equal(node.Spec.Taints, next.Spec.Taints) || equality.Semantic.DeepEqual(node.Spec, next.Spec) {
 		return nil
 	}
-	_, err := k.server.AsKubernetes(nodeLifecycleController).Update(ctx, next)
+	_, err := k.server.AsKubernetes(nodeLifecycleController).Update(ctx, next.DeepCopy())
 	return k.countWrite(err)
 }
 

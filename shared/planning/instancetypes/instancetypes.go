@@ -89,8 +89,9 @@ func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
 			out.Refusals[class.Name] = err.Error()
 			continue
 		}
+		images := readImages(class.Status.AMIs)
 		for i, t := range cat.Types {
-			if one, ok := newType(t, class, configs[i], s, seen); ok {
+			if one, ok := newType(t, class, images, configs[i], s, seen); ok {
 				one.Offerings = disableShiftedZones(append(one.Offerings, listReservedOfferings(t, class, s, left)...), cat.ShiftedZones)
 				one.joinPlacementGroup(class, cat, out.SpreadCapacity[class.Name])
 				out.ByNodeClass[class.Name] = append(out.ByNodeClass[class.Name], one)
@@ -118,14 +119,14 @@ func resolveConfigs(types []catalog.InstanceType, config catalog.NodeConfig) ([]
 	return out, nil
 }
 
-func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s planning.Snapshot, seen map[typeAndImage]resource.Quantity) (Type, bool) {
+func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, images []bootableImage, config catalog.NodeConfig, s planning.Snapshot, seen map[typeAndImage]resource.Quantity) (Type, bool) {
 	labels := catalog.TypeLabels(t)
 	delete(labels, karpenter.LabelInstanceTenancy) // An instance of any type may be dedicated.
 	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
 	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) || !catalog.IsCompatible(t, class, config.AMIFamily) {
 		return Type{}, false
 	}
-	image, bootable := FindImage(labels, class.Status.AMIs)
+	image, bootable := findImage(labels, images)
 	if !bootable {
 		return Type{}, false
 	}
@@ -186,13 +187,31 @@ func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (c
 // FindImage returns the first image, in the order of the class's status, that a type with these labels
 // can boot.
 func FindImage(typeLabels map[string]string, images []karpenter.AMI) (karpenter.AMI, bool) {
-	i := slices.IndexFunc(images, func(image karpenter.AMI) bool {
-		return planning.NewNodeSelectorRequirements(image.Requirements).AllowsType(typeLabels)
-	})
-	if i < 0 {
-		return karpenter.AMI{}, false
+	return findImage(typeLabels, readImages(images))
+}
+
+// bootableImage is an image with its decoded requirements.
+type bootableImage struct {
+	karpenter.AMI
+	requirements planning.Requirements
+}
+
+// readImages decodes the requirements of a class's images once for all types.
+func readImages(images []karpenter.AMI) []bootableImage {
+	out := make([]bootableImage, len(images))
+	for i, image := range images {
+		out[i] = bootableImage{image, planning.NewNodeSelectorRequirements(image.Requirements)}
 	}
-	return images[i], true
+	return out
+}
+
+func findImage(typeLabels map[string]string, images []bootableImage) (karpenter.AMI, bool) {
+	for i := range images {
+		if images[i].requirements.AllowsType(typeLabels) {
+			return images[i].AMI, true
+		}
+	}
+	return karpenter.AMI{}, false
 }
 
 // IsBuyable reports whether a launch can use the offering now: it is available at a valid price, and if

@@ -31,25 +31,39 @@ func (a arrayIndexes) matchesIndexes(b arrayIndexes) bool {
 // Match reports whether the pattern matches the event, a JSON object. It returns fault.Invalid if the event is not
 // one.
 func (p *Pattern) Match(event []byte) (bool, error) {
+	fields, err := ReadFields(event)
+	return err == nil && p.MatchFields(fields), err
+}
+
+// Fields are the fields of an event, which several patterns can match.
+type Fields struct{ leaves map[string][]leaf }
+
+// ReadFields reads an event, a JSON object. It returns fault.Invalid if the event is not one.
+func ReadFields(event []byte) (Fields, error) {
 	if len(event) > MaxEvent {
-		return false, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
+		return Fields{}, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
 	}
 	tree, err := decodeJSON(event)
 	if err != nil {
-		return false, fault.E("matching an event", fault.Invalid, err)
+		return Fields{}, fault.E("matching an event", fault.Invalid, err)
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return false, fault.F("matching an event", fault.Invalid, "the value is %s, not an object", describeValue(tree))
+		return Fields{}, fault.F("matching an event", fault.Invalid, "the value is %s, not an object", describeValue(tree))
 	}
 	f := flattener{leaves: map[string][]leaf{}}
 	f.flattenValue("", object, arrayIndexes{})
+	return Fields{f.leaves}, nil
+}
+
+// MatchFields reports whether the pattern matches the event.
+func (p *Pattern) MatchFields(event Fields) bool {
 	for _, fields := range p.alternatives {
-		if matchAll(fields, f.leaves, arrayIndexes{}) {
-			return true, nil
+		if matchAll(fields, event.leaves, arrayIndexes{}) {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // matchAll finds a leaf for each field such that all are in the same array elements.

@@ -82,11 +82,12 @@ func (s *Bus) archiveAndRoute(event []byte) {
 func (s *Bus) routeEvent(event []byte, only []string) {
 	s.stats.Taken++
 	matched := false
+	fields, err := eventpattern.ReadFields(event)
 	for _, rule := range s.rules {
 		if len(only) > 0 && !slices.Contains(only, rule.Name) {
 			continue
 		}
-		if ok, err := rule.pattern.Match(event); err != nil || !ok {
+		if err != nil || !rule.pattern.MatchFields(fields) {
 			continue
 		}
 		matched = true
