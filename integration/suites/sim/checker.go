@@ -55,6 +55,8 @@ type checker struct {
 	// result of isLeaving for each.
 	boundClaims, unboundClaims map[string][]*karpenter.NodeClaim
 	leaving                    map[*karpenter.NodeClaim]bool
+	// launches is how many instances each intent has had.
+	launches map[string]int
 	// ownerClaims are the NodeClaims that had an instance at the last check.
 	ownerClaims map[string]string
 	fence       fenceChecker
@@ -89,7 +91,7 @@ func newChecker(world *embedded.EmbeddedCluster, pools map[string]corev1.Resourc
 		vcpu: vcpu, world: world, limits: limitChecker{pools: pools, returnedAt: map[string]time.Time{}}, orphanSince: map[string]time.Time{}, bindings: map[string]string{},
 		claimsByIntent: map[string]map[string]bool{}, reported: map[string]bool{}, occurrences: map[string]int{}, finishedReceipts: map[string]bool{}, ownerClaims: map[string]string{},
 		evictions: newEvictionChecker(), disruptions: newDisruptionChecker(), rate: newEvictionRate(0), boundAt: map[string]time.Time{}, paths: newPathChecker(), usedByOthers: map[string]int{},
-		boundClaims: map[string][]*karpenter.NodeClaim{}, unboundClaims: map[string][]*karpenter.NodeClaim{}, leaving: map[*karpenter.NodeClaim]bool{},
+		boundClaims: map[string][]*karpenter.NodeClaim{}, unboundClaims: map[string][]*karpenter.NodeClaim{}, leaving: map[*karpenter.NodeClaim]bool{}, launches: map[string]int{},
 	}
 }
 
@@ -106,8 +108,10 @@ func (c *checker) reportViolation(promise, format string, args ...any) {
 // checkAll checks the promises that must hold at any time.
 func (c *checker) checkAll() {
 	claims := c.readClaims()
-	// Instances of another cluster of the account are the hostile checker's.
-	records := slices.DeleteFunc(c.world.Cloud.Records(), isForeign)
+	records := c.world.Cloud.Records()
+	if c.hostile != nil { // Instances of another cluster of the account are the hostile checker's.
+		records = slices.DeleteFunc(records, isForeign)
+	}
 	c.checkLaunchCount(records)
 	c.checkClaimOutlivesInstance(records, claims)
 	c.checkOrphans(records, claims)
@@ -166,13 +170,13 @@ func (c *checker) checkBinding(claim *karpenter.NodeClaim) {
 
 // checkLaunchCount checks that an intent never had more instances than NodeClaims.
 func (c *checker) checkLaunchCount(records []memcloud.Record) {
-	count := map[string]int{}
-	for _, r := range records {
-		if intent := r.Tags[intentTag]; intent != "" {
-			count[intent]++
+	clear(c.launches)
+	for i := range records {
+		if intent := records[i].Tags[intentTag]; intent != "" {
+			c.launches[intent]++
 		}
 	}
-	for intent, n := range count {
+	for intent, n := range c.launches {
 		if claims := len(c.claimsByIntent[intent]); n > claims {
 			c.reportViolation("no intent is launched twice", "intent %s has %d instances for %d claims", intent, n, claims)
 		}
@@ -182,15 +186,19 @@ func (c *checker) checkLaunchCount(records []memcloud.Record) {
 // checkClaimOutlivesInstance checks that a NodeClaim with an instance exists until EC2 has terminated the
 // instance.
 func (c *checker) checkClaimOutlivesInstance(records []memcloud.Record, claims []*karpenter.NodeClaim) {
-	owners := map[string]string{}
+	owners := make(map[string]string, len(claims))
 	for _, claim := range claims {
 		if claim.Status.ProviderID != "" {
 			owners[claim.Status.ProviderID] = claim.Name
 		}
 	}
-	for _, r := range records {
+	for i := range records {
+		r := &records[i]
+		if !r.Gone.IsZero() {
+			continue
+		}
 		provider := "aws:///" + r.Zone + "/" + r.ID
-		if name := c.ownerClaims[provider]; name != "" && owners[provider] == "" && r.Gone.IsZero() {
+		if name := c.ownerClaims[provider]; name != "" && owners[provider] == "" {
 			c.reportViolation("a NodeClaim outlives its instance", "NodeClaim %s is deleted, and instance %s is %s", name, r.ID, r.State)
 		}
 	}
@@ -199,16 +207,16 @@ func (c *checker) checkClaimOutlivesInstance(records []memcloud.Record, claims [
 
 // checkOrphans checks that each running instance that EC2 shows has a NodeClaim or one that waits for it.
 func (c *checker) checkOrphans(records []memcloud.Record, claims []*karpenter.NodeClaim) {
-	has, waits := map[string]bool{}, map[string]bool{}
+	has, waits := make(map[string]bool, len(claims)), map[string]bool{}
 	for _, claim := range claims {
 		if claim.Status.ProviderID == "" {
 			waits[claim.Annotations[intentTag]] = true
 		}
 		has[claim.Status.ProviderID] = true
 	}
-	for _, r := range records {
-		provider := "aws:///" + r.Zone + "/" + r.ID
-		if !r.Ended.IsZero() || has[provider] || waits[r.Tags[intentTag]] || c.world.Now().Before(r.Visible) {
+	for i := range records {
+		r := &records[i]
+		if !r.Ended.IsZero() || has["aws:///"+r.Zone+"/"+r.ID] || waits[r.Tags[intentTag]] || c.world.Now().Before(r.Visible) {
 			delete(c.orphanSince, r.ID)
 			continue
 		}
@@ -224,16 +232,18 @@ func (c *checker) checkOrphans(records []memcloud.Record, claims []*karpenter.No
 // checkDeadlines checks that a drain ends before EC2 interrupts the instance.
 func (c *checker) checkDeadlines(records []memcloud.Record, claims []*karpenter.NodeClaim) {
 	warned := map[string]time.Time{}
-	for _, r := range records {
-		if !r.Warned.IsZero() {
+	for i := range records {
+		if r := &records[i]; !r.Warned.IsZero() {
 			warned["aws:///"+r.Zone+"/"+r.ID] = r.Warned
 		}
 	}
 	for _, claim := range claims {
 		deadline, ok := warned[claim.Status.ProviderID]
-		text := claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"]
-		at, err := time.Parse(time.RFC3339, text)
-		if ok && err == nil && claim.DeletionTimestamp != nil && at.After(deadline.Add(time.Second)) && c.isDeadlineFromNotice(claim) {
+		if !ok || claim.DeletionTimestamp == nil {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
+		if err == nil && at.After(deadline.Add(time.Second)) && c.isDeadlineFromNotice(claim) {
 			c.reportViolation("a drain ends by the deadline of the interruption", "%s drains until %s, and EC2 interrupts it at %s", claim.Name, at, deadline)
 		}
 	}

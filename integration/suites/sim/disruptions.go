@@ -133,16 +133,19 @@ func isInterrupted(records []memcloud.Record, claim *karpenter.NodeClaim) bool {
 
 // checkDurations checks that each disruption completes or is rolled back in time once the faults have stopped.
 func (s *disruptionChecker) checkDurations(c *checker, claims []*karpenter.NodeClaim) {
-	if s.faultsEnd.IsZero() {
+	if s.faultsEnd.IsZero() || c.world.Now().Sub(s.faultsEnd) <= maxDisruptionTime {
 		return
 	}
 	for _, claim := range claims {
+		if claim.DeletionTimestamp != nil {
+			continue
+		}
 		p, acts := confirmedProposal(claim)
 		since := p.Confirmed
 		if s.faultsEnd.After(since) {
 			since = s.faultsEnd
 		}
-		if acts && claim.DeletionTimestamp == nil && c.world.Now().Sub(since) > maxDisruptionTime {
+		if acts && c.world.Now().Sub(since) > maxDisruptionTime {
 			c.reportViolation("every disruption completes", "%s is disrupted as %s since %s and neither deleted nor rolled back", claim.Name, p.Reason, p.Confirmed.Format("15:04:05"))
 		}
 	}

@@ -57,6 +57,7 @@ type callFault struct {
 type task struct {
 	activity embedded.Activity
 	worker   chan func()
+	run      func() // what the worker has not begun; nil once it has
 	resume   chan struct{}
 	yielded  chan struct{}
 	done     bool
@@ -143,7 +144,7 @@ func (e *engine) startTask(ctx context.Context, a embedded.Activity) *task {
 	t := &task{activity: a, worker: e.takeWorker(), resume: make(chan struct{}), yielded: make(chan struct{})}
 	e.tasks = append(e.tasks, t)
 	ctx = context.WithValue(ctx, taskKey{}, t)
-	t.worker <- func() {
+	t.run = func() {
 		// Goexit also runs this function, so a crash ends the task like a return.
 		defer func() {
 			if r := recover(); r != nil {
@@ -153,7 +154,6 @@ func (e *engine) startTask(ctx context.Context, a embedded.Activity) *task {
 			t.done = true
 			t.yielded <- struct{}{}
 		}()
-		<-t.resume
 		if !t.crashed {
 			a.Run(ctx)
 		}
@@ -190,8 +190,7 @@ func (e *engine) removeTask(t *task) {
 
 // runTask runs a task until it yields or ends.
 func (e *engine) runTask(t *task) {
-	t.resume <- struct{}{}
-	<-t.yielded
+	t.resumeRun()
 	if !t.done {
 		return
 	}
@@ -201,13 +200,23 @@ func (e *engine) runTask(t *task) {
 	}
 }
 
+// resumeRun starts or continues a task, and returns when it yields or ends.
+func (t *task) resumeRun() {
+	if run := t.run; run != nil {
+		t.run = nil
+		t.worker <- run
+	} else {
+		t.resume <- struct{}{}
+	}
+	<-t.yielded
+}
+
 // restartActor ends all tasks of an actor and restarts it.
 func (e *engine) restartActor(a *embedded.Actor) {
 	for _, t := range slices.Clone(e.tasks) {
 		if t.activity.Actor == a {
 			t.crashed = true
-			t.resume <- struct{}{}
-			<-t.yielded
+			t.resumeRun()
 			e.removeTask(t)
 		}
 	}
@@ -264,8 +273,7 @@ func (e *engine) endTasks() {
 	e.chooseFault = nil
 	for _, t := range slices.Clone(e.tasks) {
 		t.crashed = true
-		t.resume <- struct{}{}
-		<-t.yielded
+		t.resumeRun()
 		e.removeTask(t)
 	}
 	for _, worker := range e.idle {

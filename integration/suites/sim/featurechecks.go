@@ -32,10 +32,13 @@ func (c *checker) checkDeletionCost(e memcluster.Effect) {
 
 // checkExpressions checks that launched NodeClaims have the results of the kubelet expressions.
 func (c *checker) checkExpressions(claims []*karpenter.NodeClaim) {
+	if !c.features.expressions {
+		return
+	}
 	for _, claim := range claims {
 		capacity := claim.Status.Capacity
 		cores := capacity.Cpu().Value()
-		if !c.features.expressions || cores == 0 {
+		if cores == 0 {
 			continue
 		}
 		c.occurrences["expressions evaluated"] = 1

@@ -62,9 +62,13 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 	for pool := range c.limits.pools {
 		out[pool] = sumCounts{}
 	}
-	for _, r := range records {
+	for i := range records {
+		r := &records[i]
+		if !r.Gone.IsZero() {
+			continue
+		}
 		pool := r.Tags["karpenter.sh/nodepool"]
-		if _, limited := out[pool]; !r.Gone.IsZero() || !limited {
+		if _, limited := out[pool]; !limited {
 			continue
 		}
 		claims := c.claimsOfInstance(r)
@@ -80,7 +84,7 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 }
 
 // claimsOfInstance returns the NodeClaims that the instance belongs to or may be bound to.
-func (c *checker) claimsOfInstance(r memcloud.Record) []*karpenter.NodeClaim {
+func (c *checker) claimsOfInstance(r *memcloud.Record) []*karpenter.NodeClaim {
 	if bound := c.boundClaims[r.ID]; len(bound) > 0 {
 		return bound
 	}

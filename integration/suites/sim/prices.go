@@ -35,9 +35,9 @@ func (c *checker) checkPriceLimits(records []memcloud.Record) {
 
 // sumPrices sums the prices of all instances that are not terminated. There is one NodePool.
 func sumPrices(records []memcloud.Record) (sum float64) {
-	for _, r := range records {
-		if r.Gone.IsZero() {
-			sum += r.PricePerHour
+	for i := range records {
+		if records[i].Gone.IsZero() {
+			sum += records[i].PricePerHour
 		}
 	}
 	return sum

@@ -178,7 +178,7 @@ func (c *checker) checkPlannedReservations(batchDigest, planDigest string) {
 	c.occurrences["plan for a reservation"]++
 	ended := map[string]bool{}
 	for _, r := range c.world.Cloud.Records() {
-		for _, claim := range c.claimsOfInstance(r) {
+		for _, claim := range c.claimsOfInstance(&r) {
 			ended[claim.Name] = ended[claim.Name] || !r.Ended.IsZero()
 		}
 	}
