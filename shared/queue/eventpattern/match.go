@@ -35,29 +35,29 @@ func (p *Pattern) Match(event []byte) (bool, error) {
 	return err == nil && p.MatchFields(fields), err
 }
 
-// Fields are the fields of an event, which several patterns can match.
-type Fields struct{ leaves map[string][]leaf }
+// EventFields are the fields of an event, which several patterns can match.
+type EventFields struct{ leaves map[string][]leaf }
 
 // ReadFields reads an event, a JSON object. It returns fault.Invalid if the event is not one.
-func ReadFields(event []byte) (Fields, error) {
+func ReadFields(event []byte) (EventFields, error) {
 	if len(event) > MaxEvent {
-		return Fields{}, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
+		return EventFields{}, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
 	}
 	tree, err := decodeJSON(event)
 	if err != nil {
-		return Fields{}, fault.E("matching an event", fault.Invalid, err)
+		return EventFields{}, fault.E("matching an event", fault.Invalid, err)
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return Fields{}, fault.F("matching an event", fault.Invalid, "the value is %s, not an object", describeValue(tree))
+		return EventFields{}, fault.F("matching an event", fault.Invalid, "the value is %s, not an object", describeValue(tree))
 	}
 	f := flattener{leaves: map[string][]leaf{}}
 	f.flattenValue("", object, arrayIndexes{})
-	return Fields{f.leaves}, nil
+	return EventFields{f.leaves}, nil
 }
 
 // MatchFields reports whether the pattern matches the event.
-func (p *Pattern) MatchFields(event Fields) bool {
+func (p *Pattern) MatchFields(event EventFields) bool {
 	for _, fields := range p.alternatives {
 		if matchAll(fields, event.leaves, arrayIndexes{}) {
 			return true
