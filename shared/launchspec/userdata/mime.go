@@ -50,10 +50,11 @@ func splitMIME(raw string) ([]mimePart, error) {
 	}
 }
 
+// readPart decodes a part. A part without a readable content type is plain text, as for cloud-init (RFC 2045, section 5.2).
 func readPart(part *multipart.Part) (mimePart, error) {
 	media, _, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
 	if err != nil {
-		return mimePart{}, err
+		media = "text/plain"
 	}
 	body := io.Reader(part)
 	if strings.EqualFold(part.Header.Get("Content-Transfer-Encoding"), "base64") {

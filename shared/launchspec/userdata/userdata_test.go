@@ -63,6 +63,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"bare NodeConfig", nodeConfig, prod},
 		{"multipart", multipart("text/x-shellscript; charset=\"us-ascii\"", "#!/bin/bash\necho hello", "application/node.eks.aws", nodeConfig), prod},
+		{"a part without a content type", "Content-Type: multipart/mixed; boundary=B\n\n--B\n\n--B\nContent-Type: application/node.eks.aws\n\n" + nodeConfig + "\n--B--\n", prod},
 		{"later NodeConfig wins", multipart(
 			"application/node.eks.aws", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: 10\n    flags: [--node-labels=own=1]\n",
 			"application/node.eks.aws", nodeConfig),
