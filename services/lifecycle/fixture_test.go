@@ -52,7 +52,7 @@ func newTestCluster(t *testing.T) *testCluster {
 	s.Server = memcluster.New(memcluster.Options{Now: clock})
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.launcher = memqueue.New(memqueue.Options{Now: clock}).Queue("launcher", memqueue.QueueOptions{})
-	s.cache = s.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims(), FindMutated: true})
 	s.SeedObjects(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	s.cache.DeliverAll()
 	s.restartService()

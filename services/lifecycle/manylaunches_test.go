@@ -34,7 +34,7 @@ func newLaunchingCluster(ctx context.Context, t *testing.T, running *sync.WaitGr
 	s.Server = memcluster.New(memcluster.Options{Now: time.Now})
 	s.blobs = memblob.New(memblob.Options{Now: time.Now})
 	s.launcher = memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
-	s.cache = s.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims(), FindMutated: true})
 	pool := &karpenter.NodePool{}
 	pool.Name = "default"
 	s.SeedObjects(pool)

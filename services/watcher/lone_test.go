@@ -36,7 +36,7 @@ func startWatcher(t *testing.T) *liveWatcher {
 	l := &liveWatcher{harness: s, changed: make(chan struct{}, 1), sent: make(chan time.Time, 1)}
 	s.planner.t, s.disruption.t, s.catalog.t = t, t, t
 	s.planner.onSend = func() { l.sent <- time.Now() }
-	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims(false)})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims(false), FindMutated: true})
 	s.now = time.Now()
 	s.publishCatalogue(s.now)
 	s.svc = watcher.New(watcher.Config{

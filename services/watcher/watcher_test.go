@@ -82,7 +82,7 @@ func newHarness(t *testing.T) *harness {
 	clock := func() time.Time { return s.now }
 	s.Server = memcluster.New(memcluster.Options{Now: clock})
 	s.blobs = memblob.New(memblob.Options{Now: clock})
-	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims(false)})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims(false), FindMutated: true})
 	s.publishCatalogue(s.now)
 	s.restart("pod-1")
 	return s

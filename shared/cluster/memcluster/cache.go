@@ -22,6 +22,11 @@ type CacheOptions struct {
 	// Trim clears fields that the process never reads. Use the Trim that the service has
 	// in production.
 	Trim cluster.Trims
+	// Uncopied gives the cache the server's own objects, which saves a copy of each. The
+	// callers must never change an object, and no kind may be trimmed.
+	Uncopied bool
+	// FindMutated keeps a second copy of each object for ListMutated.
+	FindMutated bool
 }
 
 // Cache is the cache of one process. It implements cluster.Feed, and receives changes only
@@ -183,12 +188,15 @@ func (c *Cache) Synced() bool {
 }
 
 // ListMutated lists the cached objects that callers have changed. Callers must copy objects
-// before they change them.
+// before they change them. The cache must have been opened with FindMutated.
 func (c *Cache) ListMutated() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
 	for _, stream := range c.ordered {
+		if stream.asGiven == nil {
+			panic("memcluster: ListMutated of a cache without FindMutated")
+		}
 		for _, key := range stream.mutated() {
 			out = append(out, stream.kind.Kind+" "+key.String())
 		}

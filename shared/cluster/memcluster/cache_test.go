@@ -78,7 +78,7 @@ func TestBrokenWatchListsAgain(t *testing.T) {
 func TestMutationsOfTheCacheAreFound(t *testing.T) {
 	s, _ := newServer(1)
 	s.SeedObjects(configMap("a"))
-	cache := s.NewCache(memcluster.CacheOptions{})
+	cache := s.NewCache(memcluster.CacheOptions{FindMutated: true})
 	cache.DeliverAll()
 	if got := cache.ListMutated(); len(got) != 0 {
 		t.Fatalf("a new cache has changed objects: %v", got)

@@ -26,16 +26,22 @@ type stream struct {
 	store *cluster.Store
 	// trims is true if the store trims the kind.
 	trims bool
+	// uncopied is true if the store has the server's own objects.
+	uncopied bool
 	// asGiven has a copy of each object as the store received it, to find objects that
-	// callers changed.
+	// callers changed. It is nil if nobody asks for these.
 	asGiven map[cluster.Key]cluster.Object
 }
 
 func newStream(kind cluster.Kind, o CacheOptions) *stream {
-	return &stream{
+	s := &stream{
 		kind: kind, delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind].Clear != nil,
-		asGiven: map[cluster.Key]cluster.Object{},
+		uncopied: o.Uncopied,
 	}
+	if o.FindMutated {
+		s.asGiven = map[cluster.Key]cluster.Object{}
+	}
+	return s
 }
 
 func (s *stream) push(n change, extra time.Duration) {
@@ -78,17 +84,25 @@ func (s *stream) take(n change) {
 		s.store.Remove(n.key)
 		delete(s.asGiven, n.key)
 	default:
-		object := copyObject(n.object)
+		object := s.copyObject(n.object)
 		s.store.Put(object)
 		s.keep(n.key, object, n.object)
 	}
+}
+
+// copyObject returns what the store receives for an object of the server.
+func (s *stream) copyObject(object cluster.Object) cluster.Object {
+	if s.uncopied {
+		return object
+	}
+	return copyObject(object)
 }
 
 // relist replaces the content of the store by a list. Unchanged objects are kept.
 func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	objects := make([]cluster.Object, 0, len(list))
 	for _, key := range sortedKeys(list) {
-		objects = append(objects, copyObject(list[key]))
+		objects = append(objects, s.copyObject(list[key]))
 	}
 	s.store.Replace(objects)
 	for key := range s.asGiven {
@@ -102,13 +116,16 @@ func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	}
 }
 
-// keep records an object as the store received it, unless the store kept the old one. An
-// object that is not trimmed equals the server's object and needs no copy.
+// keep records an object as the store received it, unless the store kept the old one. A copy
+// that is not trimmed equals the server's object, which is recorded itself.
 func (s *stream) keep(key cluster.Key, object, stored cluster.Object) {
+	if s.asGiven == nil {
+		return
+	}
 	if held, _ := s.store.Get(key); held != object {
 		return
 	}
-	if s.trims {
+	if s.trims || s.uncopied {
 		stored = copyObject(object)
 	}
 	s.asGiven[key] = stored

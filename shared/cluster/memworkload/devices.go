@@ -84,6 +84,9 @@ func (k *Kubernetes) syncClaims(ctx context.Context) error {
 
 // generateClaims creates the claims of the pod's templates and names them in its status.
 func (k *Kubernetes) generateClaims(ctx context.Context, pod *corev1.Pod) error {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return nil
+	}
 	next := pod.DeepCopy()
 	for _, reference := range pod.Spec.ResourceClaims {
 		named := slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == reference.Name })

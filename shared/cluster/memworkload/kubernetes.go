@@ -74,7 +74,7 @@ type Kubernetes struct {
 func New(server *memcluster.Server, options Options) *Kubernetes {
 	return &Kubernetes{
 		server: server, options: options,
-		view: server.NewCache(memcluster.CacheOptions{Kinds: []cluster.Kind{
+		view: server.NewCache(memcluster.CacheOptions{Uncopied: true, Kinds: []cluster.Kind{
 			cluster.Pods, cluster.Nodes, cluster.Deployments, cluster.DaemonSets,
 			cluster.DeviceClasses, cluster.ResourceSlices, cluster.ResourceClaims,
 		}}),

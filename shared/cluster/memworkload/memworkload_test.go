@@ -23,6 +23,8 @@ type world struct {
 	*testing.T
 	server *memcluster.Server
 	kube   *memworkload.Kubernetes
+	// copies has a copy of each object of the server.
+	copies *memcluster.Cache
 	now    time.Time
 }
 
@@ -30,16 +32,22 @@ func newWorld(t *testing.T, options memworkload.Options) *world {
 	w := &world{T: t, now: memcluster.Epoch}
 	w.server = memcluster.New(memcluster.Options{Now: func() time.Time { return w.now }, Seed: 1})
 	w.kube = memworkload.New(w.server, options)
+	w.copies = w.server.NewCache(memcluster.CacheOptions{FindMutated: true})
 	return w
 }
 
-// run advances the clock and runs all due actions.
+// run advances the clock and runs all due actions. The controllers, which read the server's own objects, must not change
+// them.
 func (w *world) run(by time.Duration) {
 	w.Helper()
 	end := w.now.Add(by)
 	for range 10_000 {
+		w.copies.DeliverAll()
 		if err := w.kube.Settle(context.Background(), w.now); err != nil {
 			w.Fatal(err)
+		}
+		if changed := w.copies.ListMutated(); len(changed) > 0 {
+			w.Fatalf("objects of the server were changed: %v", changed)
 		}
 		next := w.kube.Next()
 		if next.IsZero() || next.After(end) {

@@ -33,7 +33,7 @@ func collectAll(objects ...cluster.Object) collect.View { return inputs(collect.
 func inputs(what collect.Inputs, objects ...cluster.Object) collect.View {
 	server := memcluster.New(memcluster.Options{})
 	server.SeedObjects(objects...)
-	cache := server.NewCache(memcluster.CacheOptions{})
+	cache := server.NewCache(memcluster.CacheOptions{FindMutated: true})
 	cache.DeliverAll()
 	what.Cluster, what.Now = event.Cluster{Name: "prod", UID: "uid"}, noon
 	view := collect.CollectAll(cache, what)
