@@ -40,9 +40,9 @@ type ratedNode struct {
 }
 
 // openExactly opens the bins with the lowest rated price for all pods of the stage. It opens none and returns
-// false if there are too many pods, or if limits or quotas forbid the nodes.
+// false if there are too many pods, if others follow, or if limits or quotas forbid the nodes.
 func (s *stage) openExactly(first int) bool {
-	if s.p.problem.Policy.SaveLimits || s.p.zoneQuotasScarce {
+	if s.partial || s.p.problem.Policy.SaveLimits || s.p.zoneQuotasScarce {
 		return false
 	}
 	s.orderGroups(orders[0])

@@ -64,7 +64,20 @@ func (p *Packer) Pack(groups []Group) (first int) {
 	for _, stage := range p.listStages() {
 		p.fillBins(ids, tried)
 		tried = len(p.bins)
-		if s := p.newStage(stage, ids); s != nil {
+		s := p.newStage(stage, ids)
+		if s == nil {
+			continue
+		}
+		if first := s.servedFirst(ids); len(first) > 0 {
+			if s = p.newStage(stage, first); s != nil {
+				s.partial = true
+				s.openCheapest()
+			}
+			p.fillBins(ids, tried)
+			tried = len(p.bins)
+			s = p.newStage(stage, ids)
+		}
+		if s != nil {
 			s.openCheapest()
 		}
 	}

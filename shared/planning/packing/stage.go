@@ -36,6 +36,8 @@ type stage struct {
 	earlierCost float64
 	// enforceMaxShare excludes candidates that could exceed MaxShare.
 	enforceMaxShare bool
+	// partial is true if the other pods of the stage follow.
+	partial bool
 	// shortlist caches the shortlist made with enforceMaxShare = shortlistMaxShare.
 	shortlist         []option
 	shortlistMaxShare bool
