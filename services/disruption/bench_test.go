@@ -15,22 +15,48 @@ import (
 
 // BenchmarkEvaluate evaluates clusters in which much can be saved. If the budget allows one node,
 // consolidation tries each node alone. In the clusters "alone", no set saves anything, but each node
-// has a cheaper replacement:
+// has a cheaper replacement. In the drifted clusters every node has drifted:
 //
-//	go test -run '^$' -bench Evaluate -benchmem .
+//	go test -run '^$' -bench 'Evaluate/nodes=5000/' -benchmem .
 //
 // On a shared machine, compare cpu-s/op instead of elapsed time. It is the CPU time of the whole
 // process, including garbage collection.
 func BenchmarkEvaluate(b *testing.B) {
-	for _, size := range []struct{ nodes, pods int }{{1000, 9000}, {5000, 100_000}, {20_000, 400_000}} {
-		for _, budget := range []string{"100%", "10%", "1"} {
-			b.Run(fmt.Sprintf("nodes=%d/pods=%d/budget=%s", size.nodes, size.pods, budget), func(b *testing.B) {
-				s := planningtest.GenerateCluster(rand.New(rand.NewPCG(uint64(size.nodes), uint64(size.pods))), size.nodes, size.pods)
-				fixture.Budgets(budget)(&s.NodePools[0])
+	clusters := []struct {
+		name, budget string
+		podsPerNode  int
+		drifted      bool
+	}{
+		{"half full", "100%", 20, false},
+		{"half full, budget 10%", "10%", 20, false},
+		{"half full, budget 1", "1", 20, false},
+		{"full", "100%", 40, false},
+		{"sparse", "100%", 3, false},
+		{"empty", "100%", 0, false},
+		{"drifted, half full", "100%", 20, true},
+		{"drifted, full", "100%", 40, true},
+		{"drifted, empty", "100%", 0, true},
+	}
+	for _, nodes := range []int{1000, 5000, 20_000} {
+		for _, c := range clusters {
+			b.Run(fmt.Sprintf("nodes=%d/%s", nodes, c.name), func(b *testing.B) {
+				s := planningtest.GenerateCluster(rand.New(rand.NewPCG(uint64(nodes), 1)), nodes, c.podsPerNode*nodes)
+				fixture.Budgets(c.budget)(&s.NodePools[0])
+				if c.drifted {
+					driftAll(s.Nodes)
+				}
 				measureEvaluate(b, s)
 			})
 		}
-		b.Run(fmt.Sprintf("nodes=%d/alone", size.nodes), func(b *testing.B) { measureEvaluate(b, replaceableAlone(size.nodes)) })
+		b.Run(fmt.Sprintf("nodes=%d/alone", nodes), func(b *testing.B) { measureEvaluate(b, replaceableAlone(nodes)) })
+	}
+}
+
+// driftAll makes all nodes drifted. None of them counts as empty yet, because a pod has just ended.
+func driftAll(nodes []planning.Node) {
+	for i := range nodes {
+		nodes[i].Drift = &planning.Drift{Reason: "NodePoolDrifted", Since: planningtest.Now.Add(-time.Hour - time.Duration(i)*time.Second)}
+		nodes[i].LastPodEvent = planningtest.Now
 	}
 }
 
