@@ -77,23 +77,26 @@ func (t *metricState) removeMissing(before, now map[types.UID]claimSnapshot) {
 // countChanges counts the changes since the last reconcile. The first reconcile of a leader counts
 // nothing, because the previous leader counted the existing objects.
 func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterState) {
-	if before != nil {
-		looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason,
-			Pool: func(name string) *karpenter.NodePool { return w.pools[name] }, Moving: w.countMovingPods}
-		for _, c := range looks.CountChanges() {
-			s.Metrics.Record(c.Metric, c.Value, c.Labels...)
-			s.recordSpan(c, cmp.Or(s.lastSeen[c.Claim].claim, before[c.Claim].claim))
-		}
-		s.metricState.removeMissing(before, s.lastSeen)
-		s.traces.removeMissing(before, s.lastSeen, s.lastReconcile)
+	if before == nil {
+		return
 	}
-	if w.reconcilesPools {
-		for name := range w.pools {
-			// An alarm does not detect an increase of a series that begins with 1.
-			s.Metrics.Record(metric.DrainsOverdue, 0, name)
-		}
-		s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w), s.collectDeletionCostGauges()))
+	looks := metrics.Snapshots{Before: claimsAndNodes(before), Now: claimsAndNodes(s.lastSeen), At: s.lastReconcile, Why: s.metricState.deletionReason,
+		Pool: func(name string) *karpenter.NodePool { return w.pools[name] }, Moving: w.countMovingPods}
+	for _, c := range looks.CountChanges() {
+		s.Metrics.Record(c.Metric, c.Value, c.Labels...)
+		s.recordSpan(c, cmp.Or(s.lastSeen[c.Claim].claim, before[c.Claim].claim))
 	}
+	s.metricState.removeMissing(before, s.lastSeen)
+	s.traces.removeMissing(before, s.lastSeen, s.lastReconcile)
+}
+
+// measureCluster publishes the gauges.
+func (s *Service) measureCluster(w clusterState) {
+	for name := range w.pools {
+		// An alarm does not detect an increase of a series that begins with 1.
+		s.Metrics.Record(metric.DrainsOverdue, 0, name)
+	}
+	s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w), s.collectDeletionCostGauges()))
 }
 
 // stopLeading drops the state of the leader when another replica leads, so that gauges do not keep their

@@ -105,13 +105,13 @@ func (s *Service) recordSpecs(pools map[string]*karpenter.NodePool) {
 	}
 }
 
-// isQuiet reports whether a reconcile at the time has nothing to decide, after it took the changes.
-func (s *Service) isQuiet(changed, full bool) bool {
+// areClaimsQuiet reports whether a reconcile at the time has nothing to decide for any claim, after it took the changes.
+func (s *Service) areClaimsQuiet(changed, full bool) bool {
 	state, now := &s.settled, s.lastReconcile
 	switch {
 	case changed || state.isBusy || state.claims == nil:
 		return false
-	case full && (s.arePoolsDue() || len(state.changedNodes) > 0 || now.Sub(state.allAt) >= decideAllInterval):
+	case full && (len(state.changedNodes) > 0 || now.Sub(state.allAt) >= decideAllInterval):
 		return false
 	default:
 		return state.until.IsZero() || now.Before(state.until)

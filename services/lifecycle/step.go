@@ -42,8 +42,11 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	s.lastReconcile = s.Now()
 	changed := s.takeChanges()
 	full := s.settled.isSpecChanged || s.lastReconcile.Sub(s.lastFullReconcile) >= s.Rest
-	if s.isQuiet(changed, full) {
+	quiet, arePoolsDue := s.areClaimsQuiet(changed, full), full && s.arePoolsDue()
+	if quiet {
 		s.verifyQuiet(ctx)
+	}
+	if quiet && !arePoolsDue {
 		return nil
 	}
 	w := s.readClusterState(ctx)
@@ -51,17 +54,18 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 		s.lastFullReconcile = s.lastReconcile
 		s.recordSpecs(w.pools)
 	}
-	w.reconcilesPools = full && s.arePoolsDue()
+	w.reconcilesPools = arePoolsDue
 	effects, inventory := s.effects.n.Load(), s.drift.inventory.Load()
 	s.settled.isBusy, s.settled.hasWork = true, false // Busy until the end: an interrupted reconcile is repeated.
 	held, err := s.readOutbox(ctx, w.claims)
-	failures, before := []error{err}, s.lastSeen
-	urgent, drains := s.decideClaims(held, w)
-	s.countChanges(before, w)
-	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
-	s.liveReadErrors = nil
+	failures := []error{err}
+	var drains []effect.Job
+	if !quiet {
+		drains, failures = s.reconcileClaims(ctx, held, w, failures)
+	}
 	reconciles := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
 	if w.reconcilesPools {
+		s.measureCluster(w)
 		reconciles = append(reconciles, s.reconcileNodeClasses, s.reconcileNodePools, s.reconcileDrift, s.repairNodes, s.reconcileDeletionApprovals, s.reconcileStaticNodePools, s.reconcileCapacityBuffers, s.reconcileDeletionCosts)
 	}
 	for _, reconcile := range reconciles {
@@ -69,7 +73,6 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	}
 	orphanDrains, err := s.releaseOrphanNodes(ctx, w)
 	failures = append(failures, err, s.removePods(ctx, append(drains, orphanDrains...)))
-	s.pruneState(w.claims)
 	left := s.effects.n.Load() != effects || slices.ContainsFunc(failures, func(err error) bool { return err != nil })
 	if w.reconcilesPools {
 		s.recordPools(inventory, left)
@@ -81,6 +84,18 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 // Reconciled reports whether the last Step reconciled. It does not on a standby replica or before
 // the cache has synced.
 func (s *Service) Reconciled() bool { return s.reconciled }
+
+// reconcileClaims decides the effects for the claims, and executes them except pod removals, which it returns. It adds errors to
+// the failures.
+func (s *Service) reconcileClaims(ctx context.Context, held *outbox.Stored, w clusterState, failures []error) (drains []effect.Job, _ []error) {
+	before := s.lastSeen
+	urgent, drains := s.decideClaims(held, w)
+	s.countChanges(before, w)
+	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
+	s.liveReadErrors = nil
+	s.pruneState(w.claims)
+	return drains, failures
+}
 
 // decideClaims decides the effects for every claim, or only for changed claims, and returns pod
 // removals separately. Each reconcile begins with another claim, so that a slow claim does not
