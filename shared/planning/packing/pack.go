@@ -7,7 +7,8 @@ import (
 )
 
 // New returns a packer for the problem. It copies all quotas, and each node when it places a pod
-// there. It changes the candidates, which may only be shared with packers of the same policy.
+// there. It computes unexported fields of the candidates, which are the same for all policies, and copies the candidates
+// before it changes their stages.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, hostRule: -1, binCounts: newBinCounts(problem.Rules), usedNodeOf: make([]int32, len(problem.Nodes)), members: make([]int, len(problem.Rules))}
 	p.problem.Pools, p.initialPools = copyPools(problem.Pools), copyPools(problem.Pools)
@@ -16,6 +17,9 @@ func New(problem Problem) *Packer {
 		for _, t := range problem.Nodes[i].RuleCounts {
 			p.members[t.Rule] += int(t.Members)
 		}
+	}
+	if problem.Policy.MixStages {
+		p.problem.Candidates = slices.Clone(problem.Candidates)
 	}
 	p.candidatesOf = make([]Set, len(problem.Pools))
 	for i := range p.candidatesOf {

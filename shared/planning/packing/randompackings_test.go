@@ -129,7 +129,7 @@ func (w *randomProblem) placeInCheapestBin(p *packing.Packer, one packing.Group)
 	}
 	best := -1
 	for b := range p.Bins() {
-		if extra, ok := p.PriceInBin(b, &one); ok && extra < least && p.ListLarger(b, &one).Len() > 0 {
+		if _, extra, ok := p.PriceInBin(b, &one); ok && extra < least && p.ListLarger(b, &one).Len() > 0 {
 			best, least = b, extra
 		}
 	}

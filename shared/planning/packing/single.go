@@ -72,11 +72,11 @@ func (p *Packer) ListLarger(b int, group *Group) Set {
 	return out
 }
 
-// PriceInBin returns by how much a bin gets more expensive with one more pod of the group; false if
-// the pod does not fit.
-func (p *Packer) PriceInBin(b int, group *Group) (extra float64, ok bool) {
+// PriceInBin returns the stage of a bin and by how much the bin gets more expensive with one more pod of the
+// group; false if the pod does not fit.
+func (p *Packer) PriceInBin(b int, group *Group) (stage int, extra float64, ok bool) {
 	k, extra := p.cheapestLarger(&p.bins[b], group)
-	return extra, k >= 0 && p.countAllowedFor(group, b, k) > 0
+	return p.problem.Candidates[p.bins[b].Candidate].Stage, extra, k >= 0 && p.countAllowedFor(group, b, k) > 0
 }
 
 // countAllowedFor is countAllowed for one pod of a group that has no number yet.

@@ -342,13 +342,13 @@ func binID(b int) string { return fmt.Sprint("new/", b) }
 
 // newBinOption returns the option to place the pod on a planned node.
 func (r *rounds) newBinOption(next claimPod, one assignment, b int) (deviceOption, bool) {
-	w, bin := r.state, &r.packer.Bins()[b]
+	bin := &r.packer.Bins()[b]
 	group := r.newClaimGroup(one)
 	candidates := r.packer.ListLarger(b, &group)
 	if candidates.Len() == 0 {
 		return deviceOption{}, false
 	}
-	of := &w.candidates[bin.Candidate]
+	of := &r.state.candidates[bin.Candidate]
 	reqs := of.pool.variants[of.variant].Clone()
 	for _, part := range bin.Pods {
 		reqs = reqs.Intersect(r.assignments[part.Group].feasible.requirements)
@@ -358,8 +358,8 @@ func (r *rounds) newBinOption(next claimPod, one assignment, b int) (deviceOptio
 		return o, false
 	}
 	var ok bool
-	o.bin, o.stage = b, w.problem.Candidates[bin.Candidate].Stage
-	o.price, ok = r.packer.PriceInBin(b, &o.group)
+	o.bin = b
+	o.stage, o.price, ok = r.packer.PriceInBin(b, &o.group)
 	return o, ok
 }
 

@@ -50,6 +50,26 @@ func TestPlansOfWideRemovals(t *testing.T) {
 	comparePlans(t, "testdata/wideremovals.golden", out.String())
 }
 
+// TestSimulationsAreIndependent checks that a simulation has the same result after others as alone.
+func TestSimulationsAreIndependent(t *testing.T) {
+	cat := planningtest.NewCatalogue()
+	gen := rapid.Custom(func(t *rapid.T) wideBatch { return genWideBatch(t, cat) })
+	for seed := range 40 {
+		batch := gen.Example(2000 + seed)
+		batch.Snapshot.PendingPods = batch.Pending
+		used := solver.NewSimulation(batch.Snapshot, batch.types())
+		for i := range batch.Snapshot.Nodes {
+			alone := solver.NewSimulation(batch.Snapshot, batch.types())
+			want, got := alone.SimulateRemoval(i), used.SimulateRemoval(i)
+			if hashResult(&want) != hashResult(&got) {
+				t.Errorf("cluster %d: the removal of node %d gives\n%+v\nand alone\n%+v", seed, i, got, want)
+			}
+			used.SimulateRemovalWithOneNode(i)
+			used.SimulateConsolidation(i)
+		}
+	}
+}
+
 // TestWideBatchesGiveValidPlans checks plans for new batches with rarer features, if JOIST_NEW_BATCHES is set. It still finds a defect
 // in one of some thousand batches, so that it is a search and no condition for a change. -rapid.checks is the number of batches.
 func TestWideBatchesGiveValidPlans(t *testing.T) {
