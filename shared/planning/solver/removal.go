@@ -65,7 +65,12 @@ func (r *removal) listMoved() {
 func (r *removal) planOnce(e effort) (result planning.Result, fault *planningFailure) {
 	var w *state
 	defer recoverFailure(&w, &fault)
-	best := planWithEffort(r, e, retryBudget, &w)
+	var best attemptResult
+	if len(r.moved) > 0 {
+		best = planWithEffort(r, e, retryBudget, &w)
+	} else {
+		w = r.newState()
+	}
 	result = addStaticNodes(best.Result, r.planStaticNodes(w, best.Nodes))
 	result.BoundPerHour = 0 // Removals do not compute it.
 	return result, nil
