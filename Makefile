@@ -198,7 +198,7 @@ sidebyside: ## Run Karpenter with its kwok provider and then Joist over the same
 	@$(STAGES) sidebyside
 
 .PHONY: scale
-scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and lifecycle with 20,000 nodes and 400,000 pods, check their limits, and print the path of a lone pod (9 minutes on an idle machine)
+scale: ## Measure watcher and lifecycle with 5,000 nodes and 100,000 pods, and lifecycle with 20,000 nodes and 400,000 pods, check their limits, and print the path of a lone pod (9 minutes on an idle machine, with 16 GB of memory)
 	@$(STAGES) scale
 
 .PHONY: release-dry-run
