@@ -75,6 +75,11 @@ func TestRemovalsWithClaims(t *testing.T) {
 			c.addNode("n2", zone, 1)
 			c.addBoundPod("p", "n1", "gpu.example.com/n1/n1-0", one)
 		}, []int{0}, "p-0 on n2"},
+		{"a device of the first node that is free", func(c *claimCluster) {
+			c.addNode("n1", zone, 1)
+			c.addNode("n2", zone, 1)
+			c.addBoundPod("p", "n2", "gpu.example.com/n2/n2-0", one)
+		}, []int{1}, "p-0 on n1"},
 		{"a device of another node that a live pod holds", func(c *claimCluster) {
 			c.addNode("n1", zone, 1)
 			c.addNode("n2", zone, 1)

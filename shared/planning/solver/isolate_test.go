@@ -77,3 +77,21 @@ func TestPanicNamesClassInWork(t *testing.T) {
 		}
 	}
 }
+
+// TestPanicNamesPlacedClass places a pod in a state that is not complete, which panics.
+func TestPanicNamesPlacedClass(t *testing.T) {
+	for name, place := range map[string]func(*rounds, queuedPod){
+		"a pod":              func(r *rounds, pod queuedPod) { r.placePod(pod) },
+		"a pod with a claim": func(r *rounds, pod queuedPod) { r.placeClaimPod(claimPod{queuedPod: pod, expected: -1}) },
+	} {
+		class, w := &podClass{spec: &planning.PodSpec{Namespace: "n"}}, &state{}
+		plan := func() (fault *planningFailure) {
+			defer recoverFailure(&w, &fault)
+			place(&rounds{state: w}, queuedPod{class: class})
+			return nil
+		}
+		if fault := plan(); fault == nil || fault.spec != class.spec {
+			t.Errorf("%s: got %+v, want a failure of the pod's class", name, fault)
+		}
+	}
+}

@@ -156,7 +156,7 @@ func TestMinValuesCountOneLaunch(t *testing.T) {
 }
 
 // TestMinValuesOfEqualPrices plans a pod where spot and on-demand cost the same. A launch tries only spot, and so only the
-// zone that has spot.
+// zone that has spot. BestEffort lowers minValues to one zone, and Strict does without spot.
 func TestMinValuesOfEqualPrices(t *testing.T) {
 	types := market()
 	one := &types.ByNodeClass[planningtest.NewNodeClass().Name][0]
@@ -166,13 +166,24 @@ func TestMinValuesOfEqualPrices(t *testing.T) {
 		offering.InstanceType, offering.Zone, offering.CapacityType = one.Name, "ap-northeast-2"+o.zone, o.capacityType
 		one.Offerings = append(one.Offerings, offering)
 	}
-	batch := spending(1, "")
-	batch.Snapshot.Settings.MinValuesPolicy = "BestEffort"
-	batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
-		{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpExists, MinValues: new(2)},
-	}
-	result := solver.SolveWithTypes(batch, types)
-	if len(result.Nodes) != 1 || result.Nodes[0].Requirements[corev1.LabelTopologyZone].MinValues() != 1 {
-		t.Errorf("planned %+v, want a node with minValues lowered to one zone", result.Nodes)
+	for _, tt := range []struct {
+		policy       string
+		zones        int
+		capacityType string
+	}{{"BestEffort", 1, "spot"}, {"Strict", 2, "on-demand"}} {
+		batch := spending(1, "")
+		batch.Snapshot.Settings.MinValuesPolicy = tt.policy
+		batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+			{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpExists, MinValues: new(2)},
+		}
+		result := solver.SolveWithTypes(batch, types)
+		if len(result.Nodes) != 1 || result.Nodes[0].Requirements[corev1.LabelTopologyZone].MinValues() != tt.zones || result.Nodes[0].Offerings[0].CapacityType != tt.capacityType {
+			t.Fatalf("%s: planned %+v, unplaced %+v, want a %s node with minValues of %d zones", tt.policy, result.Nodes, result.Unplaced, tt.capacityType, tt.zones)
+		}
+		for _, o := range result.Nodes[0].Offerings {
+			if tt.policy == "Strict" && o.CapacityType != tt.capacityType {
+				t.Errorf("Strict: the node may be %+v, with which a launch tries one zone", o)
+			}
+		}
 	}
 }

@@ -30,6 +30,14 @@ func apartOver(key, app string) func(*planning.PodSpec) {
 	}
 }
 
+// avoidingOver gives pods of an app anti-affinity to those of another app.
+func avoidingOver(key, other, app string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		apartOver(key, other)(s)
+		s.Labels = map[string]string{"app": app}
+	}
+}
+
 func besideOver(key, app string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) {
 		s.Labels = map[string]string{"app": app}
@@ -85,6 +93,9 @@ func TestRemovedPodsAreNotCounted(t *testing.T) {
 		{"anti-affinity of remaining pods excludes their zone", []planning.Node{
 			node("old", inZone("b"), running(queuedPod("a", requireLabels("app", "a")))), node("a-taken", running(queuedPod("b", apartOver(zone, "a")))),
 			node("other", inZone("c")),
+		}, map[string]int{"other": 1}},
+		{"anti-affinity over nodes of remaining pods of another app excludes their node", []planning.Node{
+			node("old", running(queuedPod("a", requireLabels("app", "a")))), node("a-taken", running(queuedPod("b", avoidingOver(host, "a", "b")))), node("other"),
 		}, map[string]int{"other": 1}},
 		{"host ports of the removed node are free", []planning.Node{
 			node("old", porting, running(queuedPod("a", ported))), node("a-taken", porting), node("other"),

@@ -38,7 +38,7 @@ type unit struct {
 
 const (
 	// quickLimit is the total CPU time of tests that are run in one process. Slower tests are run alone, the slowest last.
-	quickLimit = time.Second
+	quickLimit = 250 * time.Millisecond
 	// cpuSlack and slackFactor are how much more CPU time tests may take with a mutant, which an endless loop exceeds.
 	cpuSlack    = 5 * time.Second
 	slackFactor = 10
