@@ -43,8 +43,7 @@ func (p *Packer) openForAffinity(ids []int, affine int, chained bool) bool {
 		if k < 0 || n == 0 {
 			continue
 		}
-		p.openBin(id, k, 1)
-		p.bins[len(p.bins)-1].ZoneCapacityTypes = both.ZoneCapacityTypes
+		p.openBin(id, k, 1, both.ZoneCapacityTypes)
 		return true
 	}
 	return false

@@ -55,7 +55,7 @@ func (p *Packer) Pack(groups []Group) (first int) {
 	for _, group := range groups {
 		p.podCount += group.Count
 	}
-	p.zoneQuotasScarce = p.isZoneQuotaScarce(p.podCount)
+	p.assignZonesIfScarce(p.podCount)
 	p.placeOnNodes(ids)
 	p.placeAffineGroups(ids)
 	if p.problem.Policy.SmallestFirst {

@@ -16,7 +16,7 @@ type Packer struct {
 	binSites []site
 	// members counts the placed members of each rule.
 	members []int
-	// podCount is the number of pods of all pod groups.
+	// podCount is the number of pods of all pod groups, which is at least that of placed pods.
 	podCount int
 	// usedSteps is the effort so far.
 	usedSteps int

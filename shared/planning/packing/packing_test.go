@@ -203,6 +203,7 @@ func (w *randomProblem) check(t *rapid.T, p *packing.Packer) {
 		}
 	}
 	w.checkLimits(t, used, reserved)
+	w.checkZoneQuotas(t, p)
 	if bound := p.LowerBound(); bound > cost*(1+1e-9) {
 		t.Fatalf("the bound is %v and the plan costs %v", bound, cost)
 	}
@@ -236,6 +237,49 @@ func (w *randomProblem) checkLimits(t *rapid.T, used []packing.Pool, reserved in
 	if reserved > w.problem.Reservations[0] {
 		t.Fatalf("%d nodes on a reservation for %d", reserved, w.problem.Reservations[0])
 	}
+}
+
+// checkZoneQuotas checks that the nodes which can only be in the zone of a quota have addresses there, for themselves and their pods.
+func (w *randomProblem) checkZoneQuotas(t rapid.TB, p *packing.Packer) {
+	used := make([]packing.ZoneQuota, len(w.problem.ZoneQuotas))
+	for b, bin := range p.Bins() {
+		quotas := map[int]bool{}
+		pool := &w.problem.Pools[w.problem.Candidates[bin.Candidate].Pool]
+		for zoneCapacityType := range 64 {
+			quota := 0
+			if bin.ZoneCapacityTypes&(1<<zoneCapacityType) != 0 && offeredIn(w.problem.Candidates, p.BuyableTypes(b), zoneCapacityType) {
+				if zoneCapacityType < len(pool.ZoneQuotas) {
+					quota = pool.ZoneQuotas[zoneCapacityType]
+				}
+				quotas[quota] = true
+			}
+		}
+		if len(quotas) != 1 || quotas[0] {
+			continue
+		}
+		for at := range quotas {
+			used[at-1].Nodes++
+			used[at-1].Addresses++
+			for _, pods := range bin.Pods {
+				used[at-1].Addresses += int64(pods.Count)
+			}
+		}
+	}
+	for at, quota := range w.problem.ZoneQuotas {
+		if quota.Addresses != packing.Unlimited && used[at].Addresses > max(0, quota.Addresses) || quota.Nodes != packing.Unlimited && used[at].Nodes > quota.Nodes {
+			t.Fatalf("the nodes of zone quota %d use %+v, above %+v", at, used[at], quota)
+		}
+	}
+}
+
+// offeredIn reports whether any of the candidates is offered in the zone-capacity type.
+func offeredIn(candidates []packing.CandidateType, in packing.Set, zoneCapacityType int) bool {
+	found := false
+	in.Each(func(k int) bool {
+		found = slices.ContainsFunc(candidates[k].Prices, func(o packing.ZonePrice) bool { return o.ZoneCapacityType == zoneCapacityType })
+		return !found
+	})
+	return found
 }
 
 // checkFits checks that the pods fit into the free capacity and that every rule holds.

@@ -126,7 +126,7 @@ func (p *Packer) placeOne(id int) bool {
 		price := p.ratedCost(&p.problem.Candidates[k], group.ZoneCapacityTypes)
 		// The first pod of an affinity decides for all of them.
 		if at < 0 || price < best*(1-equalCost) || len(group.AffinityRules) > 0 && n > p.countFitting(at, id) {
-			p.openBin(id, k, n)
+			p.openBin(id, k, n, group.ZoneCapacityTypes)
 			return true
 		}
 	}
@@ -248,8 +248,10 @@ func (p *Packer) limitByRules(group *Group, n int) int {
 	return empty.limitByRules(p.problem.Rules, group, n)
 }
 
-func (p *Packer) openBin(id, k, n int) {
+// openBin places n pods of a pod group on a new node of a candidate in one of the zone-capacity types.
+func (p *Packer) openBin(id, k, n int, zoneCapacityTypes uint64) {
 	bin := p.emptyBin(&p.groups[id], k)
+	bin.ZoneCapacityTypes = zoneCapacityTypes
 	p.assignZone(&bin)
 	p.chargePool(&bin, 1)
 	p.chargeZoneQuota(&bin, 1)

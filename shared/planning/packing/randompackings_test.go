@@ -76,11 +76,13 @@ func TestPackingsOfRandomProblems(t *testing.T) {
 				w.widen(t)
 				return w
 			}).Example(seed + i)
+			p := w.pack
 			if i%3 == 0 {
-				sum.add(&w, w.packSingly())
-			} else {
-				sum.add(&w, w.pack())
+				p = w.packSingly
 			}
+			packed := p()
+			w.checkZoneQuotas(t, packed)
+			sum.add(&w, packed)
 		}
 		fmt.Fprintf(&out, "%d to %d: %s\n", seed, seed+9, &sum)
 	}

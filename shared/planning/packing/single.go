@@ -1,7 +1,5 @@
 package packing
 
-import "math"
-
 // PlaceOnOpen places one pod on an existing node or in an open bin. It returns the number of its
 // pod group, or false if the pod fits nowhere.
 func (p *Packer) PlaceOnOpen(group Group) (id int, ok bool) {
@@ -29,7 +27,7 @@ func (p *Packer) PlaceOnNew(group Group) (id int, ok bool) {
 	return p.placeSingly(group, func(id int) {
 		group := &p.groups[id]
 		if k, n := p.cheapestAlone(group, 1); n > 0 && p.mayBeFirst(group) {
-			p.openBin(id, k, 1)
+			p.openBin(id, k, 1, group.ZoneCapacityTypes)
 		}
 	})
 }
@@ -39,8 +37,9 @@ func (p *Packer) placeSingly(group Group, place func(id int)) (id int, ok bool) 
 	id, p.placedSingly = len(p.groups), true
 	group.Count = 1
 	p.groups, p.unplaced = append(p.groups, group), append(p.unplaced, 1)
-	p.zoneQuotasScarce = p.isZoneQuotaScarce(math.MaxInt32) // The number of further pods is not known.
+	p.assignZonesIfScarce(p.podCount + 1)
 	if place(id); p.unplaced[id] == 0 {
+		p.podCount++
 		return id, true
 	}
 	p.groups, p.unplaced = p.groups[:id], p.unplaced[:id]
@@ -92,7 +91,7 @@ func (p *Packer) PriceAlone(group *Group) (stage int, price float64, ok bool) {
 	if most := p.problem.Policy.MaxNodes; most > 0 && len(p.bins) >= most {
 		return 0, 0, false
 	}
-	p.zoneQuotasScarce = p.isZoneQuotaScarce(math.MaxInt32)
+	p.assignZonesIfScarce(p.podCount + 1)
 	k, n := p.cheapestAlone(group, 1)
 	if n == 0 || !p.mayBeFirst(group) {
 		return 0, 0, false

@@ -17,6 +17,19 @@ func (r *ZoneQuota) Subtract(pods int) {
 	}
 }
 
+// assignZonesIfScarce begins to assign bins to zones if any zone quota could run out with that many pods. It also assigns the bins
+// that exist, so that their addresses count. Until now each zone had addresses for all of them.
+func (p *Packer) assignZonesIfScarce(pods int) {
+	if p.zoneQuotasScarce || !p.isZoneQuotaScarce(pods) {
+		return
+	}
+	p.zoneQuotasScarce = true
+	for b := range p.bins {
+		p.assignZone(&p.bins[b])
+		p.chargeZoneQuota(&p.bins[b], 1)
+	}
+}
+
 // isZoneQuotaScarce reports whether any zone quota could run out with that many pods. Only then are
 // bins assigned to zones.
 func (p *Packer) isZoneQuotaScarce(pods int) bool {
