@@ -180,13 +180,11 @@ func (p *Packer) findOvervaluation(candidates []int, segments []segment) []float
 			continue // Not overvalued even at the cheapest offering, with all zone-capacity types combined.
 		}
 		for _, o := range c.Prices {
-			if o.Price <= 0 {
-				continue
-			}
+			// The ratio of a free offering is infinite, so that the bound of all pods that may use it is 0.
 			ratio := sets.valueOf(set, 1<<o.ZoneCapacityType, capacity) / o.Price
 			for _, i := range buyers {
-				if segments[i].zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 {
-					worst[i] = max(worst[i], ratio)
+				if segments[i].zoneCapacityTypes&(1<<o.ZoneCapacityType) != 0 && ratio > worst[i] {
+					worst[i] = ratio
 				}
 			}
 		}
