@@ -177,11 +177,5 @@ func (p *Packer) mergeBins(x, y, candidate int) {
 	}
 	p.chargePool(a, 1)
 	p.chargeZoneQuota(a, 1)
-	if x < len(p.binSites) {
-		p.binSites[x].counted = false
-	}
-	if y < len(p.binSites) {
-		p.binSites = slices.Delete(p.binSites, y, y+1)
-	}
 	p.bins = slices.Delete(p.bins, y, y+1)
 }

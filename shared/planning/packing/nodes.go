@@ -6,9 +6,6 @@ import "slices"
 func (p *Packer) placeOnNodes(ids []int) {
 	for _, id := range ids {
 		group := &p.groups[id]
-		if p.unplaced[id] == 0 || len(group.Nodes) == 0 {
-			continue
-		}
 		group.Nodes.Each(func(i int) bool {
 			// Pods that may be the first of their affinity anywhere are placed later.
 			if _, at := p.nodeState(i); at.hasAffinityPods(group) {

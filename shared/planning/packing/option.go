@@ -25,9 +25,6 @@ func (s *stage) newOption(k int, zoneCapacityTypes uint64) (option, bool) {
 	candidate := &s.p.problem.Candidates[k]
 	o := option{candidate: k, zoneCapacityTypes: zoneCapacityTypes, segments: s.scratch.flags.allocate(len(s.segments)), stale: true}
 	o.price = s.p.ratedCost(candidate, zoneCapacityTypes)
-	if zoneCapacityTypes&candidate.zoneCapacityTypes == 0 {
-		return o, false
-	}
 	any := false
 	for g := range s.segments {
 		o.segments[g] = s.segments[g].candidates.Has(k) && s.segments[g].zoneCapacityTypes&zoneCapacityTypes == zoneCapacityTypes

@@ -105,7 +105,6 @@ func (s *stage) removeBins(first int) []Bin {
 		}
 	}
 	p.bins = p.bins[:first]
-	p.binSites = p.binSites[:min(first, len(p.binSites))]
 	return removed
 }
 
