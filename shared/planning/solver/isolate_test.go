@@ -78,6 +78,19 @@ func TestPanicNamesClassInWork(t *testing.T) {
 	}
 }
 
+// TestPanicOfPackingNamesNoClass assigns domains to a class, and then panics, as the packing of all classes could.
+func TestPanicOfPackingNamesNoClass(t *testing.T) {
+	w := &state{}
+	plan := func() (fault *planningFailure) {
+		defer recoverFailure(&w, &fault)
+		(&rounds{state: w}).assignAll([]*podClass{{spec: &planning.PodSpec{}}})
+		panic("index out of range")
+	}
+	if fault := plan(); fault == nil || fault.spec != nil {
+		t.Errorf("got %+v, want a failure of no class", fault)
+	}
+}
+
 // TestPanicNamesPlacedClass places a pod in a state that is not complete, which panics.
 func TestPanicNamesPlacedClass(t *testing.T) {
 	for name, place := range map[string]func(*rounds, queuedPod){

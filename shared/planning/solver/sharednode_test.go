@@ -124,6 +124,34 @@ func TestPodsThatCountOthersComeFirst(t *testing.T) {
 	}
 }
 
+// TestPodsThatCountWatchersComeFirst places a pod with a spread that counts only pods which themselves have a spread that counts only
+// others. All of them may only go to one zone. The first pod can go there only before the others.
+func TestPodsThatCountWatchersComeFirst(t *testing.T) {
+	here := zoneOf("a")
+	result := solve(t, inZones(
+		planningtest.NewPods("leaf", 1, "100m", "64Mi", requireLabels("app", "leaf")),
+		planningtest.NewPods("middle", 4, "900m", "64Mi", requireLabels("app", "middle"), watching(1, "leaf"), here),
+		planningtest.NewPods("top", 1, "100m", "64Mi", requireLabels("app", "top"), watching(1, "middle"), here)))
+	if len(result.Unplaced) > 0 {
+		t.Errorf("unplaced: %+v", result.Unplaced)
+	}
+}
+
+// TestSelfAffinityCountsPodsOfVariedNodes places four pods that must share one node, and that a spread counts by zone. The node in zone
+// a holds three of them. A new node may only be in zone b, and enough of its types hold all four.
+func TestSelfAffinityCountsPodsOfVariedNodes(t *testing.T) {
+	host := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "flock")}
+	batch := varied("Strict", map[string]int{corev1.LabelInstanceTypeStable: 2},
+		planningtest.NewPods("flock", 4, "400m", "64Mi", requireLabels("app", "flock"), affine(host)),
+		planningtest.NewPods("watch", 2, "100m", "64Mi", watching(5, "flock")))
+	requirePoolLabel(&batch.Snapshot.NodePools[0], zoneKey, karpenter.NodeSelectorOpIn, "ap-northeast-2b")
+	batch.Snapshot.Nodes = []planning.Node{cores("a", "1200m")}
+	result := solve(t, batch)
+	if got := perZone(result); got["b"] < 4 {
+		t.Errorf("pods by zone %v, unplaced %+v", got, result.Unplaced)
+	}
+}
+
 // TestLimitsOnCountedPodsAreCheap leaves pods unplaced that a spread counts by zone; they must not be
 // retried again and again.
 func TestLimitsOnCountedPodsAreCheap(t *testing.T) {

@@ -62,7 +62,7 @@ func TestPlanNodeOfClaim(t *testing.T) {
 		}, "", "matching instance types are currently unavailable"},
 		{"a zone without offerings", handmade(func(c *karpenter.NodeClaim) {
 			c.Spec.Requirements = append(c.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{"us-east-1a"}})
-		}), "100m", "64Mi", nil, "", ""},
+		}), "100m", "64Mi", nil, "", "EC2NodeClass default has no offering with the required topology.kubernetes.io/zone in this region"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := planningtest.NewBatch().Snapshot
