@@ -138,10 +138,10 @@ func countResults(results *[]string) map[string]int {
 func TestDeletionCostPrices(t *testing.T) {
 	batch := planningtest.NewBatch()
 	batch.Snapshot.Settings.Gates.NodeOverlay = true
-	s := newInitializedCluster(t, 3)
+	s := newInitializedCluster(t, 4)
 	configure := s.storeCatalogue(batch)
 	s.updatePool(func(np *karpenter.NodePool) { np.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0) })
-	for i, instanceType := range []string{"t4g.large", "t4g.medium", "x9.large"} {
+	for i, instanceType := range []string{"t4g.large", "t4g.medium", "x9.large", planningtest.NewCatalogue().Types[0].Name} {
 		name := fmt.Sprint("old-", i)
 		s.setClaim(name, func(c *karpenter.NodeClaim) {
 			c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone] = instanceType, planningtest.Region+"a"
@@ -155,8 +155,22 @@ func TestDeletionCostPrices(t *testing.T) {
 		c.PodDeletionCosts = true
 	})
 	s.advance(2 * time.Second)
-	if got := s.deletionCosts(); got != "p0=-2 p1=-1 p2=" {
+	if got := s.deletionCosts(); got != "p0=-2 p1=-1 p2= p3=-3" {
 		t.Errorf("the deletion costs are %s", got)
+	}
+	s.SeedObjects(&karpenter.NodeOverlay{
+		ObjectMeta: metav1.ObjectMeta{Name: "elsewhere", UID: "elsewhere"},
+		Spec: karpenter.NodeOverlaySpec{
+			Requirements: []karpenter.OverlayRequirement{
+				{Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g.large"}},
+				{Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpNotIn, Values: []string{planningtest.Region + "a"}},
+			},
+			Price: new("0.0001"),
+		},
+	})
+	s.advance(2 * time.Minute)
+	if got := s.deletionCosts(); got != "p0=-2 p1=-1 p2= p3=-3" {
+		t.Errorf("with a NodeOverlay for other zones the deletion costs are %s", got)
 	}
 	s.SeedObjects(&karpenter.NodeOverlay{
 		ObjectMeta: metav1.ObjectMeta{Name: "dear", UID: "dear"},
@@ -166,7 +180,7 @@ func TestDeletionCostPrices(t *testing.T) {
 		},
 	})
 	s.advance(2 * time.Minute)
-	if got := s.deletionCosts(); got != "p0=-1 p1=-2 p2=" {
+	if got := s.deletionCosts(); got != "p0=-1 p1=-3 p2= p3=-2" {
 		t.Errorf("with the NodeOverlay the deletion costs are %s", got)
 	}
 }

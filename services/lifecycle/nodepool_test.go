@@ -68,13 +68,26 @@ func TestNodePoolStatus(t *testing.T) {
 	}
 	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
 	s.advance(2 * time.Second)
-	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.getPool().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
+	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || strings.Contains(got.Message, "more)") || s.getPool().Status.Conditions.IsTrue(karpenter.ConditionTypeReady) {
 		t.Errorf("with an invalid label got %+v", got)
 	}
 	quiet := s.getPool().ResourceVersion
 	s.advance(10 * time.Second)
 	if s.getPool().ResourceVersion != quiet {
 		t.Error("an unchanged status was written")
+	}
+}
+
+// A node of the pool counts in its status although its claim was deleted.
+func TestNodePoolCountsNodeWithoutClaim(t *testing.T) {
+	s := newTestCluster(t)
+	s.SeedObjects(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "left", Labels: map[string]string{karpenter.NodePoolLabelKey: "default", karpenter.NodeInitializedLabelKey: "true"}},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/i-left"}, Status: corev1.NodeStatus{Capacity: cpu("3")},
+	})
+	s.advance(2 * time.Second)
+	if got := s.getPool().Status; *got.Nodes != 1 || got.Resources.Cpu().Value() != 3 {
+		t.Errorf("got %d nodes with %v, want one with 3 CPUs", *got.Nodes, got.Resources)
 	}
 }
 

@@ -122,10 +122,10 @@ func TestBlockersAreSorted(t *testing.T) {
 	for i := range 7 {
 		pods = append(pods, blockedPod(fmt.Sprintf("p%d", 6-i), ends(noon.Add(-time.Hour))))
 	}
-	pods = append(pods, blockedPod("old", ends(noon.Add(-2*time.Hour))))
+	pods = append(pods, blockedPod("z-oldest", ends(noon.Add(-2*time.Hour))))
 	got := termination.DescribeBlockers(of(pods, refusals{}))
 	late := "has not ended within its grace period"
-	want := fmt.Sprintf("pod shop/old %[1]s; pod shop/p0 %[1]s; pod shop/p1 %[1]s; pod shop/p2 %[1]s; pod shop/p3 %[1]s; and 3 more", late)
+	want := fmt.Sprintf("pod shop/z-oldest %[1]s; pod shop/p0 %[1]s; pod shop/p1 %[1]s; pod shop/p2 %[1]s; pod shop/p3 %[1]s; and 3 more", late)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
