@@ -65,3 +65,35 @@ func TestAffinityStartsWhereMostFit(t *testing.T) {
 		})
 	}
 }
+
+// TestAffinityStartsWithPodThatFits packs a pod with affinity to pods of two sizes. Only the smaller one fits on a node with it.
+func TestAffinityStartsWithPodThatFits(t *testing.T) {
+	problem := zonedProblem(1000, candidateOf(4000, 8000, 1))
+	problem.Rules = []packing.Rule{anywhere}
+	var groups []packing.Group
+	for _, cpu := range []int64{3000, 500} {
+		groups = append(groups, packing.Group{Requests: []int64{cpu, 100}, Candidates: setOf(1, 0), ZoneCapacityTypes: 1, Roles: []packing.RuleRole{{Member: true}}, Count: 1})
+	}
+	p := packing.New(problem)
+	p.Pack(append(groups, packing.Group{Requests: []int64{3000, 100}, Candidates: setOf(1, 0), ZoneCapacityTypes: 1, AffinityRules: []int32{0}, Count: 1}))
+	if len(p.Bins()) != 2 || p.CountUnplaced(0)+p.CountUnplaced(1)+p.CountUnplaced(2) > 0 {
+		t.Errorf("%d nodes, and %d pods with affinity are not placed, want two nodes with all pods", len(p.Bins()), p.CountUnplaced(2))
+	}
+}
+
+// TestRulesOfOnePod places two pods that must not share a node.
+func TestRulesOfOnePod(t *testing.T) {
+	problem := zonedProblem(1000, candidateOf(4000, 8000, 1))
+	problem.Rules = []packing.Rule{{WithMember: 1}}
+	pod := packing.Group{Requests: []int64{1000, 1000}, Candidates: setOf(1, 0), ZoneCapacityTypes: 1, Roles: []packing.RuleRole{{Owner: true, Member: true}}, Count: 1}
+	p := packing.New(problem)
+	if _, ok := p.PlaceOnNew(pod); !ok {
+		t.Fatal("the first pod got no node")
+	}
+	if larger := p.ListLarger(0, &pod).Len(); larger > 0 {
+		t.Errorf("%d candidates could hold both pods", larger)
+	}
+	if _, ok := p.PlaceInBin(0, pod); ok {
+		t.Error("both pods are on one node")
+	}
+}
