@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -267,6 +268,7 @@ func TestStaticNodesUseTheCheapestReservation(t *testing.T) {
 func TestFindFullReservations(t *testing.T) {
 	reserved, onDemand := karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand
 	notReady := func(s *planning.Snapshot) { s.NodePools[0].Status.Conditions = nil }
+	going := func(s *planning.Snapshot) { s.NodePools[0].DeletionTimestamp = new(metav1.NewTime(planningtest.Now)) }
 	for _, tt := range []struct {
 		name          string
 		free          int64
@@ -276,6 +278,7 @@ func TestFindFullReservations(t *testing.T) {
 	}{
 		{"reserved only, full", 0, []string{reserved}, nil, true, true},
 		{"reserved only, full, and the pool is not ready", 0, []string{reserved}, notReady, true, true},
+		{"reserved only, full, and the pool is being deleted", 0, []string{reserved}, going, true, true},
 		{"reserved only, with free capacity", 1, []string{reserved}, nil, false, false},
 		{"reserved or on-demand, full", 0, []string{reserved, onDemand}, nil, true, false},
 		{"on-demand only", 0, []string{onDemand}, nil, false, false},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -259,6 +260,17 @@ func TestAffinityOfSeveralTerms(t *testing.T) {
 				t.Errorf("%d unplaced, want the pod placed: %t", count(result.Unplaced), tt.placed)
 			}
 		})
+	}
+}
+
+// TestUnreadableNamespaceSelector plans a pod with an affinity that the API server would reject. It stays unplaced.
+func TestUnreadableNamespaceSelector(t *testing.T) {
+	unreadable := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web"), NamespaceSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Near"}},
+	}}
+	result := solve(t, inZones(planningtest.NewPods("w", 1, "100m", "64Mi", requireLabels("app", "web"), affine(unreadable))))
+	if count(result.Unplaced) != 1 || !strings.Contains(result.Unplaced[0].Rejections[0].Detail, "invalid namespaceSelector") {
+		t.Errorf("%d nodes, unplaced %+v", len(result.Nodes), result.Unplaced)
 	}
 }
 
