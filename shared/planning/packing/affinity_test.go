@@ -97,3 +97,25 @@ func TestRulesOfOnePod(t *testing.T) {
 		t.Error("both pods are on one node")
 	}
 }
+
+// TestAffinityStartsWithoutUnplacedPods packs two pods that need a node each in a NodePool that may only have one. A pod of another
+// NodePool with affinity to pods like the unplaced one and like itself may be the first of them.
+func TestAffinityStartsWithoutUnplacedPods(t *testing.T) {
+	for _, cpu := range [][]int64{{2000, 3000}, {3000, 2000}} {
+		problem := zonedProblem(1000, candidateOf(4000, 8000, 1), candidateOf(4000, 8000, 1))
+		problem.Candidates[0].Prices[1].Price = 0.5
+		problem.Pools[0].Nodes, problem.Candidates[1].Pool, problem.Rules = 1, 1, []packing.Rule{anywhere, anywhere}
+		problem.Pools = append(problem.Pools, unlimitedPool())
+		var groups []packing.Group
+		for i := range int32(2) {
+			groups = append(groups, packing.Group{Requests: []int64{cpu[i], 100}, Candidates: setOf(2, 0), ZoneCapacityTypes: 1 << i, Roles: []packing.RuleRole{{Rule: i, Member: true}}, Count: 1})
+		}
+		p := packing.New(problem)
+		p.Pack(groups)
+		left := int32(p.CountUnplaced(1))
+		late := p.Pack([]packing.Group{{Requests: []int64{1000, 100}, Candidates: setOf(2, 1), ZoneCapacityTypes: 1, Roles: []packing.RuleRole{{Rule: left, Member: true}}, AffinityRules: []int32{left}, Count: 1}})
+		if p.CountUnplaced(0)+p.CountUnplaced(1) != 1 || p.CountUnplaced(late) > 0 {
+			t.Errorf("%d and %d pods of the first NodePool are not placed, and %d of the second, want one of the first", p.CountUnplaced(0), p.CountUnplaced(1), p.CountUnplaced(late))
+		}
+	}
+}

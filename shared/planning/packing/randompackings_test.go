@@ -43,12 +43,14 @@ func (w *randomProblem) widen(t *rapid.T) {
 			}
 		}
 	}
+	all := packing.NewSet(len(w.problem.Candidates)) // Groups with equal candidates share one set, as those of the solver.
+	for k := range w.problem.Candidates {
+		all.Add(k)
+	}
 	for i := range w.groups {
 		g := &w.groups[i]
 		if rapid.Bool().Draw(t, "all candidates") {
-			for k := range w.problem.Candidates {
-				g.Candidates.Add(k)
-			}
+			g.Candidates = all
 		}
 		if rapid.IntRange(0, 4).Draw(t, "many") == 0 {
 			g.Count *= 8
