@@ -9,7 +9,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // TestFirstPodOfSeveralTerms plans a pod that both terms of its affinity select, while another such pod runs. kube-scheduler lets it be
@@ -99,7 +101,7 @@ func TestFollowersDoNotFit(t *testing.T) {
 }
 
 // TestFollowersWithPreferences plans a database with affinity over zones, and another without affinity that is placed only after it drops a
-// preference, and whose zone differs from the one that the first would choose.
+// preference, and whose zone differs from the one that the first would choose. No second effort is needed.
 func TestFollowersWithPreferences(t *testing.T) {
 	db := requireLabels("app", "db")
 	first := planningtest.NewPods("first", 2, "50m", "64Mi", db, affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db")}))
@@ -113,6 +115,9 @@ func TestFollowersWithPreferences(t *testing.T) {
 	batch.Snapshot.Nodes = []planning.Node{node("a"), node("b", inZone("b"), func(n *planning.Node) { n.Allocatable[corev1.ResourceCPU] = resource.MustParse("4") })}
 	if result := solve(t, batch); count(result.Unplaced) > 0 {
 		t.Errorf("unplaced: %+v", result.Unplaced)
+	}
+	if result := solver.FirstEffort(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())); count(result.Unplaced) > 0 {
+		t.Errorf("the first effort left %+v", result.Unplaced)
 	}
 }
 
