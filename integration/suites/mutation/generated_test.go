@@ -33,8 +33,10 @@ var samples = []mutants.FixedSample{
 	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 2, FirstKilled: 72},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 3, FirstKilled: 77},
+	{Dir: "shared/planning/solver", Size: 100, Seed: 4, FirstKilled: 86},
 	{Dir: "shared/planning/packing/exact.go", Size: 100, Seed: 1, FirstKilled: 79},
-	{Dir: "shared/planning/packing"}, // None of the rest.
+	{Dir: "shared/planning/packing", Size: 100, Seed: 1, FirstKilled: 85},
+	{Dir: "shared/planning/packing", Size: 100, Seed: 2, FirstKilled: 83},
 }
 
 // selectDrawn returns the mutants that are checked, which are all of the packages without samples, and the samples.
