@@ -162,7 +162,7 @@ func (o *output) writeError() error {
 
 // escapeControls escapes the characters that a terminal interprets or hides.
 func escapeControls(text string) string {
-	if utf8.ValidString(text) && strings.IndexFunc(text, isControl) < 0 {
+	if utf8.ValidString(text) && !hasControl(text) {
 		return text
 	}
 	var b strings.Builder
@@ -177,6 +177,17 @@ func escapeControls(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// hasControl reports whether a text has a character that a terminal interprets or hides. A plan has up to 40 MB of
+// printable ASCII, so this looks up no Unicode property of that.
+func hasControl(text string) bool {
+	for _, r := range text {
+		if (r < ' ' || r > '~') && isControl(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // isControl reports whether a terminal interprets or hides a character.

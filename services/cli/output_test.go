@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 func TestOutputEscapesControls(t *testing.T) {
@@ -28,6 +29,15 @@ func TestOutputEscapesControls(t *testing.T) {
 				t.Errorf("wrote %q, %d, %v; want %q", to.String(), n, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestHasControl: the shortcut for printable ASCII hides no character.
+func TestHasControl(t *testing.T) {
+	for r := range unicode.MaxRune + 1 {
+		if got := hasControl(string(r)); got != isControl([]rune(string(r))[0]) {
+			t.Fatalf("%U is a control character: %v", r, got)
+		}
 	}
 }
 
