@@ -47,7 +47,7 @@ func (c *check) all() {
 func (c *check) pods() int {
 	count := len(c.document.Pods)
 	for _, group := range c.document.PodGroups {
-		count = min(count+min(max(group.Count, 0), podsMax+1), podsMax+1)
+		count = min(count+min(max(orEmpty(group).Count, 0), podsMax+1), podsMax+1)
 	}
 	for i := range c.document.Nodes {
 		count += len(c.document.Nodes[i].Pods)
@@ -55,13 +55,21 @@ func (c *check) pods() int {
 	return count
 }
 
+// orEmpty returns an empty value for a null in a list, so that the check finds what it lacks.
+func orEmpty[T any](entry *T) *T {
+	if entry == nil {
+		entry = new(T)
+	}
+	return entry
+}
+
 func (c *check) everyPod(types, pools map[string]bool) {
-	names := map[string]bool{}
+	names := make(map[string]bool, c.pods())
 	for i := range c.document.PodGroups {
-		c.group(fmt.Sprintf("podGroups[%d]", i), &c.document.PodGroups[i], names)
+		c.group(fmt.Sprintf("podGroups[%d]", i), orEmpty(c.document.PodGroups[i]), names)
 	}
 	for i := range c.document.Pods {
-		path, pod := fmt.Sprintf("pods[%d]", i), &c.document.Pods[i]
+		path, pod := fmt.Sprintf("pods[%d]", i), orEmpty(c.document.Pods[i])
 		c.namespaced(path, pod, names)
 		if pod.Spec.NodeName != "" {
 			c.problem(path+".spec.nodeName", "a pending pod cannot have a node, but has %s: remove the field, or list the pod under the node", pod.Spec.NodeName)

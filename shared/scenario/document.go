@@ -32,9 +32,10 @@ type document struct {
 	InstanceTypesFile string                `json:"instanceTypesFile,omitempty"`
 	NodePools         *[]karpenter.NodePool `json:"nodePools"`
 	DaemonSetPods     []corev1.Pod          `json:"daemonSetPods,omitempty"`
-	PodGroups         []podGroup            `json:"podGroups,omitempty"`
-	Pods              []corev1.Pod          `json:"pods,omitempty"`
-	Nodes             []node                `json:"nodes,omitempty"`
+	// PodGroups and Pods are pointers because the decoder copies a list each time that it grows, and a pod has 1,240 bytes.
+	PodGroups []*podGroup   `json:"podGroups,omitempty"`
+	Pods      []*corev1.Pod `json:"pods,omitempty"`
+	Nodes     []node        `json:"nodes,omitempty"`
 	// Devices plans ResourceClaims. Without it, pods with claims are rejected.
 	Devices *devices `json:"devices,omitempty"`
 }

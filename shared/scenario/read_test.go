@@ -78,6 +78,9 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 		{"minus one pod", with(`, "podGroups": [{"count": -1, "template": ` + pod("w") + `}]`), []string{"s.json: podGroups[0].count: invalid count -1: write 1 or more"}},
 		{"half a pod", with(`, "podGroups": [{"count": 1.5, "template": ` + pod("w") + `}]`), []string{"s.json: podGroups[0].count: number 1.5 found, expected a whole number"}},
 		{"a group without a name", with(`, "podGroups": [{"count": 1, "template": {}}]`), []string{"s.json: podGroups[0].template.metadata.name: missing: the pods of the group are named after it"}},
+		{"nulls in lists", with(`, "podGroups": [null], "pods": [null]`), []string{
+			"s.json: podGroups[0].count: invalid count 0: write 1 or more", "s.json: pods[0].metadata.name: missing: write a name; the plan refers to pods by name",
+		}},
 		{"too many pods", with(`, "podGroups": [{"count": 2000000000, "template": ` + pod("w") + `}, {"count": 2000000000, "template": ` + pod("v") + `}]`),
 			[]string{"s.json: pods: more than 200000: split the scenario"}},
 		{"pods of one name", with(`, "podGroups": [{"count": 2, "template": ` + pod("w") + `}], "pods": [` + pod("w-1") + `]`),

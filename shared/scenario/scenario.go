@@ -26,8 +26,8 @@ type Scenario struct {
 
 	// devices are nil if ResourceClaims are not planned.
 	devices *devices
-	groups  []podGroup
-	single  []corev1.Pod
+	groups  []*podGroup
+	single  []*corev1.Pod
 	stock   instancetypes.InstanceTypes
 	classes []karpenter.EC2NodeClass
 	// exotic has the names of exotic types, and types is the number of all types.
@@ -88,14 +88,13 @@ func (s *Scenario) Pods() []*corev1.Pod {
 		settle(pod)
 		out = append(out, pod)
 	}
-	for i := range s.groups {
-		template := &s.groups[i].Template
-		for j := range s.groups[i].Count {
-			add(template.DeepCopy(), template.Name+"-"+strconv.Itoa(j))
+	for _, group := range s.groups {
+		for i := range group.Count {
+			add(group.Template.DeepCopy(), group.Template.Name+"-"+strconv.Itoa(i))
 		}
 	}
-	for i := range s.single {
-		add(&s.single[i], s.single[i].Name)
+	for _, pod := range s.single {
+		add(pod, pod.Name)
 	}
 	return out
 }
