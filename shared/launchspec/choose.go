@@ -40,6 +40,22 @@ func Launchable(node *planning.PlannedNode, exotic func(instanceType string) boo
 	return out
 }
 
+// HaveSameLaunch reports whether the launches of two nodes try the same offerings. It compares lists of offerings by their
+// memory, because the nodes of a plan share them.
+func HaveSameLaunch(a, b *planning.PlannedNode) bool {
+	if whereabouts(a.Offerings) != whereabouts(b.Offerings) || a.Requirements.HasMinValues() != b.Requirements.HasMinValues() {
+		return false
+	}
+	for _, key := range offerKeys {
+		valuesA, askedA := a.Requirements[key]
+		valuesB, askedB := b.Requirements[key]
+		if askedA != askedB || !valuesA.Equals(valuesB) {
+			return false
+		}
+	}
+	return true
+}
+
 // choose narrows the offers of a node to those of one launch, in their memory. It returns an error if they cover fewer
 // values than minValues requires and the policy is not BestEffort.
 func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {

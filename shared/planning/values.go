@@ -171,10 +171,11 @@ func (v Values) SingleValue() (string, bool) {
 func (v Values) IsSubset(of Values) bool {
 	both := v.Intersect(of)
 	both.minValues, v.minValues = 0, 0
-	return both.equals(v)
+	return both.Equals(v)
 }
 
-func (v Values) equals(w Values) bool {
+// Equals reports whether both are the same set with the same minValues. Empty sets are equal.
+func (v Values) Equals(w Values) bool {
 	if v.IsEmpty() || w.IsEmpty() {
 		return v.IsEmpty() && w.IsEmpty()
 	}

@@ -80,7 +80,7 @@ type Effort struct {
 
 // Outcome returns the output for a result. The caller adds Planner and Effort.
 func (s *Scenario) Outcome(pods []*corev1.Pod, result planning.Result) Outcome {
-	names := Names{}
+	names := make(Names, len(pods))
 	for _, pod := range pods {
 		names.Add(pod.Name)
 	}
@@ -89,8 +89,9 @@ func (s *Scenario) Outcome(pods []*corev1.Pod, result planning.Result) Outcome {
 		NewNodes: []NewNode{}, ExistingNodes: map[string]int{}, ExistingPods: map[string][]string{}, Unscheduled: map[string]string{},
 		Summary: Summary{NewNodes: len(result.Nodes), LowerBoundDollarsPerHour: result.BoundPerHour, TimedOut: result.Partial},
 	}
+	launches := sameLaunches{}
 	for i := range result.Nodes {
-		node := s.newNode(&result.Nodes[i], names)
+		node := s.newNode(&result.Nodes[i], names, launches)
 		out.NewNodes = append(out.NewNodes, node)
 		out.Summary.Scheduled += len(node.Pods)
 		out.Summary.DollarsPerHour += node.Price
@@ -111,18 +112,36 @@ func (s *Scenario) Outcome(pods []*corev1.Pod, result planning.Result) Outcome {
 	return out
 }
 
-func (s *Scenario) newNode(n *planning.PlannedNode, names Names) NewNode {
-	options := launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] })
-	return Describe(n, options, s.NodePools, names)
+// sameLaunches are the nodes described so far, one for each launch, by the list of offerings that they share. A plan may have
+// 20,000 nodes but only dozens of different launches.
+type sameLaunches map[*planning.PricedOffering][]describedLaunch
+
+// describedLaunch is a planned node, and the fields of its output that follow from its launch.
+type describedLaunch struct {
+	node *planning.PlannedNode
+	out  NewNode
+}
+
+func (s *Scenario) newNode(n *planning.PlannedNode, names Names, launches sameLaunches) NewNode {
+	for _, known := range launches[&n.Offerings[0]] {
+		if launchspec.HaveSameLaunch(known.node, n) {
+			return known.out.describeNode(n, s.NodePools, names)
+		}
+	}
+	launch := describeLaunch(launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] }))
+	launches[&n.Offerings[0]] = append(launches[&n.Offerings[0]], describedLaunch{n, launch})
+	return launch.describeNode(n, s.NodePools, names)
 }
 
 // Describe returns the output for a planned node. options are the offerings that its launch would try,
 // the cheapest first, and pools are those of the cluster.
 func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools []karpenter.NodePool, names Names) NewNode {
-	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: chosen(n, pools), Pods: []string{}, OptionTypes: []string{}}
-	for _, pod := range n.Pods {
-		out.Pods = append(out.Pods, names.Of(pod.Namespace, pod.Pod.Name))
-	}
+	return describeLaunch(options).describeNode(n, pools, names)
+}
+
+// describeLaunch returns the fields that follow from the offerings that a launch would try.
+func describeLaunch(options []planning.PricedOffering) NewNode {
+	out := NewNode{OptionTypes: []string{}}
 	for _, o := range options {
 		if len(out.OptionTypes) == 0 {
 			out.InstanceType, out.Zone, out.CapacityType, out.Price = o.InstanceType, o.Zone, o.CapacityType, o.PricePerHour
@@ -133,6 +152,15 @@ func Describe(n *planning.PlannedNode, options []planning.PricedOffering, pools 
 	}
 	out.Options = len(out.OptionTypes)
 	return out
+}
+
+// describeNode returns the launch with the other fields of one node.
+func (launch NewNode) describeNode(n *planning.PlannedNode, pools []karpenter.NodePool, names Names) NewNode {
+	launch.NodePool, launch.Requests, launch.Labels, launch.Pods = n.NodePool, n.Requests, chosen(n, pools), make([]string, 0, len(n.Pods))
+	for _, pod := range n.Pods {
+		launch.Pods = append(launch.Pods, names.Of(pod.Namespace, pod.Pod.Name))
+	}
+	return launch
 }
 
 // chosen returns the custom labels of the node that its pool does not set to one value.

@@ -119,3 +119,25 @@ func TestNamesOfTwoNamespaces(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestOutcomesOfSharedOfferings checks that nodes that share their offerings are described as each alone.
+func TestOutcomesOfSharedOfferings(t *testing.T) {
+	s, r := shop(t), result()
+	for _, zone := range []string{"eu-west-1b", "eu-west-1a", "eu-west-1b"} {
+		node := r.Nodes[0]
+		node.Requirements = node.Requirements.Clone()
+		node.Requirements["topology.kubernetes.io/zone"] = planning.In(zone)
+		node.Pods = []planning.PlacedPod{placed("default", "in-"+zone)}
+		r.Nodes = append(r.Nodes, node)
+	}
+	together := s.Outcome(nil, r).NewNodes
+	for i := range r.Nodes {
+		alone := s.Outcome(nil, planning.Result{Nodes: r.Nodes[i : i+1]}).NewNodes[0]
+		if diff := cmp.Diff(alone, together[i]); diff != "" {
+			t.Errorf("node %d: %s", i, diff)
+		}
+	}
+	if together[0].Zone == together[1].Zone {
+		t.Errorf("both nodes are in %s", together[0].Zone)
+	}
+}
