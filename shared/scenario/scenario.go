@@ -78,23 +78,23 @@ func ready() metav1.Condition {
 	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Scenario"}
 }
 
-// Pods returns the pending pods as separate objects, like those of a cluster: with a namespace, the
-// API server's defaults and a UID. UIDs ascend in the order of the file, so that of equal pods the
-// first one is placed first. Pods that the file lists one by one are those of the scenario, not copies.
+// Pods returns the pending pods, each as an object like those of a cluster: with a namespace, the API server's defaults and
+// a UID. UIDs ascend in the order of the file, so that of equal pods the first one is placed first. The pods are those of the
+// scenario: those of a group share labels and containers, which must not be changed.
 func (s *Scenario) Pods() []*corev1.Pod {
 	var out []*corev1.Pod
-	add := func(pod *corev1.Pod, name string) {
-		pod.Name, pod.UID = name, uid(len(out))
-		settle(pod)
-		out = append(out, pod)
-	}
 	for _, group := range s.groups {
+		settle(&group.Template)
 		for i := range group.Count {
-			add(group.Template.DeepCopy(), group.Template.Name+"-"+strconv.Itoa(i))
+			pod := group.Template
+			pod.Name, pod.UID = pod.Name+"-"+strconv.Itoa(i), uid(len(out))
+			out = append(out, &pod)
 		}
 	}
 	for _, pod := range s.single {
-		add(pod, pod.Name)
+		settle(pod)
+		pod.UID = uid(len(out))
+		out = append(out, pod)
 	}
 	return out
 }
