@@ -19,7 +19,8 @@ type scratch struct {
 	rows        []programRow
 	flags       arena[bool]
 	indexes     arena[int32]
-	lists       arena[[]int32]
+	least       arena[int64]
+	lists       arena[groupList]
 }
 
 // arena allocates slices from larger blocks, until it is reset.
@@ -108,7 +109,7 @@ func (s *stage) nextGroup(o *option, candidate *CandidateType) (d, i, n int) {
 			continue
 		}
 		for _, other := range f.order[at+1:] {
-			if f.cursor[other] < len(o.byDimension[other]) {
+			if f.cursor[other] < len(o.byDimension[other].groups) {
 				open++
 			}
 		}
@@ -123,18 +124,24 @@ func (s *stage) nextGroup(o *option, candidate *CandidateType) (d, i, n int) {
 // advanceCursor moves a list's cursor to the first pod group that fits, and returns how many of its
 // pods fit.
 func (s *stage) advanceCursor(o *option, d int) (i, n int) {
-	f, list := s.scratch, o.byDimension[d]
+	f, list := s.scratch, &o.byDimension[d]
 	free, dims := f.free, len(f.free)
 	most := 0.0
 	for _, r := range s.priced {
 		most += float64(s.highestPrices[r] * float64(max(0, free[r])))
 	}
 	most = (most + s.p.hostPrice) * (1 + 1e-9)
-	for f.cursor[d] < len(list) {
-		i = int(list[f.cursor[d]])
-		if s.floor[i] > most && f.taken[d] == 0 {
-			from := f.cursor[d]
-			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.floor[list[from+j]] <= most })
+	for f.cursor[d] < len(list.groups) {
+		from := f.cursor[d]
+		i = int(list.groups[from])
+		if f.taken[d] == 0 && s.floor[i] > most {
+			f.cursor[d] += sort.Search(len(list.groups)-from, func(j int) bool { return s.floor[list.groups[from+j]] <= most })
+			continue
+		}
+		if unfit := list.countUnfit(s, from, free); f.taken[d] == 0 && unfit > 0 {
+			// A step counts a pod group, also if it is skipped: the plan must not depend on the blocks.
+			s.p.usedSteps += unfit
+			f.cursor[d] += unfit
 			continue
 		}
 		s.p.usedSteps++
@@ -157,7 +164,7 @@ func (s *stage) advanceCursor(o *option, d int) (i, n int) {
 func (s *stage) recordPicks(o *option, d int) {
 	f := s.scratch
 	if f.taken[d] > 0 {
-		f.picks = append(f.picks, pick{int(o.byDimension[d][f.cursor[d]]), f.taken[d]})
+		f.picks = append(f.picks, pick{int(o.byDimension[d].groups[f.cursor[d]]), f.taken[d]})
 		f.taken[d] = 0
 	}
 }

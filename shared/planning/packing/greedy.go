@@ -205,7 +205,7 @@ func (s *stage) openBin(o *option, value float64, picks []pick) {
 	s.p.bins = append(s.p.bins, bin)
 	s.cost += o.price
 	s.unplacedValue -= value
-	if !slices.ContainsFunc(s.unplaced, func(n int) bool { return n > 0 }) {
+	if s.unplacedPods == 0 {
 		s.unplacedValue = 0
 	}
 	for i := range s.options {

@@ -13,7 +13,7 @@ type option struct {
 	// segments marks the segments that may use the option.
 	segments []bool
 	// byDimension are the pod groups by dominant dimension, in stage order.
-	byDimension [][]int32
+	byDimension []groupList
 	// stale is true if the option has not been tried since the last bin was opened.
 	stale bool
 }
@@ -79,12 +79,14 @@ func (s *stage) sortGroups(o *option) {
 	o.byDimension = s.scratch.lists.allocate(max(1, len(s.priced)))
 	all, from := s.scratch.indexes.allocate(int(total)), int32(0)
 	for d := range o.byDimension {
-		o.byDimension[d] = all[from : from : from+counts[d]]
+		blocks := (int(counts[d]) + blockSize - 1) / blockSize
+		o.byDimension[d] = groupList{groups: all[from : from : from+counts[d]], least: s.scratch.least.allocate(blocks * s.p.problem.Dims)}
+		clear(o.byDimension[d].least)
 		from += counts[d]
 	}
 	for i, d := range dimensions {
 		if d != 255 {
-			o.byDimension[d] = append(o.byDimension[d], int32(i))
+			o.byDimension[d].groups = append(o.byDimension[d].groups, int32(i))
 		}
 	}
 }

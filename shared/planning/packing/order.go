@@ -34,6 +34,7 @@ func (s *stage) orderGroups(steps float64) {
 	})
 	ids, segments := make([]int, n), s.segmentOf
 	s.segmentOf, s.unplacedRequests = make([]int, n), make([]float64, len(s.segments)*dims)
+	s.unplacedPods = 0
 	s.value, s.floor, s.unplaced, s.requests, s.total = make([]float64, n), make([]float64, n), make([]int, n), make([]int64, n*dims), 0
 	for i, from := range order {
 		ids[i], s.segmentOf[i], s.value[i], s.floor[i] = s.ids[from], segments[from], value[from], floor[from]
@@ -51,12 +52,14 @@ func (s *stage) orderGroups(steps float64) {
 	s.ids, s.unplacedValue = ids, s.total
 	s.options, s.bounds = s.scratch.options[:0], s.scratch.bounds[:0]
 	s.scratch.indexes.reset()
+	s.scratch.least.reset()
 	s.scratch.lists.reset()
 }
 
 // addUnplaced counts n more pods of a pod group as not in a bin; n may be negative.
 func (s *stage) addUnplaced(i, n int) {
 	dims, g := s.p.problem.Dims, s.segmentOf[i]
+	s.unplacedPods += n
 	for r, need := range s.requests[i*dims : (i+1)*dims] {
 		s.unplacedRequests[g*dims+r] += float64(float64(need) * float64(n))
 	}

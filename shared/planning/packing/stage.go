@@ -28,6 +28,8 @@ type stage struct {
 	// unplacedRequests are the total requests of each segment's pods that are not in a bin, by
 	// dimension.
 	unplacedRequests []float64
+	// unplacedPods is how many pods are not in a bin.
+	unplacedPods int
 	// total is the value of all pods, and unplacedValue that of pods that are not in a bin.
 	total, unplacedValue float64
 	// cost is the cost of this attempt's bins, and maxCost its maximum.
