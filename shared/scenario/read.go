@@ -89,7 +89,11 @@ func load(folder fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", name, cause(err))
 	}
-	data, err := unpack(name, file)
+	size := int64(0)
+	if info, err := file.Stat(); err == nil {
+		size = info.Size()
+	}
+	data, err := unpack(name, file, size)
 	return data, errors.Join(err, file.Close())
 }
 
@@ -101,7 +105,8 @@ func cause(err error) error {
 	return err
 }
 
-func unpack(name string, from io.Reader) ([]byte, error) {
+// unpack reads a file, and decompresses it if its name ends in .gz. It allocates memory for the given size at once.
+func unpack(name string, from io.Reader, size int64) ([]byte, error) {
 	if strings.HasSuffix(name, ".gz") {
 		unpacked, err := gzip.NewReader(from)
 		if err != nil {
@@ -109,12 +114,14 @@ func unpack(name string, from io.Reader) ([]byte, error) {
 		}
 		from = unpacked
 	}
-	data, err := io.ReadAll(io.LimitReader(from, fileMax+1))
+	var data bytes.Buffer
+	data.Grow(int(min(size, fileMax)) + bytes.MinRead)
+	_, err := data.ReadFrom(io.LimitReader(from, fileMax+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", name, cause(err))
-	case len(data) > fileMax:
+	case data.Len() > fileMax:
 		return nil, fmt.Errorf("%s is larger than %d MiB", name, fileMax>>20)
 	}
-	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+	return bytes.TrimPrefix(data.Bytes(), []byte("\xef\xbb\xbf")), nil
 }

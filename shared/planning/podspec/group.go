@@ -37,10 +37,8 @@ type member struct {
 
 // Group converts and groups pods. volumes may be nil if volumes do not matter.
 func Group(pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
-	c := Classes{
-		byKey: make(map[string]int32, min(len(pods), expectedClasses)),
-		pods:  make([]member, 0, len(pods)),
-	}
+	var c Classes
+	c.Expect(len(pods))
 	for _, pod := range pods {
 		var claims []planning.Volume
 		if volumes != nil {
@@ -53,6 +51,12 @@ func Group(pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []pl
 
 // expectedClasses bounds the memory allocated for classes in advance.
 const expectedClasses = 1 << 12
+
+// Expect allocates memory for the given number of pods. Call it before the first pod is added.
+func (c *Classes) Expect(pods int) {
+	c.byKey = make(map[string]int32, min(pods, expectedClasses))
+	c.pods = make([]member, 0, pods)
+}
 
 // AddPod converts a pod like Convert and adds it. A pod of a known class allocates almost nothing.
 func (c *Classes) AddPod(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volume) {
