@@ -196,7 +196,7 @@ func legend(limit string) string {
 	}
 	return "Pairs are Joist : Karpenter, followed by their ratio: for dollars Joist divided by Karpenter, for CPU and allocations Karpenter divided by Joist. " +
 		"CPU is the user and system time of the process while it plans. For Joist it includes grouping and indexing the pods; for Karpenter it excludes setting up its topology and scheduler. " +
-		"*Options* is the median number of instance types that a launch can choose from. *Over bound* is the cost divided by a lower bound, which allows fractions of nodes and ignores topology, weights and limits; it is therefore loose for Karpenter's benchmark, real services and five NodePools. " +
+		"*Options* is the median number of instance types that a launch can choose from. *Over bound* is the cost divided by a lower bound. For the bound, a node runs whole pods within the limits of its NodePool, but fractions of nodes are allowed, and spread over zones, affinity between pods and weights are ignored; it is therefore loose for Karpenter's benchmark, real services and five NodePools. " +
 		"Karpenter's time limit is " + limit + ", as in production.\n\nThe workloads:\n\n" + strings.Join(kinds, "\n") + "\n"
 }
 

@@ -37,18 +37,22 @@ func TestBound(t *testing.T) {
 		want     float64
 	}{
 		{"no pods", undisturbed(), 0},
-		{"a part of a machine", undisturbed(many(1)...), 0.02},
+		{"a part of a machine", undisturbed(many(1)...), 0.04},
 		{"CPUs", undisturbed(many(10)...), 0.2},
 		{"on demand", undisturbed(many(10, onDemand)...), 0.6},
 		{"memory", undisturbed(many(10, gib(4))...), 0.4},
 		// CPUs and memory are bought together.
 		{"classes share machines", undisturbed(append(many(2, requests("cpu", "4"), selects(zone, "z1")), pod("b", requests("cpu", "0"), gib(16)))...), 0.16},
-		{"classes that cannot share", undisturbed(pod("a", requests("cpu", "4"), selects(zone, "z1")), pod("b", requests("cpu", "0"), gib(8), selects(zone, "z2"))), 0.16},
+		{"classes that cannot share", undisturbed(pod("a", requests("cpu", "4"), selects(zone, "z1")), pod("b", requests("cpu", "0"), gib(8), selects(zone, "z2"))), 0.32},
 		{"more pods than a machine may run", undisturbed(many(20, requests("cpu", "1m"))...), 0.08},
 		{"alone on a host", undisturbed(many(5, requests("cpu", "1m"), labelled("app", "x"), awayFrom(podTerm(hostname, "x")))...), 0.2},
+		{"spread over hosts", undisturbed(many(5, requests("cpu", "1m"), labelled("app", "x"), spreads(hostname, "x"))...), 0.2},
+		{"nodes of whole pods", undisturbed(many(4, requests("cpu", "5"))...), 0.64},
+		{"a NodePool with a limit", limited(undisturbed(many(16, tolerates("blue"))...), "8"), 0.16 + 0.48},
+		{"a limit in use", limited(there(undisturbed(many(16, tolerates("blue"))...), "large"), "12"), 0.08 + 4*0.06},
 		{"a device", undisturbed(many(2, requests("example.com/gpu", "1"))...), 0.32},
-		{"daemons", scenario(many(6)...), 6 / 7.5 * 0.16},
-		{"what fits nowhere is left out", undisturbed(pod("a"), pod("b", requests("cpu", "9")), pod("c", selects(zone, "z9"))), 0.02},
+		{"daemons", scenario(many(6)...), 0.16},
+		{"what fits nowhere is left out", undisturbed(pod("a"), pod("b", requests("cpu", "9")), pod("c", selects(zone, "z9"))), 0.04},
 		{"there is room", there(undisturbed(many(5)...), "large"), 0},
 		{"there is some room", there(undisturbed(many(10)...), "large"), 0.04},
 		{"not for these", there(undisturbed(many(5, selects(zone, "z2"))...), "large"), 0.1},
@@ -62,6 +66,13 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s: %f (%v), want %f", c.name, got, err, c.want)
 		}
 	}
+}
+
+// limited limits the CPUs of pool plain, and the capacity of the other pool to on-demand.
+func limited(s *planvalidator.Scenario, cpus string) *planvalidator.Scenario {
+	s.NodePools[0].Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse(cpus)}
+	s.NodePools[1].Spec.Template.Spec.Requirements = []planvalidator.Requirement{require(capacity, "In", "on-demand")}
+	return s
 }
 
 func there(s *planvalidator.Scenario, machine string) *planvalidator.Scenario {
@@ -93,75 +104,95 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// No valid plan costs less than the bound. The plans here have one node per pod, or as
-// few nodes as fit one after the other.
+// No valid plan costs less than the bound.
 func TestBoundIsBelowEveryPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := scenario()
-		for i := range rapid.IntRange(1, 12).Draw(t, "pods") {
-			changes := []with{
-				requests("cpu", resource.NewMilliQuantity(rapid.Int64Range(1, 7000).Draw(t, "cpu"), resource.DecimalSI).String()),
-				requests("memory", resource.NewQuantity(rapid.Int64Range(1, 1<<33).Draw(t, "memory"), resource.BinarySI).String()),
-			}
-			if rapid.Bool().Draw(t, "selects") {
-				changes = append(changes, selects(zone, rapid.SampledFrom([]string{"z1", "z2"}).Draw(t, "zone")))
-			}
-			s.Pods = append(s.Pods, pod(fmt.Sprintf("p%d", i), changes...))
+		s := limited(scenario(), rapid.SampledFrom([]string{"2", "4", "8", "10", "100"}).Draw(t, "limit"))
+		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
+			s.Pods = append(s.Pods, randomPod(t, fmt.Sprintf("p%d", i)))
 		}
 		s = parsed(s)
 		bound, err := planvalidator.LowerBound(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, crowd := range []int{1, 3} {
-			plan := greedy(s, crowd)
-			if found := planvalidator.CheckPlan(s, plan); len(found) > 0 {
-				t.Fatalf("the plan is not valid: %v", found)
-			}
-			if plan.Summary.DollarsPerHour < bound*(1-1e-9) {
-				t.Fatalf("a plan costs %f, and the bound is %f", plan.Summary.DollarsPerHour, bound)
-			}
+		plan := cheapestPlan(s)
+		if plan == nil {
+			return
+		}
+		if found := planvalidator.CheckPlan(s, plan); len(found) > 0 {
+			t.Fatalf("the plan is not valid: %v", found)
+		}
+		if plan.Summary.DollarsPerHour < bound*(1-1e-9) {
+			t.Fatalf("a plan costs %f, and the bound is %f", plan.Summary.DollarsPerHour, bound)
 		}
 	})
 }
 
-// greedy places up to crowd consecutive pods on the cheapest node on which, according to
-// the validator, they fit.
-func greedy(s *planvalidator.Scenario, crowd int) *planvalidator.Result {
-	var nodes []planvalidator.NewNode
-	for i := 0; i < len(s.Pods); {
-		for n := min(crowd, len(s.Pods)-i); n > 0; n-- {
-			var names []string
-			for _, p := range s.Pods[i : i+n] {
-				names = append(names, p.Name)
+// randomPod returns a pod that may be tied to a zone, kept from sharing a host, or tolerate the other pool.
+func randomPod(t *rapid.T, name string) corev1.Pod {
+	cpu := rapid.SampledFrom([]int64{1, 500, 1000, 1500, 2000, 3300}).Draw(t, "cpu")
+	changes := []with{
+		requests("cpu", resource.NewMilliQuantity(cpu, resource.DecimalSI).String()),
+		requests("memory", resource.NewQuantity(rapid.Int64Range(1, 1<<33).Draw(t, "memory"), resource.BinarySI).String()),
+		labelled("app", "x"),
+	}
+	for _, change := range []with{selects(zone, "z1"), tolerates("blue"), awayFrom(podTerm(hostname, "x")), spreads(hostname, "x")} {
+		if rapid.Bool().Draw(t, "constraint") {
+			changes = append(changes, change)
+		}
+	}
+	return pod(name, changes...)
+}
+
+// cheapestPlan returns the cheapest valid plan that places all pods, or nil, by trying all ways to share nodes.
+func cheapestPlan(s *planvalidator.Scenario) *planvalidator.Result {
+	var names []string
+	for _, p := range s.Pods {
+		names = append(names, p.Name)
+	}
+	var best *planvalidator.Result
+	var extend func(nodes []planvalidator.NewNode, left []string)
+	extend = func(nodes []planvalidator.NewNode, left []string) {
+		if len(left) == 0 {
+			plan := planned(s, nodes...)
+			if (best == nil || plan.Summary.DollarsPerHour < best.Summary.DollarsPerHour) && len(planvalidator.CheckPlan(s, plan)) == 0 {
+				best = plan
 			}
-			if node, ok := cheapestNode(s, names); ok {
-				nodes, i = append(nodes, node), i+n
+			return
+		}
+		for set := range 1 << (len(left) - 1) {
+			in, out := left[:1:1], []string(nil)
+			for i, name := range left[1:] {
+				if set>>i&1 == 1 {
+					in = append(in, name)
+				} else {
+					out = append(out, name)
+				}
+			}
+			for _, node := range cheapNodes(s, in) {
+				extend(append(slices.Clip(nodes), node), out)
+			}
+		}
+	}
+	extend(nil, names)
+	return best
+}
+
+// cheapNodes returns for each pool the cheapest node on which the pods fit alone.
+func cheapNodes(s *planvalidator.Scenario, names []string) []planvalidator.NewNode {
+	alone := *s
+	alone.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p corev1.Pod) bool { return !slices.Contains(names, p.Name) })
+	var found []planvalidator.NewNode
+	for _, way := range [][2]string{{"plain", "spot"}, {"tainted", "on-demand"}} {
+		for _, machine := range []string{"small", "large"} {
+			node := bought(way[1], launch(machine, "z1", names...))
+			node.NodePool = way[0]
+			if len(planvalidator.CheckPlan(&alone, planned(&alone, node))) == 0 {
+				found = append(found, node)
 				break
 			}
 		}
 	}
-	return planned(s, nodes...)
-}
-
-// cheapestNode returns the cheapest node for the pods.
-func cheapestNode(s *planvalidator.Scenario, names []string) (planvalidator.NewNode, bool) {
-	for _, name := range []string{"small", "large"} {
-		for _, z := range []string{"z1", "z2"} {
-			node := bought("spot", launch(name, z, names...))
-			alone := *s
-			alone.Pods = nil
-			for _, p := range s.Pods {
-				for _, name := range names {
-					if p.Name == name {
-						alone.Pods = append(alone.Pods, p)
-					}
-				}
-			}
-			if len(planvalidator.CheckPlan(&alone, planned(&alone, node))) == 0 {
-				return node, true
-			}
-		}
-	}
-	return planvalidator.NewNode{}, false
+	return found
 }

@@ -2,155 +2,106 @@ package planvalidator
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
 
-// The program is solved from its dual: a price for each class and resource, and one for a
-// host that pods must not share. Each nodeOption is a constraint: the prices of what it
-// can hold must not exceed its cost. If several classes can use an option, each of its
-// resources goes to the class with the highest price. That yields one constraint for
-// every way to share, of which only those are added that some prices violate. Prices that
-// meet all constraints prove a lower bound, also if the search for the best prices was
-// not complete.
+// The program is solved by column generation. Its dual has a price for each row: what covers a unit of the row is
+// worth. Prices prove a lower bound if on each nodeOption the most valuable pods that fit there are worth no more
+// than the option costs, whether or not better prices exist. A round asks the simplex method for the best prices
+// for the patterns so far, and looks for patterns that are worth more than their option. The best prices swing from
+// round to round, so a round tries prices between these and the best that were proved.
 
 const (
-	roundsMax = 400
-	// limitsAdded is the maximum number of constraints that one round adds.
-	limitsAdded = 25
-	// gapEnough ends the search when the relative distance to the best bound is at most
-	// this.
-	gapEnough = 1e-4
+	roundsMax = 300
+	// patternsAdded is the maximum number of patterns that one round adds.
+	patternsAdded = 40
+	// inertia is the weight of the best proved prices in those that a round tries.
+	inertia = 0.6
+	// gapEnough ends the search when the relative distance to the best bound is at most this.
+	gapEnough = 1e-3
+	// gapKept is the part of the distance above which what a round keeps of it makes the searches longer.
+	gapKept = 0.98
+	// excessEnough is the relative excess of a pattern's worth over its cost which is not looked for.
+	excessEnough = 2e-4
 )
 
-// shadowPrices are the dual prices of each class and resource, and of a host.
-type shadowPrices struct {
-	of   [][]float64
-	host float64
-}
-
-// dualConstraint is a nodeOption and, for each of its resources, the class that gets it.
-type dualConstraint struct {
-	column int
-	class  []int
-	// broken is the excess of the current prices over the constraint, as a fraction.
-	broken float64
+// pattern is a set of pods, as their number by type, on a nodeOption.
+type pattern struct {
+	option int
+	pods   []float64
+	// excess is its worth at the current prices minus its cost, as a fraction of its cost.
+	excess float64
 }
 
 // solveDual returns the value of prices that satisfy all constraints.
 func (p *linearProgram) solveDual() (float64, error) {
-	limits, known := p.initialConstraints(), map[string]bool{}
-	if len(limits) == 0 {
-		return 0, nil // no offering has what they need: they fit on existing nodes or nowhere
-	}
-	best := 0.0
+	m := p.newMaster()
+	best, last, steps, weight := 0.0, math.Inf(1), stepsLeast, inertia
+	proved := make([]float64, len(m.demand))
 	for range roundsMax {
-		paid, value, err := p.solvePrices(limits)
-		if err != nil {
+		if err := m.minimize(); err != nil {
 			return 0, err
 		}
-		proved, broken := p.proveBound(paid)
-		best = max(best, proved)
-		if value-best <= gapEnough*value {
-			return best, nil
+		tried := make([]float64, len(m.demand))
+		addScaled(tried, weight, proved)
+		addScaled(tried, 1-weight, m.prices)
+		bound, lowered, found := p.proveBound(m.worthOf(tried), steps)
+		if bound > best {
+			best, proved = bound, make([]float64, len(m.demand))
+			addScaled(proved, lowered, tried)
 		}
-		was := len(limits)
-		for _, l := range broken {
-			if id := fmt.Sprint(l.column, l.class); !known[id] && len(limits) < was+limitsAdded {
-				known[id] = true
-				limits = append(limits, l)
-			}
+		gap := m.value() - best
+		if gap <= gapEnough*m.value() || len(found) == 0 && weight == 0 && steps == stepsMost {
+			break
 		}
-		if len(limits) == was {
-			return best, nil
+		if gap > last*gapKept && steps < stepsMost {
+			steps *= stepsFactor
+		}
+		weight = inertia
+		if gap >= last {
+			weight = 0 // the patterns that were found do not change the best prices
+		}
+		last = gap
+		for _, one := range found[:min(len(found), patternsAdded)] {
+			m.addPattern(one)
 		}
 	}
-	return 0, errors.New("the linear program did not settle")
+	return best, nil
 }
 
-// initialConstraints bounds each price by the cheapest offering of its resource. Resources without an offering
-// have no price.
-func (p *linearProgram) initialConstraints() []dualConstraint {
-	var limits []dualConstraint
-	for c := range p.classes {
-		for r := range p.resources {
-			best := p.cheapestOption(func(col nodeOption) float64 {
-				if !col.serves[c] {
-					return 0
-				}
-				return col.room[r]
-			})
-			if best < 0 {
-				p.classes[c][r] = 0
-				continue
-			}
-			limits = append(limits, dualConstraint{column: best, class: slices.Repeat([]int{c}, len(p.resources))})
+// proveBound lowers the prices by a factor until they satisfy all constraints. It returns their value then, the
+// factor, and the patterns that violated a constraint, worst first.
+func (p *linearProgram) proveBound(y dualPrices, steps int) (bound, lowered float64, found []pattern) {
+	value := 0.0
+	lowered = 1
+	for t, one := range p.types {
+		value += float64(one.count) * y.pods[t]
+	}
+	for l, left := range p.limits {
+		value -= left * y.limits[l]
+	}
+	for i := range p.columns {
+		o := &p.columns[i]
+		cost := y.costOf(i, o)
+		k := p.newKnapsack(o, y.pods)
+		worth := k.maximize(cost*(1+excessEnough), steps)
+		excess := 0.0
+		switch {
+		case o.exists:
+			value -= worth // there is only one, so its pods cost what it could earn at most
+			excess = 1
+		case worth > cost:
+			lowered = min(lowered, o.price/(worth-cost+o.price))
+			excess = (k.best - cost) / o.price
+		}
+		if k.found != nil {
+			found = append(found, pattern{option: i, pods: k.found, excess: excess})
+		}
+		if worth > k.best && steps == stepsMost {
+			found = append(found, pattern{option: i, pods: k.fractions, excess: excess})
 		}
 	}
-	if best := p.cheapestOption(func(col nodeOption) float64 { return col.hosts }); best < 0 {
-		p.hosts = 0
-	} else {
-		_, l := p.bestConstraint(best, shadowPrices{of: make([][]float64, len(p.classes))})
-		limits = append(limits, l)
-	}
-	return limits
-}
-
-// cheapestOption returns the index of the offering with the lowest price per unit, or -1.
-func (p *linearProgram) cheapestOption(units func(nodeOption) float64) int {
-	best, least := -1, math.Inf(1)
-	for i, col := range p.columns {
-		if n := units(col); !col.exists && n > 0 && col.price/n < least {
-			best, least = i, col.price/n
-		}
-	}
-	return best
-}
-
-// bestConstraint returns the maximum earnings of a nodeOption and the constraint for
-// them.
-func (p *linearProgram) bestConstraint(i int, paid shadowPrices) (float64, dualConstraint) {
-	col := p.columns[i]
-	l := dualConstraint{column: i, class: slices.Repeat([]int{slices.Index(col.serves, true)}, len(p.resources))}
-	sum := col.hosts * paid.host
-	for r, room := range col.room {
-		most := 0.0
-		for c, serves := range col.serves {
-			if serves && paid.of[c] != nil && paid.of[c][r] > most {
-				most, l.class[r] = paid.of[c][r], c
-			}
-		}
-		sum += room * most
-	}
-	return sum, l
-}
-
-// proveBound lowers prices until they meet all constraints, and returns their value and
-// the violated constraints, worst first.
-func (p *linearProgram) proveBound(paid shadowPrices) (float64, []dualConstraint) {
-	value := p.hosts * paid.host
-	for c, demand := range p.classes {
-		for r, q := range demand {
-			value += q * paid.of[c][r]
-		}
-	}
-	var broken []dualConstraint
-	lowered := 1.0
-	for i, col := range p.columns {
-		earned, l := p.bestConstraint(i, paid)
-		if col.exists {
-			value -= earned // it costs nothing, so its earnings save nothing
-			l.broken = 1
-			broken = append(broken, l)
-			continue
-		}
-		if l.broken = earned/col.price - 1; l.broken > 0 {
-			broken = append(broken, l)
-			lowered = min(lowered, col.price/earned)
-		}
-	}
-	slices.SortStableFunc(broken, func(a, b dualConstraint) int { return cmp.Compare(b.broken, a.broken) })
-	return value * lowered, broken
+	slices.SortStableFunc(found, func(a, b pattern) int { return cmp.Compare(b.excess, a.excess) })
+	return value * lowered, lowered, found
 }

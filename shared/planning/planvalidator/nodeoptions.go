@@ -17,23 +17,24 @@ type launchSite struct {
 	metas func(of *pod) []*corev1.Node
 }
 
-// addHolder records whether a pod that must not share its host may run there.
-func (s *launchSite) addHolder(may bool) {
-	if may {
-		s.hosts = 1
-	}
-}
-
 // launchSites returns the available offerings and the existing nodes.
-func (w *finalCluster) launchSites(names []corev1.ResourceName) []launchSite {
+func (w *finalCluster) launchSites(of *linearProgram) []launchSite {
 	var all []launchSite
+	var limits []poolLimit
+	limits, of.limits = w.poolLimits()
 	for i := range w.offered {
 		p := &w.offered[i]
 		if !p.offering.Available {
 			continue
 		}
 		one := launchSite{taints: p.pool.Spec.Template.Spec.Taints}
-		one.room, one.price = toVector(w.freeResources(i), names), p.offering.Price
+		one.room, one.price = of.roomOf(w.freeResources(i)), p.offering.Price
+		one.usage = make([]float64, len(limits))
+		for l, limit := range limits {
+			if limit.pool == p.pool {
+				one.usage[l] = toVector(withNode(p.machine.Capacity), []corev1.ResourceName{limit.name}, roundDown)[0]
+			}
+		}
 		fixed := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: p.fixed}}
 		one.metas = func(of *pod) []*corev1.Node {
 			if len(p.open) == 0 {
@@ -49,14 +50,23 @@ func (w *finalCluster) launchSites(names []corev1.ResourceName) []launchSite {
 	}
 	for _, n := range w.nodes {
 		one := launchSite{taints: n.taints, metas: func(*pod) []*corev1.Node { return []*corev1.Node{n.meta} }}
-		one.room, one.exists = toVector(subtractResources(n.machine.allocatable(), sumRequests(n.pods, n.daemons)), names), true
+		one.room, one.exists = of.roomOf(subtractResources(n.machine.allocatable(), sumRequests(n.pods, n.daemons))), true
 		all = append(all, one)
 	}
 	return slices.DeleteFunc(all, func(s launchSite) bool { return slices.ContainsFunc(s.room, func(q float64) bool { return q < 0 }) })
 }
 
-// cheapestOptions keeps the cheapest of equal offerings, merges equal nodes, and drops
-// options that no pod can use.
+// roomOf returns the dimensions of a node.
+func (p *linearProgram) roomOf(free corev1.ResourceList) []float64 {
+	room := toVector(free, p.resources, roundUp)
+	for _, g := range p.groups {
+		room = append(room, g.most)
+	}
+	return room
+}
+
+// cheapestOptions merges the existing nodes that serve the same pods, and drops offerings that another one
+// replaces at no higher price.
 func cheapestOptions(sites []launchSite) []nodeOption {
 	index := map[string]int{}
 	var out []nodeOption
@@ -64,23 +74,33 @@ func cheapestOptions(sites []launchSite) []nodeOption {
 		if !slices.Contains(s.serves, true) {
 			continue
 		}
-		id := fmt.Sprint(s.room, s.serves, s.hosts)
-		if s.exists {
-			id = fmt.Sprint("exists", s.serves)
-		}
+		id := fmt.Sprint(s.exists, s.serves)
 		at, seen := index[id]
 		switch {
+		case !s.exists:
+			if !slices.ContainsFunc(out, s.isReplaced) {
+				out = slices.DeleteFunc(out, func(o nodeOption) bool { return o.isReplaced(s.nodeOption) })
+				out = append(out, s.nodeOption)
+			}
 		case !seen:
 			index[id] = len(out)
 			out = append(out, s.nodeOption)
-		case s.exists:
-			out[at].hosts += s.hosts
+		default:
 			for r, room := range s.room {
 				out[at].room[r] += room
 			}
-		case s.price < out[at].price:
-			out[at] = s.nodeOption
 		}
 	}
 	return out
+}
+
+// isReplaced reports whether another offering runs all that this one runs, costs no more and uses no more of
+// the limits.
+func (n nodeOption) isReplaced(by nodeOption) bool {
+	for i, may := range n.serves {
+		if may && !by.serves[i] {
+			return false
+		}
+	}
+	return !n.exists && !by.exists && by.price <= n.price && fitsInto(n.room, by.room) && fitsInto(by.usage, n.usage)
 }

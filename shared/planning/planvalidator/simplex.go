@@ -2,96 +2,91 @@ package planvalidator
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize/convex/lp"
 )
 
-const (
-	// exact is the tolerance of the simplex method.
-	exact = 1e-10
-	// apart keeps limits of zero distinct, in US dollars per hour; it is far below
-	// gapEnough.
-	apart = 1e-9
-)
+// exact is the reduced cost above which a column does not lower the costs.
+const exact = 1e-9
 
-// variable is a variable of the dual: the price of a resource for a class, of a host, or of an existing node.
-type variable struct {
-	class, resource int
-	rent            int
+// simplex minimizes the costs of nonnegative amounts of columns that sum to a demand. Columns may be added between
+// runs, which go on from the last basis.
+type simplex struct {
+	demand  []float64
+	costs   []float64
+	columns [][]float64
+	// start is a feasible basis, and basis the last one: the columns in use.
+	start, basis []int
+	// amounts is what is used of each column, and prices what a unit of each row costs.
+	amounts, prices []float64
 }
 
-// solvePrices returns the prices of the highest value that satisfy the given constraints.
-func (p *linearProgram) solvePrices(limits []dualConstraint) (shadowPrices, float64, error) {
-	index, worth := p.numberVariables(limits)
-	width := len(worth)
-	a := mat.NewDense(len(limits), width+len(limits), nil)
-	b, start := make([]float64, len(limits)), make([]int, len(limits))
-	for i, l := range limits {
-		for u, q := range p.coefficients(l) {
-			a.Set(i, index[u], q)
-		}
-		// The method starts from the slacks.
-		a.Set(i, width+i, 1)
-		b[i], start[i] = p.columns[l.column].price+apart*float64(i+1), width+i
-	}
-	least, x, err := lp.Simplex(append(worth, make([]float64, len(limits))...), a, b, exact, start)
-	if err != nil {
-		return shadowPrices{}, 0, fmt.Errorf("solving by the simplex method: %w", err)
-	}
-	out := shadowPrices{}
-	for range p.classes {
-		out.of = append(out.of, make([]float64, len(p.resources)))
-	}
-	for u, at := range index {
-		switch {
-		case u == hostVariable:
-			out.host = x[at]
-		case u.class >= 0:
-			out.of[u.class][u.resource] = x[at]
-		}
-	}
-	return out, -least, nil
+// addColumn adds a column and returns its index.
+func (s *simplex) addColumn(column []float64, cost float64) int {
+	s.columns, s.costs = append(s.columns, column), append(s.costs, cost)
+	return len(s.columns) - 1
 }
 
-// hostVariable is the price of a host.
-var hostVariable = variable{class: -1, rent: -1}
-
-// coefficients returns the coefficients of the variables in a constraint.
-func (p *linearProgram) coefficients(l dualConstraint) map[variable]float64 {
-	col, out := p.columns[l.column], map[variable]float64{}
-	for r, room := range col.room {
-		if room != 0 {
-			out[variable{class: l.class[r], resource: r, rent: -1}] = room
-		}
-	}
-	if col.hosts != 0 {
-		out[hostVariable] = col.hosts
-	}
-	if col.exists {
-		out[variable{class: -1, rent: l.column}] = -1
-	}
-	return out
+// addUnit adds a column with a coefficient in one row.
+func (s *simplex) addUnit(row int, coefficient, cost float64) int {
+	column := make([]float64, len(s.demand))
+	column[row] = coefficient
+	return s.addColumn(column, cost)
 }
 
-// numberVariables numbers the variables of the constraints and returns their values, negated for minimization.
-func (p *linearProgram) numberVariables(limits []dualConstraint) (map[variable]int, []float64) {
-	index, worth := map[variable]int{}, []float64{}
-	for _, l := range limits {
-		for u := range p.coefficients(l) {
-			if _, seen := index[u]; seen {
-				continue
-			}
-			index[u] = len(worth)
-			switch {
-			case u == hostVariable:
-				worth = append(worth, -p.hosts)
-			case u.class >= 0:
-				worth = append(worth, -p.classes[u.class][u.resource])
-			default:
-				worth = append(worth, 1)
-			}
+// value returns the value of the demand at the prices.
+func (s *simplex) value() float64 { return dot(s.demand, s.prices) }
+
+// minimize finds the cheapest amounts, and sets the prices.
+func (s *simplex) minimize() (err error) {
+	if s.basis == nil {
+		s.basis = s.start
+	}
+	if _, s.amounts, err = lp.Simplex(s.costs, s.matrixOf(s.columns), s.demand, exact, s.basis); err != nil {
+		return fmt.Errorf("solving a linear program: %w", err)
+	}
+	s.basis = nil
+	var costs []float64
+	var columns [][]float64
+	for j, amount := range s.amounts {
+		if amount > 0 {
+			s.basis, costs, columns = append(s.basis, j), append(costs, s.costs[j]), append(columns, s.columns[j])
 		}
 	}
-	return index, worth
+	square := s.matrixOf(columns)
+	var prices, amounts mat.VecDense
+	if err := prices.SolveVec(square.T(), mat.NewVecDense(len(costs), costs)); err != nil {
+		return fmt.Errorf("computing prices: %w", err)
+	}
+	s.prices = prices.RawVector().Data
+	// A run cannot go on from a basis of which the rounding error makes an amount negative.
+	err = amounts.SolveVec(square, mat.NewVecDense(len(s.demand), s.demand))
+	if err != nil || len(s.basis) < len(s.demand) || slices.Min(amounts.RawVector().Data) < 0 {
+		s.basis = nil
+	}
+	return nil
+}
+
+func (s *simplex) matrixOf(columns [][]float64) *mat.Dense {
+	m := mat.NewDense(len(s.demand), len(columns), nil)
+	for j, column := range columns {
+		m.SetCol(j, column)
+	}
+	return m
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
+
+// addScaled adds a multiple of a vector.
+func addScaled(to []float64, factor float64, vector []float64) {
+	for i, x := range vector {
+		to[i] += factor * x
+	}
 }

@@ -121,12 +121,7 @@ func (w *finalCluster) spreadRules() []*spreadRule {
 		if p.bound {
 			continue
 		}
-		var keys []string
-		for _, c := range p.Spec.TopologySpreadConstraints {
-			if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-				keys = append(keys, c.TopologyKey)
-			}
-		}
+		keys := p.spreadKeys()
 		for _, c := range p.Spec.TopologySpreadConstraints {
 			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 				continue
@@ -144,6 +139,17 @@ func (w *finalCluster) spreadRules() []*spreadRule {
 		s.owners = s.owners[1:] // the first was there to make the id
 	}
 	return all
+}
+
+// spreadKeys returns the labels of the pod's constraints.
+func (p *pod) spreadKeys() []string {
+	var keys []string
+	for _, c := range p.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			keys = append(keys, c.TopologyKey)
+		}
+	}
+	return keys
 }
 
 func newSpreadRule(c corev1.TopologySpreadConstraint, p *pod, keys []string) *spreadRule {
