@@ -9,7 +9,7 @@ import (
 )
 
 // stream is test2json's output of a run: a pass, a known failure, another failure of the
-// same behaviour, a skip, and a failed setup.
+// same behaviour, a skip, a failed setup, and a peer that is not installed.
 const stream = `
 {"Action":"start"}
 {"Action":"run","Test":"TestElasticMQ"}
@@ -27,6 +27,9 @@ const stream = `
 {"Action":"run","Test":"TestRuler"}
 {"Action":"output","Test":"TestRuler","Output":"    b.go:1: no Java\n"}
 {"Action":"fail","Test":"TestRuler"}
+{"Action":"run","Test":"TestTerraformModule"}
+{"Action":"output","Test":"TestTerraformModule","Output":"    c.go:1: no tofu\n"}
+{"Action":"skip","Test":"TestTerraformModule"}
 {"Action":"fail"}`
 
 func results(t *testing.T) []result {
@@ -41,7 +44,7 @@ func results(t *testing.T) []result {
 func TestFailureMessages(t *testing.T) {
 	for _, r := range results(t) {
 		want := map[string][]string{
-			"TestElasticMQ/does_that": {"one, and\n        its diff\n", "two\n"}, "TestRuler": {"no Java\n"},
+			"TestElasticMQ/does_that": {"one, and\n        its diff\n", "two\n"}, "TestRuler": {"no Java\n"}, "TestTerraformModule": {"no tofu\n"},
 		}[r.test]
 		if diff := cmp.Diff(want, r.messages()); diff != "" {
 			t.Errorf("%s: %s", r.test, diff)
@@ -85,6 +88,15 @@ func TestTableMustBeExact(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMissingPeerIsNamed checks that a peer that this machine does not have is no failure and is named with the reason.
+func TestMissingPeerIsNamed(t *testing.T) {
+	var out strings.Builder
+	err := compare(results(t), nil).print(&out, false)
+	if strings.Contains(err.Error(), "OpenTofu") || !strings.Contains(err.Error(), "no test of cfn-lint") || !strings.Contains(out.String(), "not tried: no tofu") {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
 

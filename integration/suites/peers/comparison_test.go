@@ -54,6 +54,7 @@ func (p peer) String() string {
 type comparisonResult struct {
 	passed, skipped map[string][]string // by test
 	notes           map[string][]string // passed tests with log output
+	absent          map[string]string   // why a whole test was skipped
 	known           []difference
 	// unexpected are failures without a row, vanished are rows without a failure, unseen are
 	// rows whose behaviour did not run.
@@ -63,7 +64,7 @@ type comparisonResult struct {
 
 // compare compares the results with the table.
 func compare(results []result, table []difference) comparisonResult {
-	out := comparisonResult{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}}
+	out := comparisonResult{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}, absent: map[string]string{}}
 	ran := map[string]result{}
 	for _, r := range results {
 		ran[r.test] = r
@@ -74,6 +75,8 @@ func compare(results []result, table []difference) comparisonResult {
 			if row := explain(r, table); row == nil {
 				out.unexpected = append(out.unexpected, r.test+"\n"+strings.Join(r.output, ""))
 			}
+		case behaviour == "" && r.action == "skip":
+			out.absent[test] = strings.TrimSpace(strings.Join(r.messages(), " "))
 		case r.inner || behaviour == "":
 		case r.action == "skip":
 			out.skipped[test] = append(out.skipped[test], behaviour)
@@ -118,7 +121,7 @@ func (j comparisonResult) print(w io.Writer, some bool) error {
 	fmt.Fprintf(w, "%-34s %8s %8s %10s\n", "peer", "agrees", "differs", "not tried")
 	for _, p := range allOfThem {
 		passed := len(j.passed[p.test])
-		if passed == 0 && !some {
+		if passed == 0 && !some && j.absent[p.test] == "" {
 			wrong = append(wrong, fmt.Errorf("no test of %s ran", p))
 		}
 		known := 0
@@ -147,6 +150,10 @@ func (j comparisonResult) print(w io.Writer, some bool) error {
 }
 
 func (j comparisonResult) printPeer(w io.Writer, p peer) {
+	if why := j.absent[p.test]; why != "" {
+		fmt.Fprintf(w, "\n%s\n  not tried: %s\n", p, why)
+		return
+	}
 	if len(j.passed[p.test])+len(j.skipped[p.test]) == 0 {
 		return
 	}
