@@ -52,7 +52,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// driftAll makes all nodes drifted. None of them counts as empty yet, because a pod has just ended.
+// driftAll makes all nodes drifted. No node counts as empty yet, because a pod has just ended.
 func driftAll(nodes []planning.Node) {
 	for i := range nodes {
 		nodes[i].Drift = &planning.Drift{Reason: "NodePoolDrifted", Since: planningtest.Now.Add(-time.Hour - time.Duration(i)*time.Second)}

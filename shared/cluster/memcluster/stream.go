@@ -29,7 +29,7 @@ type stream struct {
 	// uncopied is true if the store has the server's own objects.
 	uncopied bool
 	// asGiven has a copy of each object as the store received it, to find objects that
-	// callers changed. It is nil if nobody asks for these.
+	// callers changed. It is nil without CacheOptions.FindMutated.
 	asGiven map[cluster.Key]cluster.Object
 }
 

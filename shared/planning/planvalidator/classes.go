@@ -26,7 +26,7 @@ func groupBySelectors(pods []*pod) [][]*pod {
 	return groups
 }
 
-// reachableSites returns for each site whether the pod may run there, whatever its size.
+// reachableSites returns for each site whether the pod may run there, with any size.
 func reachableSites(one *pod, sites []launchSite) []bool {
 	serves := make([]bool, len(sites))
 	for i, s := range sites {

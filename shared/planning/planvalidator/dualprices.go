@@ -16,7 +16,7 @@ const (
 	roundsMax = 300
 	// patternsAdded is the maximum number of patterns that one round adds.
 	patternsAdded = 40
-	// inertia is the weight of the best proved prices in those that a round tries.
+	// inertia is the weight of the best proved prices in the prices that a round tries.
 	inertia = 0.6
 	// gapEnough ends the search when the relative distance to the best bound is at most this.
 	gapEnough = 1e-3

@@ -61,7 +61,7 @@ func (p *linearProgram) newMaster() *master {
 }
 
 // addRow sets the demand of a row and adds the column with which the method starts: units of a row of pods, for a
-// price that none is worth, or what is unused of a limit or an existing node.
+// price that none is worth, or the unused part of a limit or an existing node.
 func (m *master) addRow(r int) {
 	coefficient, cost := -1.0, 0.0
 	switch limit := r - len(m.rows); {

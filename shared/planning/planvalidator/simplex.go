@@ -19,7 +19,7 @@ type simplex struct {
 	columns [][]float64
 	// start is a feasible basis, and basis the last one: the columns in use.
 	start, basis []int
-	// amounts is what is used of each column, and prices what a unit of each row costs.
+	// amounts are the used amounts of the columns, and prices are the costs of a unit of each row.
 	amounts, prices []float64
 }
 
