@@ -161,6 +161,7 @@ func TestClustersShareTokens(t *testing.T) {
 			group.Go(func() { launch("greedy") })
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		from := len(order)
 		for range 3 {
 			group.Go(func() { launch("modest") })
