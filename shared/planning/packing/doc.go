@@ -7,8 +7,9 @@
 // completely. The sum over all pods is a lower bound on the cost of any plan (bound.go), and the
 // value of the pods on a node, divided by the node's price, rates the node. The packer opens the
 // best node first (greedy.go), and fills each node so that its resources run out together
-// (fill.go). It tries several orders of the pod groups while the cost is far above the bound, and
-// spreads a plan of one or two nodes over more if that costs little (resilience.go). It merges
+// (fill.go). It tries several orders of the pod groups while the cost is far above the bound, or, if
+// pods that must not share a node decide the number of nodes, several prices of a separate node
+// (hostprice.go). It spreads a plan of one or two nodes over more if that costs little (resilience.go). It merges
 // poorly used nodes in pairs (merge.go), places pods with affinity to other pods (affinity.go) and
 // the pods that stages left over (placeone.go) one by one, and buys each node as the cheapest type
 // that holds its pods (choice.go). A caller may also place pods one by one, each where it fits at

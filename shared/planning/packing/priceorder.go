@@ -36,7 +36,7 @@ func (s *stage) priceSegments() {
 	p.priceSegments(s.candidates, segments)
 	for g := range s.segments {
 		prices := segments[of[g]].prices
-		s.segments[g].prices, s.segments[g].hostPrice = prices[:dims], prices[dims]
+		s.segments[g].prices, s.segments[g].hostPrice, s.segments[g].programHostPrice = prices[:dims], prices[dims], prices[dims]
 		p.hostPrice = max(p.hostPrice, prices[dims])
 		for r := range s.highestPrices {
 			s.highestPrices[r] = max(s.highestPrices[r], prices[r])

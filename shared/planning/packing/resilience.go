@@ -16,13 +16,33 @@ const hopelessRatio = 1.3
 // pod groups that gives the cheapest plan. If the plan violates MaxShare, it plans again with smaller nodes and uses that plan unless it costs
 // more than Premium allows.
 func (s *stage) openCheapest() {
-	first, won := len(s.p.bins), orders[0]
+	first := len(s.p.bins)
 	s.earlierCost = s.p.sumCosts(s.p.bins)
 	if s.openExactly(first) {
 		return
 	}
-	s.orderGroups(won)
-	best, _ := s.tryOrder(first, math.Inf(1))
+	s.orderGroups(orders[0])
+	best := hostPlan{order: orders[0], factor: 1}
+	best.bins, _ = s.tryOrder(first, math.Inf(1))
+	if s.isHostLimited(best.bins) {
+		best = s.tryHostPrices(first, best.bins)
+	} else {
+		best.bins, best.order = s.tryOrders(first, best.bins)
+	}
+	if s.exceedsMaxShare(best.bins) {
+		s.enforceMaxShare = true
+		most := s.p.sumCosts(best.bins) * (1 + s.premium())
+		if spread, ok := s.tryAgain(first, best, most); ok && countPlacedPods(spread) >= countPlacedPods(best.bins) && s.p.sumCosts(spread) <= most {
+			best.bins = spread
+		}
+	}
+	s.restoreBins(best.bins)
+	s.mergeBins(first)
+}
+
+// tryOrders tries further orders while the plan is far above the bound, and returns the cheapest plan and its order.
+func (s *stage) tryOrders(first int, best []Bin) (cheapest []Bin, won float64) {
+	won = orders[0]
 	tried := [][]int{s.ids}
 	for _, order := range orders[1:] {
 		cost := s.p.sumCosts(best)
@@ -41,16 +61,18 @@ func (s *stage) openCheapest() {
 			best, won = other, order
 		}
 	}
-	if s.exceedsMaxShare(best) {
-		s.enforceMaxShare = true
-		most := s.p.sumCosts(best) * (1 + s.premium())
-		s.orderGroups(won)
-		if spread, ok := s.tryOrder(first, most); ok && countPlacedPods(spread) >= countPlacedPods(best) && s.p.sumCosts(spread) <= most {
-			best = spread
-		}
+	return best, won
+}
+
+// tryAgain packs as for the given plan, which enforceMaxShare changes.
+func (s *stage) tryAgain(first int, like hostPlan, maxCost float64) (bins []Bin, ok bool) {
+	if like.factor != 1 {
+		bins = s.tryHostPrice(first, like.order, like.factor)
+		s.orderGroups(like.order)
+		return bins, true
 	}
-	s.restoreBins(best)
-	s.mergeBins(first)
+	s.orderGroups(like.order)
+	return s.tryOrder(first, maxCost)
 }
 
 // premium returns how much more a plan that respects MaxShare may cost, as a fraction of the price.

@@ -58,7 +58,8 @@ type stageSegment struct {
 	usable    bool
 	hasGroups bool
 	prices    []float64
-	hostPrice float64
+	// hostPrice is the price of a separate node, and programHostPrice the one of the linear program.
+	hostPrice, programHostPrice float64
 }
 
 // newStage collects the pod groups that any candidate of the stage can hold; nil if none exists.
