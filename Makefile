@@ -55,7 +55,7 @@ test: ## Run every stage of tests, with a few seeds and crash points (12 to 25 m
 	@QUICK=1 $(STAGES) preflight lint unit rules upstream differential infra sim crash wire charts e2e docs
 
 .PHONY: prove
-prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, models of launches and disruptions, fuzzers, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (34 minutes on two cores with warm caches)
+prove: ## Run the tests that take longer, in samples that are drawn again for each run (SAMPLE=7 repeats the sample of number 7): seeds, seeds with a hostile service, services of two versions, crash points, planted bugs, mutants, models of launches and disruptions, fuzzers, pollers, the move from Karpenter, five tutorials, Karpenter's own specs (36 minutes on two cores with warm caches)
 	@SAMPLE=$(or $(SAMPLE),draw) $(STAGES) 'sim&' 'hostile&' 'upgrades&' 'crash&' 'planted&' 'protocol&' 'mutants&' 'fuzz&' pollers migrate documents specs providerspecs
 
 .PHONY: prove-long
