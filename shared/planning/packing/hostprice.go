@@ -12,8 +12,8 @@ const (
 	// fraction, if that rule is the reason for their number.
 	hostsTolerance = 0.02
 	// hopelessHostRatio is the ratio of the costs of a plan with more nodes than that, to those of the cheapest plan, above
-	// which no price in between gives a cheaper plan.
-	hopelessHostRatio = 1.03
+	// which no price in between is tried.
+	hopelessHostRatio = 1.01
 )
 
 // hostOrders are the orders of the pod groups for the raised prices of a separate node, in the order of tries.
@@ -55,12 +55,13 @@ func (s *stage) tryHostPrices(first int, bins []Bin) hostPlan {
 		}
 		high = factor
 		if best.factor == 1 && s.p.sumCosts(bins) > cost*hopelessHostRatio {
-			s.orderGroups(best.order)
-			best.bins, best.order = s.tryOrders(first, best.bins)
-			return best
+			break
 		}
 	}
 	s.orderGroups(best.order)
+	if best.factor == 1 {
+		best.bins, best.order = s.tryOrders(first, best.bins)
+	}
 	return best
 }
 
