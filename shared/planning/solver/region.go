@@ -14,10 +14,11 @@ import (
 type region struct {
 	// key is equal for equal regions.
 	key string
-	// nodes are the existing nodes, and parts are where new nodes may be.
-	nodes packing.Set
-	parts []*feasibleSet
-	// overlaps caches whether the region overlaps a feasible set, and partly whether nodes of the
+	// nodes are the existing nodes, and parts are where new nodes may be, of these candidates.
+	nodes      packing.Set
+	parts      []*feasibleSet
+	candidates packing.Set
+	// overlaps caches whether the region overlaps a feasible set, and partly whether nodes or candidates of the
 	// feasible set are outside of the region.
 	overlaps, partly map[*feasibleSet]bool
 }
@@ -48,10 +49,11 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 	if key == "where" {
 		return nil
 	}
-	out := &region{key: key, nodes: packing.NewSet(len(w.problem.Nodes))}
+	out := &region{key: key, nodes: packing.NewSet(len(w.problem.Nodes)), candidates: packing.NewSet(len(w.candidates))}
 	for i, want := range anyOf {
 		part := w.findFeasibleSet(fmt.Sprint(key, i), want, tolerations, true)
 		out.nodes, out.parts = out.nodes.Union(part.nodes), append(out.parts, part)
+		out.candidates = out.candidates.Union(part.candidates)
 	}
 	return out
 }
@@ -74,14 +76,14 @@ func (w *state) mayCount(g *group, r *feasibleSet) bool {
 }
 
 // isUncertain reports whether the group counts only those pods of the feasible set that are placed on
-// some of its existing nodes.
+// some of its existing nodes and candidates.
 func (g *group) isUncertain(r *feasibleSet) bool {
 	if g.region == nil {
 		return false
 	}
 	partly, known := g.region.partly[r]
 	if !known {
-		partly = r.nodes.Without(g.region.nodes).Len() > 0
+		partly = r.nodes.Without(g.region.nodes).Len() > 0 || r.candidates.Without(g.region.candidates).Len() > 0
 		if g.region.partly == nil {
 			g.region.partly = map[*feasibleSet]bool{}
 		}
@@ -100,21 +102,29 @@ func (r *rounds) settleCounts(id int) {
 				continue
 			}
 			g.uncertain[d.value] -= len(s.pods)
-			g.counts[d.value] -= r.countPlacedOn(id, s.feasible.nodes.Without(g.region.nodes))
+			g.counts[d.value] -= r.countOutside(id, g.region)
 		}
 	}
 }
 
-// countPlacedOn returns how many pods of an assignment are on some existing nodes.
-func (r *rounds) countPlacedOn(id int, nodes packing.Set) (n int) {
-	nodes.Each(func(i int) bool {
-		for _, pods := range r.packer.PodsOnNode(i) {
+// countOutside returns how many pods of an assignment are outside of a region.
+func (r *rounds) countOutside(id int, where *region) (n int) {
+	count := func(all []packing.GroupCount) {
+		for _, pods := range all {
 			if pods.Group == id {
 				n += pods.Count
 			}
 		}
+	}
+	r.assignments[id].feasible.nodes.Without(where.nodes).Each(func(i int) bool {
+		count(r.packer.PodsOnNode(i))
 		return true
 	})
+	for i := range r.packer.Bins() {
+		if bin := &r.packer.Bins()[i]; !where.candidates.Has(bin.Candidate) {
+			count(bin.Pods)
+		}
+	}
 	return n
 }
 

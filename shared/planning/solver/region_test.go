@@ -97,6 +97,18 @@ func TestSpreadNodeInclusionPolicies(t *testing.T) {
 	}
 }
 
+// TestSpreadCountsNewNodesOfItsTeam plans pods of one team that are spread over zones, next to pods with the same label that may run on
+// nodes of any team, but get nodes of the preferred one in zone c. The constraint does not count these.
+func TestSpreadCountsNewNodesOfItsTeam(t *testing.T) {
+	web := requireLabels("app", "web")
+	batch := teams(false, planningtest.NewPods("any", 6, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c"), spreads(karpenter.CapacityTypeLabelKey, 6)),
+		planningtest.NewPods("a", 6, "400m", "64Mi", web, selecting("team", "a"), spreads(zoneKey, 1)))
+	batch.Snapshot.NodePools[1].Spec.Weight = new(int32(100))
+	if diff := cmp.Diff(map[string]int{"aa": 2, "ab": 2, "ac": 2, "bc": 6}, perPool(solve(t, batch))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestSpreadOverAlternatives plans pods that may run on nodes of two teams, in one zone each, next to pods of a third team with the
 // same label. The constraint counts the nodes of either team, and none of the third.
 func TestSpreadOverAlternatives(t *testing.T) {
