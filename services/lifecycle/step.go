@@ -61,7 +61,9 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 	failures := []error{err}
 	var drains []effect.Job
 	if !quiet {
-		drains, failures = s.reconcileClaims(ctx, held, w, failures)
+		var claimFailures []error
+		drains, claimFailures = s.reconcileClaims(ctx, held, w)
+		failures = append(failures, claimFailures...)
 	}
 	reconciles := []reconcileFunc{s.launchStep(held), s.reconcileDisruptions}
 	if w.reconcilesPools {
@@ -85,13 +87,12 @@ func (s *Service) reconcileAsLeader(ctx context.Context) error {
 // the cache has synced.
 func (s *Service) Reconciled() bool { return s.reconciled }
 
-// reconcileClaims decides the effects for the claims, and executes them except pod removals, which it returns. It adds errors to
-// the failures.
-func (s *Service) reconcileClaims(ctx context.Context, held *outbox.Stored, w clusterState, failures []error) (drains []effect.Job, _ []error) {
+// reconcileClaims decides the effects for the claims, and executes them except pod removals, which it returns.
+func (s *Service) reconcileClaims(ctx context.Context, held *outbox.Stored, w clusterState) (drains []effect.Job, failures []error) {
 	before := s.lastSeen
 	urgent, drains := s.decideClaims(held, w)
 	s.countChanges(before, w)
-	failures = append(append(failures, s.liveReadErrors...), s.executor.ExecuteJobs(ctx, urgent)...)
+	failures = append(s.liveReadErrors, s.executor.ExecuteJobs(ctx, urgent)...)
 	s.liveReadErrors = nil
 	s.pruneState(w.claims)
 	return drains, failures

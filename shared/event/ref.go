@@ -65,7 +65,7 @@ func (r Ref) ValidateKind(kind string) error {
 	return r.Validate()
 }
 
-// Validate returns a Poison error if the reference is malformed. A kind is a folder name of lower-case letters and hyphens.
+// Validate returns a Poison error if the reference is malformed. The kind may have only lower-case letters and hyphens.
 func (r Ref) Validate() error {
 	if r.Kind == "" || strings.ContainsFunc(r.Kind, func(c rune) bool { return (c < 'a' || c > 'z') && c != '-' }) {
 		return fault.F("checking a reference", fault.Poison, "kind %q is not a folder name", r.Kind)

@@ -257,11 +257,8 @@ func (c *checker) isDeadlineFromNotice(claim *karpenter.NodeClaim) bool {
 	p, acts := confirmedProposal(claim)
 	// A failed reboot has no proposal any more, and the limit of its repair.
 	isRepair := acts && p.Reason == unhealthyReason || claim.Annotations[karpenter.RebootTerminationGracePeriodAnnotationKey] != ""
-	// The limit is counted by the clock of the replica that writes it.
-	for _, replica := range []string{"lifecycle-0", "lifecycle-1"} {
-		if isRepair && at.Sub(c.clocks.readClock(replica, claim.DeletionTimestamp.Time)) <= repairGrace {
-			return false
-		}
+	if isRepair && at.Sub(c.repairs.deadlineWritten[claim.UID]) <= repairGrace {
+		return false
 	}
 	return grace == nil || !at.Equal(claim.DeletionTimestamp.Add(grace.Duration))
 }

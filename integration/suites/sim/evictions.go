@@ -49,7 +49,7 @@ func (g *evictionChecker) observeWrites(c *checker) {
 			}
 		}
 		c.checkDeletionCost(e)
-		c.repairs.observeWrite(e)
+		c.repairs.observeWrite(c, e)
 		c.disruptions.observeWrite(c, e)
 		c.paths.observeWrite(c, e)
 		c.limits.observeWrite(c, e)

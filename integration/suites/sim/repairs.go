@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -96,10 +97,15 @@ type repairChecker struct {
 	// nodes are the nodes at their last write, and recovered is when each recovered.
 	nodes     map[string]*corev1.Node
 	recovered map[string]time.Time
+	// deadlineWritten is when the drain deadline of each NodeClaim was written last, by the clock of the replica that wrote it.
+	deadlineWritten map[types.UID]time.Time
 }
 
-// observeWrite remembers the nodes.
-func (r *repairChecker) observeWrite(e memcluster.Effect) {
+// observeWrite remembers the nodes, and when deadlines of drains were written.
+func (r *repairChecker) observeWrite(c *checker, e memcluster.Effect) {
+	if claim, ok := e.After.(*karpenter.NodeClaim); ok {
+		r.recordDeadline(c, e, claim)
+	}
 	if e.Kind != cluster.Nodes {
 		return
 	}
@@ -115,6 +121,20 @@ func (r *repairChecker) observeWrite(e memcluster.Effect) {
 	r.nodes[e.Key.Name] = after
 	if before != nil && !sickSince(before).IsZero() && sickSince(after).IsZero() {
 		r.recovered[e.Key.Name] = e.At
+	}
+}
+
+// recordDeadline records when a changed drain deadline was written.
+func (r *repairChecker) recordDeadline(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim) {
+	key, had := karpenter.NodeClaimTerminationTimestampAnnotationKey, ""
+	if before, ok := e.Before.(*karpenter.NodeClaim); ok {
+		had = before.Annotations[key]
+	}
+	if r.deadlineWritten == nil {
+		r.deadlineWritten = map[types.UID]time.Time{}
+	}
+	if claim.Annotations[key] != had {
+		r.deadlineWritten[claim.UID] = c.clocks.readClock(e.Actor, e.At)
 	}
 }
 

@@ -51,6 +51,9 @@ func (s *Server) NewCache(o CacheOptions) *Cache {
 	if o.Kinds == nil {
 		o.Kinds = cluster.Kinds
 	}
+	if o.Uncopied && len(o.Trim) > 0 {
+		panic("memcluster: an uncopied cache would trim the server's objects")
+	}
 	s.cacheCount++
 	c := &Cache{
 		server: s, jitter: o.Jitter,

@@ -76,9 +76,16 @@ func TestBrokenWatchListsAgain(t *testing.T) {
 }
 
 func TestMutationsOfTheCacheAreFound(t *testing.T) {
+	for _, uncopied := range []bool{false, true} {
+		checkMutationsAreFound(t, memcluster.CacheOptions{FindMutated: true, Uncopied: uncopied})
+	}
+}
+
+func checkMutationsAreFound(t *testing.T, options memcluster.CacheOptions) {
+	t.Helper()
 	s, _ := newServer(1)
 	s.SeedObjects(configMap("a"))
-	cache := s.NewCache(memcluster.CacheOptions{FindMutated: true})
+	cache := s.NewCache(options)
 	cache.DeliverAll()
 	if got := cache.ListMutated(); len(got) != 0 {
 		t.Fatalf("a new cache has changed objects: %v", got)
@@ -89,8 +96,8 @@ func TestMutationsOfTheCacheAreFound(t *testing.T) {
 		t.Errorf("changed objects = %v", got)
 	}
 	stored, err := s.Get(context.Background(), cluster.ConfigMaps, key("a"))
-	if err != nil || len(stored.GetLabels()) != 0 {
-		t.Errorf("a change of a cached object reached the server: %v, %v", stored.GetLabels(), err)
+	if reached := err == nil && len(stored.GetLabels()) > 0; err != nil || reached != options.Uncopied {
+		t.Errorf("with Uncopied %t, the server has the labels %v, %v", options.Uncopied, stored.GetLabels(), err)
 	}
 }
 

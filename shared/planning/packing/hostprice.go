@@ -8,11 +8,11 @@ import (
 const (
 	// hostPriceStep is the factor by which the price of a separate node is raised.
 	hostPriceStep = 1.6
-	// hostsTolerance is by how much the nodes of a plan may exceed the nodes that its pods need under hostRule, as a
-	// fraction, if that rule is the reason for their number.
+	// hostsTolerance is the fraction by which a plan may have more nodes than hostRule requires, and still count as a plan
+	// whose number of nodes that rule decides.
 	hostsTolerance = 0.02
-	// hopelessHostRatio is the ratio of the costs of a plan with more nodes than that, to those of the cheapest plan, above
-	// which no price in between is tried.
+	// hopelessHostRatio ends the search: if a plan has more nodes than hostsTolerance allows and costs more than this multiple
+	// of the cheapest plan, no price below its own is tried.
 	hopelessHostRatio = 1.01
 )
 

@@ -8,23 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
-// newApartProblem returns pods of which the given number must not share a node, and the same pods without that rule. Prices are
-// proportional to the size of the node.
+// newApartProblem returns pods of which the given number must not share a node, and the same pods without that rule.
 func newApartProblem(apart, others int) randomProblem {
-	w := randomProblem{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Rules: []packing.Rule{{WithMember: 1}}, Pools: []packing.Pool{
-		{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
-	for _, memory := range []int64{2, 4, 8} {
-		for _, cores := range []int64{1, 2, 4, 8, 16, 32, 48} {
-			w.problem.Candidates = append(w.problem.Candidates, packing.CandidateType{
-				Allocatable: []int64{cores*1000 - 300, cores*memory*1000 - 600}, Capacity: []int64{cores * 1000, cores * memory * 1000},
-				Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: float64(cores) * (0.024 + 0.004*float64(memory))}},
-			})
-		}
-	}
-	all := packing.NewSet(len(w.problem.Candidates))
-	for k := range w.problem.Candidates {
-		all.Add(k)
-	}
+	w, all := newProportionalProblem(1, 2, 4, 8, 16, 32, 48)
+	w.problem.Rules = []packing.Rule{{WithMember: 1}}
 	for i := range apart + others {
 		group := packing.Group{Requests: []int64{[]int64{100, 250, 500, 1000, 1500}[i%5], []int64{100, 256, 512, 1024, 2048, 4096}[i/5%6]}, Candidates: all, ZoneCapacityTypes: 1, Count: 1}
 		if i < apart {

@@ -72,7 +72,7 @@ func (p *Packer) Pack(groups []Group) (first int) {
 		if s == nil {
 			continue
 		}
-		if first := s.servedFirst(ids); len(first) > 0 {
+		if first := s.chooseFirstGroups(ids); len(first) > 0 {
 			if s = p.newStage(stage, first); s != nil {
 				s.partial = true
 				s.openCheapest()

@@ -317,23 +317,30 @@ func (w *randomProblem) checkFits(t *rapid.T, free []int64, pods []packing.Group
 	}
 }
 
-// TestCostNearBound packs a fixed mixture of pods at prices proportional to size. The figure is not a
-// target: the test fails after a change that packs worse.
-func TestCostNearBound(t *testing.T) {
-	w := randomProblem{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
+// newProportionalProblem returns a problem without pods whose nodes have these numbers of cores and prices in proportion to
+// their size, and the set of its candidates.
+func newProportionalProblem(sizes ...int64) (w randomProblem, all packing.Set) {
+	w = randomProblem{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
 		{Quota: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
 	for _, memory := range []int64{2, 4, 8} {
-		for _, cores := range []int64{2, 4, 8, 16, 32, 64, 96} {
+		for _, cores := range sizes {
 			w.problem.Candidates = append(w.problem.Candidates, packing.CandidateType{
 				Allocatable: []int64{cores*1000 - 300, cores*memory*1000 - 600}, Capacity: []int64{cores * 1000, cores * memory * 1000},
 				Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: float64(cores) * (0.024 + 0.004*float64(memory))}},
 			})
 		}
 	}
-	all := packing.NewSet(len(w.problem.Candidates))
+	all = packing.NewSet(len(w.problem.Candidates))
 	for k := range w.problem.Candidates {
 		all.Add(k)
 	}
+	return w, all
+}
+
+// TestCostNearBound packs a fixed mixture of pods at prices proportional to size. The figure is not a
+// target: the test fails after a change that packs worse.
+func TestCostNearBound(t *testing.T) {
+	w, all := newProportionalProblem(2, 4, 8, 16, 32, 64, 96)
 	for i := range int64(200) {
 		cpu := []int64{50, 100, 250, 500, 1000, 2000, 4000, 8000}[i%8]
 		w.groups = append(w.groups, packing.Group{Requests: []int64{cpu, cpu * (1 + i*7%13) / 2}, Candidates: all, ZoneCapacityTypes: 1, Count: int(1 + i*11%9)})

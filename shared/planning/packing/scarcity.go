@@ -18,10 +18,10 @@ type saver struct {
 	demand, saving float64
 }
 
-// servedFirst returns the pod groups to place before the others, so that the limits of the stage's pools are not
+// chooseFirstGroups returns the pod groups to place before the others, so that the limits of the stage's pools are not
 // used up by pods that later stages place nearly as cheaply. It returns nil if the limits hold all pods, if the
 // savings differ little, or if later stages will have free capacity for pods of this one.
-func (s *stage) servedFirst(groups []int) (ids []int) {
+func (s *stage) chooseFirstGroups(groups []int) (ids []int) {
 	if len(s.segments) < 2 || s.p.problem.Policy.SaveLimits {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (s *stage) servedFirst(groups []int) (ids []int) {
 	}
 	demands := s.listDemands()
 	for g := range s.segments {
-		if s.demandOfOthers(groups, g, scarce) > demands[g][scarce] {
+		if s.sumDemandOfOthers(groups, g, scarce) > demands[g][scarce] {
 			return nil
 		}
 	}
@@ -114,23 +114,23 @@ func (s *stage) listSavers(pools []int, demands [][]float64, scarce int) []saver
 	var savers []saver
 	for g := range s.segments {
 		one := saver{segment: g, demand: demands[g][scarce]}
-		later := s.laterCandidates(pools, &s.segments[g])
+		later := s.listLaterCandidates(pools, &s.segments[g])
 		switch {
 		case one.demand == 0:
 		case len(later) == 0:
 			one.saving = math.Inf(1)
 		default:
-			one.saving = s.savingOf(g, later, demands[g]) / one.demand
+			one.saving = s.computeSaving(g, later, demands[g]) / one.demand
 		}
 		savers = append(savers, one)
 	}
 	return savers
 }
 
-// savingOf returns how much more the candidates of a later stage charge for a demand of a segment.
-func (s *stage) savingOf(g int, later []int, demand []float64) (sum float64) {
+// computeSaving returns how much more the candidates of a later stage charge for a demand of a segment.
+func (s *stage) computeSaving(g int, later []int, demand []float64) (sum float64) {
 	one := &s.segments[g]
-	then := make([]segment, 0, 1)
+	var then []segment
 	then = append(then, segment{candidates: one.candidates, zoneCapacityTypes: one.zoneCapacityTypes, demand: demand})
 	s.p.priceSegments(later, then)
 	for r, price := range append(slices.Clone(one.prices), one.hostPrice) {
@@ -139,9 +139,9 @@ func (s *stage) savingOf(g int, later []int, demand []float64) (sum float64) {
 	return sum
 }
 
-// demandOfOthers returns what pods of a segment that fit no candidate of the stage need of a resource. Later stages
+// sumDemandOfOthers returns what pods of a segment that fit no candidate of the stage need of a resource. Later stages
 // launch nodes for them, whose free capacity other pods of the segment can use.
-func (s *stage) demandOfOthers(groups []int, g, resource int) (sum float64) {
+func (s *stage) sumDemandOfOthers(groups []int, g, resource int) (sum float64) {
 	one := &s.segments[g]
 	for _, id := range groups {
 		group := &s.p.groups[id]
@@ -152,8 +152,8 @@ func (s *stage) demandOfOthers(groups []int, g, resource int) (sum float64) {
 	return sum
 }
 
-// laterCandidates returns the candidates of the first later stage that the segment can use in other pools.
-func (s *stage) laterCandidates(pools []int, g *stageSegment) (out []int) {
+// listLaterCandidates returns the candidates of the first later stage that the segment can use in other pools.
+func (s *stage) listLaterCandidates(pools []int, g *stageSegment) (out []int) {
 	now, next := s.p.problem.Candidates[s.candidates[0]].Stage, math.MaxInt
 	for k := range s.p.problem.Candidates {
 		c := &s.p.problem.Candidates[k]
