@@ -193,7 +193,8 @@ func (e *estate) foreground() {
 	e.pool("front", 7)
 	e.WaitUntil(time.Minute, "the finalizer", func() bool { return e.held("front") })
 	e.remove("front", metav1.DeletePropagationForeground)
-	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {
+	// The garbage collector looks for new kinds every 30 seconds, and starts again if that takes longer.
+	e.WaitUntil(3*time.Minute, "Kubernetes to delete all claims", func() bool {
 		claims, going := e.of("front")
 		return going == len(claims)
 	})
@@ -251,7 +252,8 @@ func (e *estate) deleteWithoutApproval() {
 	e.restart(lifecycle.DeletionApproval{}, repair.PolicySet{})
 	e.WaitUntil(time.Minute, "the finalizer to be removed", func() bool { return !e.held("plain") })
 	e.remove("plain", metav1.DeletePropagationBackground)
-	e.WaitUntil(time.Minute, "Kubernetes to delete all claims", func() bool {
+	// The garbage collector looks for new kinds every 30 seconds, and starts again if that takes longer.
+	e.WaitUntil(3*time.Minute, "Kubernetes to delete all claims", func() bool {
 		claims, going := e.of("plain")
 		return e.read("plain") == nil && going == len(claims)
 	})

@@ -54,16 +54,19 @@ func kinds(s *suite) {
 	}
 }
 
+// claimTemplate returns the template of a NodePool whose NodeClaims are like claim's.
+func (s *suite) claimTemplate() karpenter.NodeClaimTemplate {
+	like := s.claim("a").Spec
+	return karpenter.NodeClaimTemplate{Spec: karpenter.NodeClaimTemplateSpec{Requirements: like.Requirements, NodeClassRef: like.NodeClassRef}}
+}
+
 func customKinds(s *suite) {
 	claim := create(s, s.claim("a"))
 	if got := get[*karpenter.NodeClaim](s, cluster.NodeClaims, cluster.KeyOf(claim)); got.Spec.NodeClassRef.Name != "default" {
 		s.Errorf("node class of the claim = %+v", got.Spec.NodeClassRef)
 	}
 	pool := create(s, &karpenter.NodePool{ObjectMeta: s.global("a"), Spec: karpenter.NodePoolSpec{
-		Template: karpenter.NodeClaimTemplate{Spec: karpenter.NodeClaimTemplateSpec{
-			Requirements: claim.Spec.Requirements, NodeClassRef: claim.Spec.NodeClassRef,
-		}},
-		Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")},
+		Template: s.claimTemplate(), Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")},
 	}})
 	got := get[*karpenter.NodePool](s, cluster.NodePools, cluster.KeyOf(pool))
 	if limit := got.Spec.Limits[corev1.ResourceCPU]; limit.Value() != 100 {

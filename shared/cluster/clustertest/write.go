@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 func createSetsIdentity(s *suite) {
@@ -77,6 +78,11 @@ func updateConflict(s *suite) {
 	absent.ResourceVersion = "1"
 	_, err = s.Client.Update(s.ctx(), absent)
 	s.wantKind(err, fault.Missing, "update of a missing object")
+	// Users write this kind, so an adapter may read the stored object before the update.
+	pool := &karpenter.NodePool{ObjectMeta: s.global("absent"), Spec: karpenter.NodePoolSpec{Template: s.claimTemplate()}}
+	pool.ResourceVersion = "1"
+	_, err = s.Client.Update(s.ctx(), pool)
+	s.wantKind(err, fault.Missing, "update of a missing NodePool")
 }
 
 func updateUnchanged(s *suite) {

@@ -39,7 +39,12 @@ func (c *Client) keepUnknownFields(ctx context.Context, update call, object clus
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	text, err := request.Do(ctx).Raw()
+	result := request.Do(ctx)
+	// The error of Raw has the HTTP status alone. This one has the Status object of the answer too.
+	if err := result.Error(); err != nil {
+		return nil, get.classifyError(err)
+	}
+	text, err := result.Raw()
 	if err != nil {
 		return nil, get.classifyError(err)
 	}

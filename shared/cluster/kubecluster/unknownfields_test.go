@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -90,6 +91,35 @@ func TestUpdateOfOlderVersionConflicts(t *testing.T) {
 	pool.Name, pool.ResourceVersion = "default", "6"
 	if _, err := client.Update(t.Context(), pool); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
+	}
+}
+
+// An update of a NodePool reads it first. An error of that request is classified like any other.
+func TestUpdateClassifiesErrorOfRead(t *testing.T) {
+	for reason, c := range map[metav1.StatusReason]struct {
+		code int
+		want fault.Kind
+	}{
+		metav1.StatusReasonNotFound:        {http.StatusNotFound, fault.Missing},
+		metav1.StatusReasonForbidden:       {http.StatusForbidden, fault.Denied},
+		metav1.StatusReasonTooManyRequests: {http.StatusTooManyRequests, fault.Throttled},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.code)
+				_ = json.NewEncoder(w).Encode(metav1.Status{
+					TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+					Message: "sent by the server", Reason: reason, Code: int32(c.code), //nolint:gosec // an HTTP status
+				})
+			})
+			pool := &karpenter.NodePool{}
+			pool.Name, pool.ResourceVersion = "default", "6"
+			_, err := client.Update(t.Context(), pool)
+			if !fault.Is(err, c.want) || !strings.Contains(err.Error(), "sent by the server") || strings.Contains(fault.FindHint(err), "CustomResourceDefinition") {
+				t.Errorf("got %v with hint %q, want %v", err, fault.FindHint(err), c.want)
+			}
+		})
 	}
 }
 

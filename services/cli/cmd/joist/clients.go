@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -91,7 +92,9 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 	if err != nil {
 		return nil, err
 	}
-	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the Status of an error
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.GroupVersion = &schema.GroupVersion{}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
@@ -110,9 +113,15 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 				request.Param(name, value)
 			}
 		}
-		text, err := request.DoRaw(ctx)
+		result := request.Do(ctx)
+		// The error of Raw has the HTTP status alone. This one has the Status object of the answer too.
+		err = result.Error()
 		switch {
 		case err == nil:
+			text, err := result.Raw()
+			if err != nil {
+				return nil, fault.E(op, fault.Retry, err)
+			}
 			return text, kube.CheckAnswer(op, text)
 		case apierrors.IsNotFound(err):
 			return nil, fault.E(op, fault.Missing, err)

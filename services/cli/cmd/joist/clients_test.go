@@ -30,7 +30,9 @@ func TestOpenCluster(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "%s: %s of %s", r.URL.Path, r.URL.Query().Get("labelSelector"), r.Header.Get("Authorization"))
 			return
 		}
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"User x cannot get this","code":%d}`, status)
 	}))
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "config")
@@ -48,8 +50,12 @@ func TestOpenCluster(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	for path, kind := range map[string]fault.Kind{"/apis/none": fault.Missing, "/apis/denied": fault.Denied, "/apis/login": fault.Invalid} {
-		if _, err := read(t.Context(), path); !fault.Is(err, kind) {
+		_, err := read(t.Context(), path)
+		if !fault.Is(err, kind) {
 			t.Errorf("%s: %v, want %s", path, err, kind)
+		}
+		if kind == fault.Denied && !strings.Contains(err.Error(), "User x cannot get this") {
+			t.Errorf("%s: %v has not the server's message", path, err)
 		}
 	}
 	if _, err := openCluster(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.FindHint(err), "update-kubeconfig") {
