@@ -219,6 +219,15 @@ func TestLiveObjections(t *testing.T) {
 			s.ChangeObject(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) { change(o.(*corev1.Node)) })
 		}
 	}
+	pod := func(changes ...func(*corev1.Pod)) func(*testCluster) {
+		return func(s *testCluster) {
+			s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) {
+				for _, change := range changes {
+					change(o.(*corev1.Pod))
+				}
+			})
+		}
+	}
 	protected := func(p *corev1.Pod) { p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"} }
 	for _, c := range []struct {
 		name string
@@ -237,9 +246,10 @@ func TestLiveObjections(t *testing.T) {
 			})
 		}},
 		{name: "the node is nominated", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
-		{name: "a pod has the do-not-disrupt annotation", changes: func(s *testCluster) {
-			s.ChangeObject(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
-		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
+		{name: "a pod has the do-not-disrupt annotation", changes: pod(protected), blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
+		{name: "a pod has the annotation, and has succeeded", changes: pod(protected, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
+		{name: "a pod has the annotation, and has failed", changes: pod(protected, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+		{name: "a pod has the annotation, and is terminating", changes: pod(protected, func(p *corev1.Pod) { at := metav1.Now(); p.DeletionTimestamp = &at })},
 		{name: "a PodDisruptionBudget allows no eviction", changes: blockByBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "a PodDisruptionBudget, and a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: blockByBudgetWithGrace},
 		{name: "a PodDisruptionBudget, and an expiring node with a grace period", reason: karpenter.DisruptionReasonDrifted, method: planning.MethodExpiration, changes: blockByBudgetWithGrace,

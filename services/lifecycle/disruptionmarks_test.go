@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A node is marked as disrupted, and no proposal is recorded: the marks are removed, unless the claim has been deleted
@@ -48,6 +49,37 @@ func TestMarksWithoutProposal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A proposal is rolled back by another replica, whose write the cache does not show yet. The node stays without a taint.
+func TestRolledBackNodeIsNotTainted(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.cache.DeliverAll()
+	s.cache.SetDelay(cluster.NodeClaims, time.Hour)
+	s.setClaim("old-0", func(c *karpenter.NodeClaim) {
+		delete(c.Annotations, planning.ProposalAnnotation)
+		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
+	})
+	s.updateNodeOf("old-0", func(n *corev1.Node) { n.Spec.Taints = nil })
+	s.now = s.now.Add(time.Second)
+	s.cache.Advance(s.now)
+	if err := s.svc.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.expectStates(stateUntouched, "old-0")
+}
+
+// A confirmation whose condition cannot be written fails and leaves the node alone. The next reconcile continues.
+func TestFailedWriteOfDisruptionReason(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(0, "old-0")
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Throttled, Times: 1})
+	m.deliver(event.Confirmed, fault.Throttled)
+	s.expectStates("proposed confirmed ", "old-0")
+	s.advance(2 * time.Second)
+	s.expectStates("going", "old-0")
 }
 
 // The replacement stays nominated while its node joins, also in a cluster with other claims.

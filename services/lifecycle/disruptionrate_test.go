@@ -69,17 +69,20 @@ func TestHourlyBudget(t *testing.T) {
 // A rate or a record that cannot be parsed allows no disruption. A pool without a rate is not
 // written.
 func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
-	for name, change := range map[string]func(*karpenter.NodePool){
-		"an invalid rate":                       func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
-		"an invalid record of past disruptions": func(p *karpenter.NodePool) { annotations(p)[budget.SpentAnnotation] = "[" },
+	for name, invalid := range map[string]struct{ annotation, text string }{
+		"an invalid rate":                       {policy.BudgetPerHour, "a few"},
+		"an invalid record of past disruptions": {budget.SpentAnnotation, "["},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newInitializedCluster(t, 2)
 			s.setRate("2")
-			s.updatePool(change)
+			s.updatePool(func(p *karpenter.NodePool) { annotations(p)[invalid.annotation] = invalid.text })
 			s.advance(time.Second)
 			s.proposeSingle("old-0").deliver(event.Confirmed, "")
 			s.expectStates(stateUntouched, "old-0")
+			if reported := strings.Join(s.eventsWithReason("DisruptionBlocked"), "\n"); !strings.Contains(reported, "annotation "+invalid.annotation) {
+				t.Errorf("the Events do not name the annotation %s:\n%s", invalid.annotation, reported)
+			}
 		})
 	}
 	s := newInitializedCluster(t, 1)
@@ -87,6 +90,24 @@ func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	s.expectStates("going", "old-0")
 	if _, written := s.getPool().Annotations[budget.SpentAnnotation]; written {
 		t.Error("disruptions are recorded for a pool without a rate")
+	}
+}
+
+// A pool whose rate is removed while a proposal starts has no limit. The record of earlier disruptions stays as it is.
+func TestHourlyBudgetIsRemovedMeanwhile(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	s.setRate("1")
+	s.advance(time.Second)
+	s.proposeSingle("old-0").deliver(event.Confirmed, "")
+	recorded := s.getPool().Annotations[budget.SpentAnnotation]
+	m := s.proposeSingle("old-1")
+	s.startService(&interleavedList{s.ClientFor("lifecycle"), func() {
+		s.updatePool(func(p *karpenter.NodePool) { delete(p.Annotations, policy.BudgetPerHour) })
+	}})
+	m.deliver(event.Confirmed, "")
+	s.expectStates("going", "old-0", "old-1")
+	if got := s.getPool().Annotations[budget.SpentAnnotation]; recorded == "" || got != recorded {
+		t.Errorf("the record is %q, want %q", got, recorded)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -242,6 +243,25 @@ func TestRebootSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// An answer is delivered again while its NodeClaim cannot be read or written, and is recorded then.
+func TestRebootAnswerWaitsForAPIServer(t *testing.T) {
+	for _, verb := range []memcluster.Verb{memcluster.VerbGet, memcluster.VerbUpdate} {
+		p := startReboot(t)
+		p.answers, p.refusal = false, "no answer yet"
+		p.deliver(event.Confirmed, "")
+		p.advanceWithPeers(8 * time.Second)
+		c := p.getClaim("old-0")
+		answer := p.newMessage(event.RebootSettled{InstanceID: "i-0", Claim: c.Name, ClaimUID: string(c.UID), Operation: nodeclaim.RebootOperation(c), Refusal: "denied"})
+		p.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, Name: c.Name, As: fault.Throttled, Times: 1})
+		p.handleMessage(answer, fault.Throttled)
+		p.handleMessage(answer, "")
+		p.advanceWithPeers(3 * time.Second)
+		if diff := cmp.Diff([]string{"NodeClaim old-0: reboot rejected by the cloud provider: denied"}, p.eventsWithReason("RebootFailed")); diff != "" {
+			t.Errorf("after a failed %s: %s", verb, diff)
+		}
+	}
+}
+
 // If the answer is lost, the new boot ID shows that the instance was rebooted.
 func TestRebootWithoutAnswer(t *testing.T) {
 	p := startReboot(t)
@@ -329,6 +349,29 @@ func TestRebootIsVerified(t *testing.T) {
 	p := startReboot(t)
 	p.handleMessage(p.newMessage(event.RebootSettled{InstanceID: "i-0", Claim: "old-0", ClaimUID: string(p.getClaim("old-0").UID), Operation: "x"}), fault.Stale)
 	p.handleMessage(p.newMessage(event.RebootSettled{InstanceID: "i-0", Claim: "gone", ClaimUID: "u", Operation: "x"}), fault.Stale)
+}
+
+// A reboot whose confirmation cannot be written has not begun: it is counted when the next delivery begins it.
+func TestRebootWaitsForConfirmation(t *testing.T) {
+	p := startReboot(t)
+	decisions := 0
+	counting := func(c *lifecycle.Config) {
+		c.Metrics = func(m metric.Metric, _ float64, _ ...string) {
+			if m.Name == metric.Decisions.Name {
+				decisions++
+			}
+		}
+	}
+	p.startService(&crashingClient{Client: p.ClientFor("lifecycle"), writesLeft: 1}, withReboots(t), counting) // It writes the reservation.
+	p.deliver(event.Confirmed, fault.Unknown)
+	if decisions > 0 || p.rebooting() != "" {
+		t.Errorf("%d decisions are counted; the condition is %q", decisions, p.rebooting())
+	}
+	p.startService(p.ClientFor("lifecycle"), withReboots(t), counting)
+	p.deliver(event.Confirmed, "")
+	if decisions != 1 || p.rebooting() == "" {
+		t.Errorf("%d decisions are counted, want 1; the condition is %q", decisions, p.rebooting())
+	}
 }
 
 // Reboots are counted when they begin and when they end.

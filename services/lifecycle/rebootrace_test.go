@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -86,6 +88,28 @@ func TestRebootWaitsForUnseenPod(t *testing.T) {
 	if err == nil && pod.DeletionTimestamp == nil {
 		t.Error("the pod is not evicted")
 	}
+}
+
+// A node that cannot be read is not rebooted, and the reconcile reports the error. The reboot goes on once it can be read.
+func TestRebootWaitsForUnreadableNode(t *testing.T) {
+	p := startReboot(t)
+	p.deliver(event.Confirmed, "")
+	if err := p.DeletePod(t.Context(), cluster.Key{Namespace: "default", Name: "web"}, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	p.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.Nodes, As: fault.Unknown})
+	var failed error
+	for range 15 {
+		p.now = p.now.Add(time.Second)
+		p.cache.DeliverAll()
+		failed = errors.Join(failed, p.svc.Step(t.Context()))
+	}
+	if sent := typesAndSubjects(p.takeSent()); len(sent) > 0 || !fault.Is(failed, fault.Unknown) {
+		t.Errorf("sent %v; the reconciles report the error %v", sent, failed)
+	}
+	p.ClearFaults()
+	p.advanceWithPeers(3 * time.Minute)
+	p.expectRecovered("")
 }
 
 // A reboot that is done meanwhile is not requested again by a replica whose cache does not show it, even if the cache is

@@ -10,7 +10,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
 // listCounter counts how often all NodeClaims are read from the cache, which each reconcile does that is not skipped.
@@ -68,6 +70,42 @@ func TestQuietReconcilesAreSkipped(t *testing.T) {
 	}
 	if counter.reads-before > 30 {
 		t.Errorf("%d reads of all NodeClaims in a minute with heartbeats", counter.reads-before)
+	}
+}
+
+// Without a change, NodePools are reconciled every ten seconds, and with a feature that does a part of its work each time in
+// every full reconcile.
+func TestNodePoolsAreReconciledInQuiet(t *testing.T) {
+	const measured = 2 * time.Minute
+	always := int(measured / lifecycle.ReconcileInterval)
+	for name, tt := range map[string]struct {
+		configure func(*lifecycle.Config)
+		want      int
+	}{
+		"without features": {func(*lifecycle.Config) {}, 12},
+		"deletion costs":   {func(c *lifecycle.Config) { c.PodDeletionCosts = true }, always},
+		"legacy repair":    {func(c *lifecycle.Config) { c.LegacyRepair.Policies = repair.LegacyProvider()[:1] }, always},
+		"without Rest":     {func(c *lifecycle.Config) { c.Rest = 0 }, 120},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := restCluster(t, false)
+			reconciled := 0
+			s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
+				c.Rest, c.VerifySettled = lifecycle.ReconcileInterval, false
+				c.Metrics = func(m metric.Metric, _ float64, _ ...string) {
+					if m.Name == metric.DrainsOverdue.Name {
+						reconciled++
+					}
+				}
+				tt.configure(c)
+			})
+			s.advance(2*time.Minute + 20*time.Second)
+			reconciled = 0
+			s.advance(measured)
+			if reconciled != tt.want {
+				t.Errorf("the NodePool is reconciled %d times in %s, want %d", reconciled, measured, tt.want)
+			}
+		})
 	}
 }
 

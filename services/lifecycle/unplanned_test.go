@@ -190,7 +190,7 @@ func TestUnplannedClaimReportsRefusal(t *testing.T) {
 	}
 }
 
-// Two NodeClaims that a user creates together count against one limit.
+// Two NodeClaims that a user creates together count against one limit. Only the one that is not launched has an Event.
 func TestUnplannedClaimsShareLimits(t *testing.T) {
 	batch := planningtest.NewBatch()
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
@@ -200,6 +200,9 @@ func TestUnplannedClaimsShareLimits(t *testing.T) {
 	s.handleMessage(s.planUnplanned(batch.Snapshot), "")
 	if sent := launchTexts(s.takeSent()); len(sent) != 1 {
 		t.Errorf("sent %v", sent)
+	}
+	if failed := s.eventsWithReason("LaunchFailed"); len(failed) != 1 {
+		t.Errorf("got the Events %q", failed)
 	}
 }
 

@@ -282,9 +282,14 @@ func TestClaimFootprint(t *testing.T) {
 		claim *karpenter.NodeClaim
 		want  corev1.ResourceList
 	}{
-		"launched":                     {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
-		"planned":                      {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
-		"claim of another client":      {&karpenter.NodeClaim{}, resources("nodes", "1")},
+		"launched":                {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
+		"planned":                 {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
+		"claim of another client": {&karpenter.NodeClaim{}, resources("nodes", "1")},
+		"planned with a price": {func() *karpenter.NodeClaim {
+			c := planned("x", "p", "5")
+			c.Annotations[launchspec.CeilingAnnotation] = `{"cpu":"5","joist.sh/microdollars-per-hour":"96000"}`
+			return c
+		}(), resources("cpu", "5", "nodes", "1")},
 		"invalid footprint annotation": {broken, resources("nodes", "1")},
 		"footprint annotation with nodes": {func() *karpenter.NodeClaim {
 			c := planned("x", "p", "5")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -68,6 +69,9 @@ var (
 func TestDrainOrder(t *testing.T) {
 	terminating := condition(karpenter.ConditionTypeInstanceTerminating)
 	drained := condition(karpenter.ConditionTypeDrained)
+	justDrained := func(v *nodeclaim.View) {
+		v.Claim.Status.Conditions = conditions.WithTrue(v.Claim, karpenter.ConditionTypeDrained, noon.Add(-time.Second))
+	}
 	run(t, []row{
 		{"taint first", view(leaves, pods("web")), []string{"update n", "status c"}},
 		{"then the deadline of terminationGracePeriod", view(leaves, period(time.Hour), pods("web")), []string{"update n", "update c"}},
@@ -81,6 +85,7 @@ func TestDrainOrder(t *testing.T) {
 		{"volumes are attached", view(drains, attached("a"), requestedRecently), []string{"status c"}},
 		{"still", view(drains, drained, attached("a"), condition(karpenter.ConditionTypeVolumesDetached), waitsForVolumes, requestedRecently), nil},
 		{"volumes were detached", view(drains, drained, waitsForVolumes), []string{"status c"}},
+		{"volumes were detached within MinDrainTime after the drain", view(marked, justDrained, nodeDeleted, waitsForVolumes), []string{"status c"}},
 		{"a pod was bound after the drain", view(drains, drained, waitsForVolumes, pods("web")), []string{"evict web"}},
 		{"interruption deadline passed", view(drains, pods("web"), due(0), requestedRecently), []string{"delete pod web in 1 s", "status c"}},
 		{"termination grace period passed", view(drains, period(time.Minute), pods("web"), due(0), requestedRecently), []string{"delete pod web in 1 s"}},
