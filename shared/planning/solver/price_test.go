@@ -181,6 +181,28 @@ func TestPriceLimitsCountCommits(t *testing.T) {
 	}
 }
 
+// TestPriceLimitsCountCommittedStaticNodes checks that the replaced node of a static pool counts against the cluster's limit.
+func TestPriceLimitsCountCommittedStaticNodes(t *testing.T) {
+	for limit, want := range map[float64]int{0.25: 0, 0.27: 1} {
+		batch := spending(0, "", baseline(2, bought(0.1)), cluster(limit))
+		static := batch.Snapshot.NodePools[0]
+		static.Name, static.Spec.Replicas = "static", new(int64(1))
+		batch.Snapshot.NodePools, batch.Snapshot.Settings.Gates.StaticCapacity = append(batch.Snapshot.NodePools, static), true
+		batch.Pending, batch.Snapshot.Nodes[0].NodePool = nil, static.Name
+		batch.Snapshot.Nodes[0].Labels[karpenter.NodePoolLabelKey] = static.Name
+		batch.Snapshot.Nodes[1].Pods = []planning.PodClass{planningtest.NewPods("web", 1, "1500m", "64Mi")}
+		s := solver.NewSimulation(batch.Snapshot, market())
+		replaced := s.SimulateRemoval(0)
+		if len(replaced.Nodes) != 1 || replaced.Nodes[0].NodePool != static.Name {
+			t.Fatalf("limit %v: got the nodes %+v, want one of the static pool", limit, replaced.Nodes)
+		}
+		s.Commit(replaced, 0)
+		if got := s.SimulateRemoval(1); len(got.Nodes) != want || want+count(got.Unplaced) != 1 {
+			t.Errorf("limit %v: %d replacements and %d unplaced pods, want %d replacements", limit, len(got.Nodes), count(got.Unplaced), want)
+		}
+	}
+}
+
 func TestPriceLimitsHoldForStaticPools(t *testing.T) {
 	static := func(b *planning.Batch) {
 		b.Pending = nil
