@@ -39,6 +39,9 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 		return fault.F("reading an inventory", fault.Poison, "the message gives the start time %s, and the document %s",
 			b.Started.Format(time.RFC3339Nano), inventory.Started.Format(time.RFC3339Nano))
 	}
+	if err := inventory.Validate(); err != nil {
+		return fault.E("reading an inventory", fault.Poison, err)
+	}
 	s.drift.setInventory(inventory)
 	findings := s.compareInventory(inventory, cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 	if findings.Empty() {

@@ -43,6 +43,15 @@ func TestInventoryBindsInstances(t *testing.T) {
 	}
 }
 
+// An inventory with an instance without an id is no inventory. Nothing is terminated by it.
+func TestInventoryWithoutInstanceID(t *testing.T) {
+	s := newTestCluster(t)
+	s.handleMessage(s.inventoryMessage(s.now, listedInstance("i-1", "other", ""), listedInstance("", "other", "")), fault.Poison)
+	if got := s.takeSent(); len(got) != 0 {
+		t.Errorf("sent %v", typesAndSubjects(got))
+	}
+}
+
 // The clock of a catalog may be ahead of lifecycle's by up to a minute. Its inventories prove an absence too, because no
 // other catalog may come.
 func TestAbsenceByFasterClock(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -46,17 +47,17 @@ func (s *Service) handleLaunchSettled(ctx context.Context, e event.Envelope, b e
 	claims, unbound := s.bindInstances(ctx, e, claims, b.Intent, b.Instances)
 	// The offering must be recorded before the claim is deleted, or the next plan would request it
 	// again.
-	if err := s.recordUnavailable(ctx, b.Refusals); err != nil || unbound != nil || len(b.Refusals) == 0 {
+	if err := s.recordUnavailable(ctx, b.Refusals, e.Time); err != nil || unbound != nil || len(b.Refusals) == 0 {
 		// A claim that could not be bound may have an instance, so no claim may be deleted yet.
 		return errors.Join(err, unbound)
 	}
 	return s.deleteRefused(ctx, e, claims, b)
 }
 
-// recordUnavailable records the offerings that refusals report as unavailable.
-func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusal) error {
+// recordUnavailable records the offerings that refusals report as unavailable, in a message of the time reported.
+func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusal, reported time.Time) error {
 	return s.unavailableMutex.RunLocked(ctx, func(ctx context.Context) error {
-		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, s.Now())
+		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, reported, s.Now())
 	})
 }
 

@@ -166,7 +166,7 @@ func (s *Service) handleNotice(ctx context.Context, e event.Envelope, c *karpent
 	if b.Kind == event.RebalanceRecommendation {
 		return s.handleRebalance(ctx, e, c, node, effects)
 	}
-	if err := s.markUnavailable(ctx, c, b); err != nil {
+	if err := s.markUnavailable(ctx, c, b, e.Time); err != nil {
 		return err
 	}
 	if marked, changed := nodeclaim.WithEarlierDeadline(c, b.Deadline); changed {
@@ -194,8 +194,8 @@ func (s *Service) taintNode(ctx context.Context, c *karpenter.NodeClaim, node *c
 }
 
 // markUnavailable records the interrupted spot offering or capacity reservation as unavailable
-// for the next plans.
-func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b event.NodeNoticed) error {
+// for the next plans, from the time of the message on.
+func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b event.NodeNoticed, reported time.Time) error {
 	offering := event.Offering{
 		InstanceType: c.Labels["node.kubernetes.io/instance-type"],
 		Zone:         c.Labels["topology.kubernetes.io/zone"],
@@ -204,7 +204,7 @@ func (s *Service) markUnavailable(ctx context.Context, c *karpenter.NodeClaim, b
 	if offering.InstanceType == "" {
 		offering = b.Offering
 	}
-	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(planning.UnavailableTTL).UTC(), Reason: string(b.Kind)}
+	taken := planning.Unavailable{Offering: offering, Until: admission.EndUnavailable(reported, s.Now()), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
 		// Spot interruption warnings concern spot capacity, regardless of the label.

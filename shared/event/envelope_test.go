@@ -83,6 +83,7 @@ func TestMakerRefusesWhatNobodyCouldObey(t *testing.T) {
 	for name, body := range map[string]event.Body{
 		"invalid":     event.TerminateRequested{},
 		"no outcome":  event.LaunchSettled{Intent: "i", Wanted: 1},
+		"all blamed":  event.LaunchSettled{Intent: "i", Wanted: 1, Refusals: []event.Refusal{{Code: "x", Blamed: []event.Offering{{Zone: "a"}, {}}}}},
 		"too large":   event.TerminateRequested{InstanceID: "i-1", Reason: strings.Repeat("x", 5<<10)},
 		"bad tick":    event.Tick{Want: "coffee", Due: noon},
 		"no document": event.PlanMade{Outbox: "u", Seq: 1},

@@ -120,7 +120,8 @@ const (
 	maxRefusalMessage = 4 << 10
 )
 
-// checkRefusals rejects more or longer refusals than one launch can have.
+// checkRefusals rejects more or longer refusals than one launch can have, and a refusal that blames an offering without any
+// field, which would match all offerings.
 func checkRefusals(refusals []Refusal) error {
 	if len(refusals) > maxRefusals {
 		return fmt.Errorf("%d refusals exceed the limit of %d", len(refusals), maxRefusals)
@@ -128,6 +129,9 @@ func checkRefusals(refusals []Refusal) error {
 	for _, r := range refusals {
 		if len(r.Code)+len(r.Message) > maxRefusalMessage {
 			return fmt.Errorf("a refusal of %d bytes exceeds the limit of %d", len(r.Code)+len(r.Message), maxRefusalMessage)
+		}
+		if r.Subnet == "" && r.Reservation == "" && slices.Contains(r.Blamed, Offering{}) {
+			return fmt.Errorf("the refusal %s blames an offering without instance type, zone and capacity type", r.Code)
 		}
 	}
 	return nil
@@ -257,6 +261,16 @@ const InventoryKind = "inventories"
 type Inventory struct {
 	Started   time.Time `json:"started"`
 	Instances []Listed  `json:"instances"`
+}
+
+// Validate requires an id of each instance: a request to terminate an instance names it.
+func (i Inventory) Validate() error {
+	for n, one := range i.Instances {
+		if one.InstanceID == "" {
+			return fmt.Errorf("instance %d of the inventory has no instanceId", n+1)
+		}
+	}
+	return nil
 }
 
 // Listed is one instance with the cluster's tags.

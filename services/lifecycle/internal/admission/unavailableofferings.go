@@ -22,17 +22,27 @@ import (
 // contains them, and a ConfigMap holds 1 MiB.
 const MaxUnavailableBytes = 256 << 10
 
-// RecordUnavailable records the offerings that the refusals report as unavailable.
-func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
+// RecordUnavailable records the offerings that the refusals report as unavailable since reported, the time of their message.
+// A message that is handled again later does not extend the time for which they are unavailable.
+func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, reported, now time.Time) error {
+	until := EndUnavailable(reported, now)
 	var fresh []planning.Unavailable
 	for _, r := range refusals {
 		for _, o := range r.Blamed {
 			fresh = append(fresh, planning.Unavailable{
-				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(planning.UnavailableTTL).UTC(), Reason: r.Code,
+				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: until, Reason: r.Code,
 			})
 		}
 	}
 	return AddUnavailable(ctx, client, namespace, fresh, now)
+}
+
+// EndUnavailable returns when an offering that a message of the time reported names is available again. A time in the future counts as now.
+func EndUnavailable(reported, now time.Time) time.Time {
+	if reported.After(now) {
+		reported = now
+	}
+	return reported.Add(planning.UnavailableTTL).UTC()
 }
 
 // AddUnavailable merges offerings into the ConfigMap and drops expired ones.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,7 +58,7 @@ func TestRecordedOfferingKeepsItsScope(t *testing.T) {
 		{{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}, PlacementGroup: "pg-1"}, {Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}}},
 		{{Code: "RequestLimitExceeded"}, {Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-of-nowhere"}},
 	} {
-		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon, noon); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,6 +111,33 @@ func TestAddUnavailable(t *testing.T) {
 	}
 }
 
+// The time of the message counts, so that a message that is handled again, or replayed a day later, extends nothing. A sender whose
+// clock is ahead does not extend it either.
+func TestUnavailableFromTimeOfMessage(t *testing.T) {
+	refusals := []event.Refusal{{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}}}
+	for name, test := range map[string]struct {
+		reported, now time.Time
+		want          []planning.Unavailable
+	}{
+		"at once":              {noon, noon, []planning.Unavailable{until(small, 3, "InsufficientInstanceCapacity")}},
+		"two minutes later":    {noon, noon.Add(2 * time.Minute), []planning.Unavailable{until(small, 3, "InsufficientInstanceCapacity")}},
+		"a day later":          {noon, noon.Add(24 * time.Hour), nil},
+		"by a clock far ahead": {noon.Add(time.Hour), noon, []planning.Unavailable{until(small, 3, "InsufficientInstanceCapacity")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := memcluster.New(memcluster.Options{})
+			for range 2 {
+				if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, test.reported, test.now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(test.want, stored(t, server), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestRecordUnavailable(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	refusals := []event.Refusal{
@@ -117,13 +145,13 @@ func TestRecordUnavailable(t *testing.T) {
 		{Code: "RequestLimitExceeded"},
 		{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{zone}, Subnet: "subnet-1"},
 	}
-	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals[1:2], noon); err != nil {
+	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals[1:2], noon, noon); err != nil {
 		t.Fatal(err)
 	}
 	if got := stored(t, server); got != nil {
 		t.Errorf("a launch error without an unavailable offering wrote %v", got)
 	}
-	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon, noon); err != nil {
 		t.Fatal(err)
 	}
 	full := until(zone, 3, "InsufficientFreeAddressesInSubnet")
@@ -216,7 +244,7 @@ func TestFullReservationIsRecordedApart(t *testing.T) {
 	reserved := event.Offering{InstanceType: small.InstanceType, Zone: small.Zone, CapacityType: "reserved"}
 	for _, code := range []string{"InvalidCapacityReservationState.Unavailable", planning.ReservationFullCode, planning.ReservationFullCode} {
 		refusals := []event.Refusal{{Code: code, Blamed: []event.Offering{reserved}, Reservation: "cr-1"}}
-		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon, noon); err != nil {
 			t.Fatal(err)
 		}
 	}
