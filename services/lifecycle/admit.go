@@ -137,11 +137,10 @@ type listedClaim struct {
 	intent int
 }
 
-// createClaims creates the claims that the outbox lists, and returns their UIDs and the claims as the API server
-// stored them. It also returns the names
-// of the dropped ones: all claims of an intent if the API server rejects one of them as invalid, because
-// the same plan would be rejected forever. If a name exists, its claim comes from an earlier delivery of
-// the message.
+// createClaims creates the claims that the outbox lists, and returns their UIDs. It also returns the names of the dropped
+// ones: all claims of an intent if the API server rejects one of them as invalid, because the same plan would be rejected
+// forever. stored are the claims as the API server stored them, also the dropped ones: they count until they are deleted. If
+// a name exists, its claim comes from an earlier delivery of the message.
 func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbox.Stored, plan planning.Plan) (created map[string]types.UID, stored []*karpenter.NodeClaim, dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
@@ -165,14 +164,14 @@ func (s *Service) createClaims(ctx context.Context, e event.Envelope, held outbo
 	}
 	created = map[string]types.UID{}
 	for i, one := range listed {
+		if claims[i] != nil {
+			stored = append(stored, claims[i])
+		}
 		if invalid[one.intent] {
 			dropped = append(dropped, one.Object.Name)
 			continue
 		}
 		created[one.Object.Name] = uids[i]
-		if claims[i] != nil {
-			stored = append(stored, claims[i])
-		}
 	}
 	if len(dropped) > 0 {
 		host.AddLogFields(ctx, "dropped_claims", len(dropped))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -93,6 +94,15 @@ func TestAdmissionCountsWithLaggingCache(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 1, false},
+		{"the API server rejected another claim of an intent", "5", func(s *testCluster) {
+			held := s.startBatch()
+			rejected := s.planIntent(held, "rejected", 2)
+			rejected.Claims[1].Object.Labels = map[string]string{karpenter.NodePoolLabelKey: "default", "example.com/team": "no label, --v=9"}
+			rejected.Claims[1].Ceiling = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			if err := s.svc.Handle(s.t.Context(), s.planMessage(held, rejected)); err != nil || s.getClaim("rejected-0") == nil {
+				s.t.Fatal(err)
+			}
+		}, 0, false},
 		{"a new leader", "3", func(s *testCluster) {
 			s.startService(s.svc.Client)
 		}, 1, false},
