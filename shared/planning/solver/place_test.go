@@ -325,17 +325,30 @@ func TestExpectedPodsMustSuit(t *testing.T) {
 }
 
 // TestExpectedPodsAreExcluded does not place a pod on the NodeClaim that was planned for it if pods that run since then exclude it from
-// the zone.
+// the zone, or from one of the zones in which the NodeClaim may be launched.
 func TestExpectedPodsAreExcluded(t *testing.T) {
-	for app, want := range map[string]int{"db": 1, "web": 0} {
+	const a, b, c = "ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"
+	for _, tt := range []struct {
+		app   string
+		zones []string // where the NodeClaim may be launched; it is launched in a if there are none
+		want  int
+	}{{"db", nil, 1}, {"web", nil, 0}, {"db", []string{a, b}, 1}, {"web", []string{a, b}, 0}, {"web", []string{b, c}, 1}} {
 		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", requireLabels("app", "web")))
-		away := averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", app)})
+		away := averse(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", tt.app)})
 		batch.Snapshot.Nodes = []planning.Node{
-			node("a", func(n *planning.Node) { n.ExpectedPods = []string{batch.Pending[0].Pods[0].UID} }),
+			node("a", func(n *planning.Node) {
+				n.ExpectedPods = []string{batch.Pending[0].Pods[0].UID}
+				if tt.zones == nil {
+					return
+				}
+				n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+				delete(n.Labels, zoneKey)
+				n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: zoneKey, Operator: karpenter.NodeSelectorOpIn, Values: tt.zones}}
+			}),
 			node("b", func(n *planning.Node) { n.Pods = []planning.PodClass{planningtest.NewPods("r", 1, "0", "0", away)} }),
 		}
-		if onto, _ := placed(solver.Solve(batch, planningtest.NewCatalogue())); onto["aa"] != want {
-			t.Errorf("with anti-affinity to %s: %d pods on the node, want %d", app, onto["aa"], want)
+		if onto, _ := placed(solver.Solve(batch, planningtest.NewCatalogue())); onto["aa"]+onto["a"] != tt.want {
+			t.Errorf("with anti-affinity to %s, NodeClaim in %v: %d pods on it, want %d", tt.app, tt.zones, onto["aa"]+onto["a"], tt.want)
 		}
 	}
 }

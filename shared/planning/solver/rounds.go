@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
@@ -286,6 +287,11 @@ func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
 	for _, key := range w.topologyKeys(c) {
 		value, ok := w.nodes[node].domainValue(key)
 		switch {
+		case !ok && w.nodes[node].openRequirements != nil:
+			// The NodeClaim may be launched in each domain that its requirements allow.
+			if slices.ContainsFunc(c.listExcludedDomains(key), w.nodes[node].openRequirements.AllowedValues(karpenter.NormalizeLabel(key)).Has) {
+				return assignment{}, false
+			}
 		case !ok:
 		case c.isExcludedFrom(key, value):
 			return assignment{}, false
