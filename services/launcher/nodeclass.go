@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -11,10 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// maxIAMName is the maximum number of bytes of a role or a profile, which the answer repeats. IAM allows 512 characters for a path and 128
+// for a name.
+const maxIAMName = 700
+
 // ensureNodeClass maintains the instance profile of a node class's role and checks with dry runs
 // whether EC2 would launch its instances. A rejection that a user must fix becomes a condition of
 // the class and is not retried here.
 func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.NodeClassEnsure) error {
+	if len(b.Role) > maxIAMName || len(b.Profile) > maxIAMName {
+		return fault.F("reading "+string(b.EventType()), fault.Poison, "role has %d bytes and profile %d, and the limit is %d", len(b.Role), len(b.Profile), maxIAMName)
+	}
 	result := event.NodeClassEnsured{
 		Name: b.Name, UID: b.UID, Role: b.Role, Profile: b.Profile, Generation: b.Generation, Asked: b.Asked,
 	}
@@ -45,6 +53,19 @@ func (s Service) ensureNodeClass(ctx context.Context, e event.Envelope, b event.
 		}
 		result.Validated, result.Invalid = err == nil, invalid
 	}
+	return s.publishNodeClass(ctx, e, result)
+}
+
+// maxProblemMessage is the maximum number of bytes of a problem's message. An error of AWS may quote the request.
+const maxProblemMessage = 4 << 10
+
+// publishNodeClass publishes the answer, with the beginnings of its messages.
+func (s Service) publishNodeClass(ctx context.Context, e event.Envelope, result event.NodeClassEnsured) error {
+	for _, problem := range []*event.Problem{result.Problem, result.Invalid} {
+		if problem != nil && len(problem.Message) > maxProblemMessage {
+			problem.Message = strings.ToValidUTF8(problem.Message[:maxProblemMessage], "") + "…"
+		}
+	}
 	return s.publishFact(ctx, e, result)
 }
 
@@ -63,7 +84,7 @@ func (s Service) deleteNodeClass(ctx context.Context, e event.Envelope, b event.
 		return fmt.Errorf("deleting the resources of EC2NodeClass %s: %w", b.Name, err)
 	}
 	result.Problem, result.Deleted = problem, problem == nil
-	return s.publishFact(ctx, e, result)
+	return s.publishNodeClass(ctx, e, result)
 }
 
 // profileProblem converts an error that only a user can fix into a condition of the class. It

@@ -106,6 +106,28 @@ func TestEnsureProfile(t *testing.T) {
 	}
 }
 
+// A request with more text than IAM allows is refused, and the answer has only the beginning of a long error: no request makes an answer
+// that is too large to send.
+func TestNodeClassAnswerIsLimited(t *testing.T) {
+	long := strings.Repeat("\x01", 701)
+	for name, edit := range map[string]func(*event.NodeClassEnsure){
+		"role":    func(b *event.NodeClassEnsure) { b.Role = long },
+		"profile": func(b *event.NodeClassEnsure) { b.Profile = long },
+	} {
+		s := newFixture(t)
+		s.handleMessage(s.newMessage(ensureRequest(edit)), fault.Poison)
+		if s.requireNoFacts(); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	s := newFixture(t)
+	s.Refuse(memcloud.CreateProfile, fault.Invalid, "ValidationError", strings.Repeat("\x01", 20<<10))
+	done := s.ensureClass(ensureRequest(withRole(long[:700])))
+	if done.Problem == nil || len(done.Problem.Message) > 4<<10+len("…") {
+		t.Errorf("the problem is %+v", done.Problem)
+	}
+}
+
 // A profile that cannot be deleted does not stop the deletion of the others.
 func TestProfilesAreDeletedOneByOne(t *testing.T) {
 	s := newFixture(t)

@@ -239,5 +239,11 @@ func checkObject(name, uid string, rest bool) error {
 	if name == "" || uid == "" || !rest {
 		return errors.New("name, uid and the payload are needed")
 	}
+	if len(name) > maxObjectName || len(uid) > maxObjectName {
+		return fmt.Errorf("name has %d bytes and uid %d, and the limit is %d", len(name), len(uid), maxObjectName)
+	}
 	return nil
 }
+
+// maxObjectName is the maximum length of an object's name in Kubernetes. An answer about a node class repeats the name.
+const maxObjectName = 253

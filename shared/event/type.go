@@ -83,7 +83,7 @@ var Specs = []Spec{
 	{RebootRequestedType, []string{"lifecycle"}, []string{"launcher"}, 2 * time.Minute, 4 * kib},
 	{RebootSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 16 * kib},
 	{NodeClassEnsureType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 192 * kib},
-	{NodeClassEnsuredType, []string{"launcher"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
+	{NodeClassEnsuredType, []string{"launcher"}, []string{"lifecycle"}, 5 * time.Minute, 64 * kib},
 	{CatalogRefreshedType, []string{"catalog"}, []string{"audit"}, 10 * time.Minute, 4 * kib},
 	{NodeClassResolvedType, []string{"catalog"}, []string{"lifecycle"}, 5 * time.Minute, 128 * kib},
 	{InstancesListedType, []string{"catalog"}, []string{"lifecycle"}, 5 * time.Minute, 4 * kib},
