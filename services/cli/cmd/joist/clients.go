@@ -94,8 +94,7 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 	}
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the Status of an error
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.GroupVersion = &schema.GroupVersion{}
+	config.NegotiatedSerializer, config.GroupVersion = serializer.NewCodecFactory(scheme).WithoutConversion(), &schema.GroupVersion{}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fault.E(readingKubeconfig, fault.Invalid, err).WithHint("check with kubectl get nodes")
@@ -114,24 +113,17 @@ func openCluster(kubeconfig, kubecontext string) (func(ctx context.Context, path
 			}
 		}
 		result := request.Do(ctx)
-		// The error of Raw has the HTTP status alone. This one has the Status object of the answer too.
+		text, _ := result.Raw() // Its error has the HTTP status alone.
 		err = result.Error()
 		switch {
 		case err == nil:
-			text, err := result.Raw()
-			if err != nil {
-				return nil, fault.E(op, fault.Retry, err)
-			}
 			return text, kube.CheckAnswer(op, text)
 		case apierrors.IsNotFound(err):
 			return nil, fault.E(op, fault.Missing, err)
 		case apierrors.IsForbidden(err):
 			return nil, fault.E(op, fault.Denied, err)
 		}
-		if described := kube.DescribeFailure(op, err); described != nil {
-			return nil, described
-		}
-		return nil, fault.E(op, fault.Retry, err).WithHint("check with kubectl get nodes")
+		return nil, cmp.Or(kube.DescribeFailure(op, err), error(fault.E(op, fault.Retry, err).WithHint("check with kubectl get nodes")))
 	}, nil
 }
 
