@@ -149,6 +149,11 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 		starting := (!n.Initialized || n.Rebooting) && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
 		return starting || n.Rebooting && t == karpenter.RebootingTaint()
 	})
+	for _, r := range openRequirements(n) {
+		if _, known := n.Labels[r.Key]; !known && len(r.Values) > 1 {
+			out.OpenLabels = append(out.OpenLabels, r.Key)
+		}
+	}
 	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
 	return out
 }

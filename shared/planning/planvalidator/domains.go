@@ -2,6 +2,7 @@ package planvalidator
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,7 @@ import (
 func (w *finalCluster) spreadDomains(s *spreadRule) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range w.nodes {
-		if s.isCountedNode(n.meta, n.taints) {
+		if !slices.Contains(n.openLabels, s.TopologyKey) && s.isCountedNode(n.meta, n.taints) {
 			out[n.labels()[s.TopologyKey]] = true
 		}
 	}

@@ -41,6 +41,8 @@ type node struct {
 	plan *NewNode
 	// actual is nil if the node is as its NodePool and instance type say.
 	actual *corev1.Node
+	// openLabels are those of the Node.
+	openLabels []string
 	// meta is the node as an object for Kubernetes' matching.
 	meta   *corev1.Node
 	taints []corev1.Taint
@@ -93,7 +95,7 @@ func (w *finalCluster) addExistingNode(from *Node, out *report) {
 			pool = &w.scenario.NodePools[j]
 		}
 	}
-	n := &node{name: from.Name, actual: from.Actual}
+	n := &node{name: from.Name, actual: from.Actual, openLabels: from.OpenLabels}
 	n.pool, n.offering = pool, &Offering{Zone: from.Zone, CapacityType: from.CapacityType}
 	i := slices.IndexFunc(w.scenario.InstanceTypes, func(t InstanceType) bool { return t.Name == from.InstanceType })
 	switch {

@@ -52,9 +52,18 @@ func spreadMistakes() []mistake {
 	teams := altered(func(s *planvalidator.Scenario) {
 		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{require("team", "In", "red", "green")}
 	}, alike(2, spreads("team", "x"))...)
+	notLaunched := altered(func(s *planvalidator.Scenario) {
+		s.NodePools[0].Spec.Template.Spec.Requirements = []planvalidator.Requirement{require(zone, "In", "z1", "z2")}
+		existing(s, "coming", "large", "z3")
+		s.Nodes[0].OpenLabels = []string{zone}
+	}, alike(3, spreads(zone, "x", honourTaints))...)
 	red, green := map[string]string{"team": "red"}, map[string]string{"team": "green"}
 	return []mistake{
 		{"zones", planvalidator.Spread, of(zones...), perZone, crowded},
+		{
+			"a zone in which a node may be launched", planvalidator.Spread, notLaunched,
+			plans(launch("small", "z1", "a"), launch("small", "z1", "c"), launch("small", "z2", "b")), plans(launch("small", "z1", "a"), launch("small", "z1", "b"), launch("small", "z1", "c")),
+		},
 		{"a wider skew", planvalidator.Spread, of(alike(3, spreads(zone, "x", skew(2)))...), crowded, plans(launch("large", "z1", "a", "b", "c"))},
 		{
 			"a preference and a rule", planvalidator.Spread, of(alike(2, spreads(zone, "x", anyway), spreads(hostname, "x"))...),

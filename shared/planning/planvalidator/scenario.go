@@ -120,6 +120,9 @@ type Node struct {
 	// Actual has the labels, taints and resources of the node, whose daemons are all bound. If it is nil, the node
 	// has those of its NodePool and instance type.
 	Actual *corev1.Node `json:"actual,omitempty"`
+	// OpenLabels are the labels whose values EC2 chooses when it launches the node; Actual has one of them. Until then the node is a domain
+	// of a topology spread constraint only if it has pods that the constraint counts: kube-scheduler does not know the node yet.
+	OpenLabels []string `json:"openLabels,omitempty"`
 }
 
 // completeScenario expands the groups and applies Kubernetes' defaults.
