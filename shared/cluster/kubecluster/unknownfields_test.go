@@ -110,7 +110,7 @@ func TestUpdateClassifiesErrorOfRead(t *testing.T) {
 				w.WriteHeader(c.code)
 				_ = json.NewEncoder(w).Encode(metav1.Status{
 					TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-					Message: "sent by the server", Reason: reason, Code: int32(c.code), //nolint:gosec // an HTTP status
+					Message: "sent by the server", Reason: reason, Code: int32(c.code),
 				})
 			})
 			pool := &karpenter.NodePool{}
