@@ -113,12 +113,24 @@ func (s *sim) playHostile(ctx context.Context, manifests []cluster.Object) error
 		return err
 	}
 	a.endAttack(manifests)
-	recovered := func() bool { return s.hasRecovered() }
+	recovered := func() bool { return s.hasRecovered(isUnlaunched) }
 	if err := s.advanceUntil(ctx, maxHostileRecovery, recovered); err != nil {
 		return err
 	}
 	s.checker.hostile.checkRecovery(recovered())
+	complete := func() bool { return s.hasRecovered(func(*karpenter.NodeClaim) bool { return false }) }
+	if err := s.advanceUntil(ctx, unlaunchedBound-s.world.Now().Sub(s.checker.hostile.ended), complete); err != nil {
+		return err
+	}
+	if !complete() {
+		s.checker.reportViolation(promiseRecovery, "not completely within %s: %s", unlaunchedBound, s.checker.hostile.describeState())
+	}
 	return nil
+}
+
+// isUnlaunched reports whether a NodeClaim is being deleted and never had an instance.
+func isUnlaunched(claim *karpenter.NodeClaim) bool {
+	return claim.DeletionTimestamp != nil && claim.Status.ProviderID == ""
 }
 
 func noCallFault(embedded.Call, int, callPhase) callFault { return callFault{} }
@@ -133,8 +145,8 @@ func hostileWorkload() []cluster.Object {
 }
 
 // hasRecovered reports whether all pods of other tenants run, no NodeClaim is being deleted or waits for its instance,
-// and every instance of the cluster has a NodeClaim.
-func (s *sim) hasRecovered() bool {
+// and every instance of the cluster has a NodeClaim. NodeClaims for which ignore is true do not count.
+func (s *sim) hasRecovered(ignore func(*karpenter.NodeClaim) bool) bool {
 	running := replicaCounts{}
 	for _, pod := range s.listPods() {
 		if pod.Namespace == tenantNamespace {
@@ -150,6 +162,9 @@ func (s *sim) hasRecovered() bool {
 	owned := map[string]bool{}
 	for _, o := range s.listObjects(cluster.NodeClaims) {
 		claim := o.(*karpenter.NodeClaim)
+		if ignore(claim) {
+			continue
+		}
 		if claim.DeletionTimestamp != nil || !claim.Status.Conditions.IsTrue("Initialized") {
 			return false
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // maxHostileRecovery is how long the run waits for the recovery.
-const maxHostileRecovery = 21 * time.Minute
+const maxHostileRecovery = 11 * time.Minute
 
 // breakerWindow and maxUnproven limit how many nodes are removed because of messages that nothing confirms.
 const (
@@ -195,7 +195,7 @@ func (h *hostileChecker) checkRecovery(recovered bool) {
 
 // durationClass is the row of the histogram for a duration.
 func durationClass(took time.Duration) string {
-	for _, limit := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 6 * time.Minute, 10 * time.Minute, 20 * time.Minute} {
+	for _, limit := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 6 * time.Minute, 10 * time.Minute} {
 		if took <= limit {
 			return fmt.Sprintf("%2.1f min", limit.Minutes())
 		}

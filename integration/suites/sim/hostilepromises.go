@@ -40,11 +40,14 @@ type DelayBound struct {
 	After time.Duration
 }
 
-// DelayBounds are the bounds of each attacker. A launch that was planned with a false catalogue may fail without an answer. Its NodeClaim is
-// deleted after 5 minutes, as in Karpenter, and removed when inventories have proved that no instance belongs to it: 20 minutes after its
-// creation at most. Its pods do not wait for that.
+// unlaunchedBound is how long after the attack a deleted NodeClaim may remain that never had an instance. The launcher refuses a request that
+// was planned with a false catalogue. The NodeClaim is deleted after 5 minutes, as in Karpenter, and removed when inventories have proved that
+// no instance belongs to it. No pod waits for that.
+const unlaunchedBound = 20 * time.Minute
+
+// DelayBounds are the bounds of each attacker.
 var DelayBounds = map[string]DelayBound{
-	"planner": {0, 10 * time.Minute}, "disruption": {2 * time.Minute, 10 * time.Minute}, "interruption": {5 * time.Minute, 10 * time.Minute}, "catalog": {0, 20 * time.Minute},
+	"planner": {0, 10 * time.Minute}, "disruption": {2 * time.Minute, 10 * time.Minute}, "interruption": {5 * time.Minute, 10 * time.Minute}, "catalog": {0, 10 * time.Minute},
 	"launcher": {0, 10 * time.Minute}, "watcher": {0, 10 * time.Minute}, "lifecycle": {0, 10 * time.Minute}, hostileTenant: {2 * time.Minute, 10 * time.Minute},
 }
 

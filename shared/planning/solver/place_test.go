@@ -330,7 +330,7 @@ func TestExpectedPodsAreExcluded(t *testing.T) {
 	const a, b, c = "ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"
 	for _, tt := range []struct {
 		app   string
-		zones []string // where the NodeClaim may be launched; it is launched in a if there are none
+		zones []string // where the NodeClaim may be launched; nil for one that is launched in zone a
 		want  int
 	}{{"db", nil, 1}, {"web", nil, 0}, {"db", []string{a, b}, 1}, {"web", []string{a, b}, 0}, {"web", []string{b, c}, 1}} {
 		batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "100m", "0", requireLabels("app", "web")))
