@@ -19,7 +19,8 @@ type Classes struct {
 	// keys and specs are parallel, in the order in which classes were added.
 	keys  []string
 	specs []*planning.PodSpec
-	pods  []member
+	// pods is a list of blocks, because copying a list of all pods as it grows would take most of the time and memory.
+	pods [][]member
 	// draft and key are reused for each pod.
 	draft draft
 	key   key
@@ -38,7 +39,6 @@ type member struct {
 // Group converts and groups pods. volumes may be nil if volumes do not matter.
 func Group(pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
 	var c Classes
-	c.Expect(len(pods))
 	for _, pod := range pods {
 		var claims []planning.Volume
 		if volumes != nil {
@@ -47,15 +47,6 @@ func Group(pods []*corev1.Pod, keys SelectorKeys, volumes func(*corev1.Pod) []pl
 		c.AddPod(pod, keys, claims)
 	}
 	return c.List()
-}
-
-// expectedClasses bounds the memory allocated for classes in advance.
-const expectedClasses = 1 << 12
-
-// Expect allocates memory for the given number of pods. Call it before the first pod is added.
-func (c *Classes) Expect(pods int) {
-	c.byKey = make(map[string]int32, min(pods, expectedClasses))
-	c.pods = make([]member, 0, pods)
 }
 
 // AddPod converts a pod like Convert and adds it. A pod of a known class allocates almost nothing.
@@ -115,7 +106,11 @@ func (c *Classes) enter(ref planning.PodRef) {
 	if !known {
 		class = c.open()
 	}
-	c.pods = append(c.pods, member{class, ref})
+	if n := len(c.pods); n == 0 || len(c.pods[n-1]) == cap(c.pods[n-1]) {
+		c.pods = append(c.pods, make([]member, 0, min(podsMin<<min(n, 16), podsMax)))
+	}
+	last := &c.pods[len(c.pods)-1]
+	*last = append(*last, member{class, ref})
 }
 
 // open adds a class with the draft as its spec.
@@ -134,6 +129,7 @@ func (c *Classes) open() int32 {
 const (
 	textsMin, textsMax = 1 << 9, 1 << 16 // bytes
 	roomMin, roomMax   = 1 << 2, 1 << 9  // specs
+	podsMin, podsMax   = 1 << 3, 1 << 9  // pods
 )
 
 // keep copies a key.
@@ -178,18 +174,23 @@ func (c *Classes) List() []planning.PodClass {
 
 // lists returns the pods of each class, in the order of Add calls.
 func (c *Classes) lists() [][]planning.PodRef {
-	counts := make([]int, len(c.keys))
-	for i := range c.pods {
-		counts[c.pods[i].class]++
+	counts, all := make([]int, len(c.keys)), 0
+	for _, block := range c.pods {
+		all += len(block)
+		for i := range block {
+			counts[block[i].class]++
+		}
 	}
-	rest := make([]planning.PodRef, len(c.pods))
+	rest := make([]planning.PodRef, all)
 	out := make([][]planning.PodRef, len(c.keys))
 	for class, count := range counts {
 		out[class], rest = rest[:0:count], rest[count:]
 	}
-	for i := range c.pods {
-		class := c.pods[i].class
-		out[class] = append(out[class], c.pods[i].ref)
+	for _, block := range c.pods {
+		for i := range block {
+			class := block[i].class
+			out[class] = append(out[class], block[i].ref)
+		}
 	}
 	return out
 }

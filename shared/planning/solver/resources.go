@@ -25,7 +25,9 @@ func newResourceIndex() resourceIndex {
 // add adds the resources of a list.
 func (a resourceIndex) add(list corev1.ResourceList) {
 	for name := range list {
-		a.index[name] = 0
+		if _, known := a.index[name]; !known {
+			a.index[name] = 0
+		}
 	}
 }
 
@@ -47,26 +49,20 @@ type amounts []int64
 
 // toAmounts converts a list; resources that are not in the index are dropped.
 func (a resourceIndex) toAmounts(list corev1.ResourceList) amounts {
-	out := make(amounts, len(a.names))
+	return a.toAmountsIn(new([]int64), list)
+}
+
+// toAmountsIn is toAmounts with the result allocated from an arena.
+func (a resourceIndex) toAmountsIn(arena *[]int64, list corev1.ResourceList) amounts {
+	from := len(*arena)
+	*arena = append(*arena, make([]int64, len(a.names))...)
+	out := amounts((*arena)[from:len(*arena):len(*arena)])
 	for name, quantity := range list {
 		if i, ok := a.index[name]; ok {
 			out[i] = toInteger(name, quantity)
 		}
 	}
 	return out
-}
-
-// toAmountsIn is toAmounts with the result allocated from an arena.
-func (a resourceIndex) toAmountsIn(arena *[]int64, list corev1.ResourceList) amounts {
-	from := len(*arena)
-	for _, name := range a.names {
-		amount := int64(0)
-		if quantity, ok := list[name]; ok {
-			amount = toInteger(name, quantity)
-		}
-		*arena = append(*arena, amount)
-	}
-	return amounts((*arena)[from:len(*arena):len(*arena)])
 }
 
 // setUnreportedLimits sets attach limits that the list does not contain to unlimited: a node that
