@@ -35,14 +35,15 @@ type hostPlan struct {
 func (s *stage) tryHostPrices(first int, bins []Bin) hostPlan {
 	best := hostPlan{bins: bins, order: orders[0], factor: 1}
 	enough := acceptedRatio * s.total
-	low, high := 1.0, math.Inf(1)
+	// high is 0 until a price was too high.
+	low, high := 1.0, 0.0
 	for _, order := range hostOrders {
 		cost := s.p.sumCosts(best.bins)
 		if cost <= enough || s.p.usedSteps > s.p.problem.Policy.Effort {
 			break
 		}
 		factor := low * hostPriceStep
-		if !math.IsInf(high, 1) {
+		if high > 0 {
 			factor = math.Sqrt(low * high)
 		}
 		bins := s.tryHostPrice(first, order, factor)

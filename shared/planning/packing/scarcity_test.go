@@ -37,15 +37,24 @@ func newScarceProblem() (problem packing.Problem, free, tied packing.Set) {
 // TestLimitServesPodsWithDearAlternatives has a cheap pool whose limit holds half of the pods. Pods that only a dear
 // pool takes otherwise get it, although the others are larger.
 func TestLimitServesPodsWithDearAlternatives(t *testing.T) {
-	problem, free, tied := newScarceProblem()
-	p := packing.New(problem)
-	p.Pack([]packing.Group{
-		{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: 8},
-		{Requests: []int64{1000, 2000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 16},
-	})
-	p.Finish()
-	if got, want := p.Cost(), 4*cheap+4*near; got > want+1e-9 {
-		t.Errorf("the plan costs %f, want %f", got, want)
+	for name, limit := range map[string][]int64{
+		"cpu":    {16000, packing.Unlimited},
+		"memory": {packing.Unlimited, 32000},
+		"both":   {16000, 32000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problem, free, tied := newScarceProblem()
+			problem.Pools[0].Quota = limit
+			p := packing.New(problem)
+			p.Pack([]packing.Group{
+				{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: 8},
+				{Requests: []int64{1000, 2000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 16},
+			})
+			p.Finish()
+			if got, want := p.Cost(), 4*cheap+4*near; got > want+1e-9 {
+				t.Errorf("the plan costs %f, want %f", got, want)
+			}
+		})
 	}
 }
 
