@@ -9,52 +9,82 @@ import (
 // The prices of an hour of a node in the pools of newScarceProblem.
 const cheap, near, dear, dearLarge = 0.1, 0.12, 0.5, 2.0
 
+// newCandidate returns an instance type of a pool whose nodes have the cpu and memory.
+func newCandidate(stage, pool int, cpu, memory int64, price float64) packing.CandidateType {
+	return packing.CandidateType{
+		Stage: stage, Pool: pool, Allocatable: []int64{cpu, memory}, Capacity: []int64{cpu, memory},
+		Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: price}},
+	}
+}
+
 // newScarceProblem has a cheap pool with a limit of 16 cores, and two pools without limits, of which only the dear one has large
 // nodes. It also returns the candidates for pods that may use every pool, and for pods that may not use the near one.
 func newScarceProblem() (problem packing.Problem, free, tied packing.Set) {
-	node := func(stage, pool int, size int64, price float64) packing.CandidateType {
-		return packing.CandidateType{
-			Stage: stage, Pool: pool, Allocatable: []int64{4000 * size, 8000 * size}, Capacity: []int64{4000 * size, 8000 * size},
-			Prices: []packing.ZonePrice{{ZoneCapacityType: 0, Price: price}},
-		}
-	}
 	unlimited := []int64{packing.Unlimited, packing.Unlimited}
 	problem = packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
 		{Quota: []int64{16000, packing.Unlimited}, Nodes: packing.Unlimited},
 		{Quota: unlimited, Nodes: packing.Unlimited}, {Quota: unlimited, Nodes: packing.Unlimited},
 	}}
-	problem.Candidates = []packing.CandidateType{node(0, 0, 1, cheap), node(1, 1, 1, near), node(2, 2, 1, dear), node(2, 2, 4, dearLarge)}
-	free, tied = packing.NewSet(4), packing.NewSet(4)
-	for k := range 4 {
-		free.Add(k)
-		if k != 1 {
-			tied.Add(k)
-		}
+	problem.Candidates = []packing.CandidateType{
+		newCandidate(0, 0, 4000, 8000, cheap), newCandidate(1, 1, 4000, 8000, near),
+		newCandidate(2, 2, 4000, 8000, dear), newCandidate(2, 2, 16000, 32000, dearLarge),
 	}
-	return problem, free, tied
+	return problem, newSetOf(0, 1, 2, 3), newSetOf(0, 2, 3)
 }
 
-// TestLimitServesPodsWithDearAlternatives has a cheap pool whose limit holds half of the pods. Pods that only a dear
-// pool takes otherwise get it, although the others are larger.
+func newSetOf(candidates ...int) packing.Set {
+	set := packing.NewSet(4)
+	for _, k := range candidates {
+		set.Add(k)
+	}
+	return set
+}
+
+// TestLimitServesPodsWithDearAlternatives has a cheap pool whose limit holds half of the pods or less. Pods that only a
+// dear pool takes otherwise get it, although the others are larger.
 func TestLimitServesPodsWithDearAlternatives(t *testing.T) {
-	for name, limit := range map[string][]int64{
-		"cpu":    {16000, packing.Unlimited},
-		"memory": {packing.Unlimited, 32000},
-		"both":   {16000, 32000},
+	for name, c := range map[string]struct {
+		limit  []int64
+		others int
+	}{
+		"cpu":         {[]int64{16000, packing.Unlimited}, 8},
+		"memory":      {[]int64{packing.Unlimited, 32000}, 8},
+		"both":        {[]int64{16000, 32000}, 8},
+		"many others": {[]int64{16000, 32000}, 80},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problem, free, tied := newScarceProblem()
-			problem.Pools[0].Quota = limit
+			problem.Pools[0].Quota = c.limit
 			p := packing.New(problem)
 			p.Pack([]packing.Group{
-				{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: 8},
+				{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: c.others},
 				{Requests: []int64{1000, 2000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 16},
 			})
 			p.Finish()
-			if got, want := p.Cost(), 4*cheap+4*near; got > want+1e-9 {
+			if got, want := p.Cost(), 4*cheap+float64(c.others/2)*near; got > want+1e-9 {
 				t.Errorf("the plan costs %f, want %f", got, want)
 			}
 		})
+	}
+}
+
+// TestLimitServesPodsThatSaveMostOfScarcestResource has a cheap pool that lacks more memory than cpu. It serves the pods that
+// need little memory, although the others need less cpu.
+func TestLimitServesPodsThatSaveMostOfScarcestResource(t *testing.T) {
+	problem, _, _ := newScarceProblem()
+	problem.Pools[0].Quota = []int64{20000, 32000}
+	problem.Candidates = []packing.CandidateType{
+		newCandidate(0, 0, 4000, 4000, cheap), newCandidate(0, 0, 4000, 8000, cheap),
+		newCandidate(1, 1, 4000, 4000, dear), newCandidate(1, 2, 4000, 8000, dear),
+	}
+	p := packing.New(problem)
+	p.Pack([]packing.Group{
+		{Requests: []int64{2000, 1000}, Candidates: newSetOf(0, 1, 2), ZoneCapacityTypes: 1, Count: 8},
+		{Requests: []int64{500, 4000}, Candidates: newSetOf(0, 1, 3), ZoneCapacityTypes: 1, Count: 16},
+	})
+	p.Finish()
+	if got, want := p.Cost(), 5*cheap+7*dear; got > want+1e-9 {
+		t.Errorf("the plan costs %f, want %f", got, want)
 	}
 }
 
