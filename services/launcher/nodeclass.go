@@ -3,7 +3,6 @@ package launcher
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -62,8 +61,8 @@ const maxProblemMessage = 4 << 10
 // publishNodeClass publishes the answer, with the beginnings of its messages.
 func (s Service) publishNodeClass(ctx context.Context, e event.Envelope, result event.NodeClassEnsured) error {
 	for _, problem := range []*event.Problem{result.Problem, result.Invalid} {
-		if problem != nil && len(problem.Message) > maxProblemMessage {
-			problem.Message = strings.ToValidUTF8(problem.Message[:maxProblemMessage], "") + "…"
+		if problem != nil {
+			problem.Message = fault.Truncate(problem.Message, maxProblemMessage)
 		}
 	}
 	return s.publishFact(ctx, e, result)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kind classifies an error. Logs and DLQ messages contain kinds, so the list is append-only.
@@ -123,4 +124,13 @@ func FindHint(err error) string {
 		}
 	}
 	return ""
+}
+
+// Truncate returns a text of AWS, of Kubernetes or of a user as a message may quote it: at most limit bytes of it, cut between
+// two characters, and "…" if something was cut.
+func Truncate(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -76,3 +76,22 @@ func TestHintOf(t *testing.T) {
 		}
 	}
 }
+
+func TestTruncateCutsBetweenCharacters(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 0, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc…"},
+		{"aéb", 2, "a…"},
+		{"aéb", 3, "aé…"},
+		{"aé", 3, "aé"},
+	} {
+		if got := fault.Truncate(c.text, c.limit); got != c.want {
+			t.Errorf("Truncate(%q, %d) is %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // prefixes are the prefixes of the annotations. An unknown annotation with one of them is misspelt or of a later
@@ -29,6 +31,6 @@ func (r *reader) reportUnknown(families ...string) {
 				meant = append(meant, known)
 			}
 		}
-		r.problems = append(r.problems, fmt.Errorf("unknown annotation %s: use %s, or remove it", truncateText(name), strings.Join(meant, " or ")))
+		r.problems = append(r.problems, fmt.Errorf("unknown annotation %s: use %s, or remove it", fault.Truncate(name, quotedMax), strings.Join(meant, " or ")))
 	}
 }

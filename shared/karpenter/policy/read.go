@@ -10,6 +10,8 @@ import (
 
 	// The time zone database is embedded, so that zones do not depend on where the services run.
 	_ "time/tzdata"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // reader reads annotations and collects problems. An absent annotation gives the zero value.
@@ -35,14 +37,7 @@ func (r *reader) lookup(name string) (string, bool) {
 const quotedMax = 64
 
 func (r *reader) reportInvalid(name, want string) {
-	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: use %s, or remove it", name, truncateText(r.annotations[name]), want))
-}
-
-func truncateText(text string) string {
-	if len(text) <= quotedMax {
-		return text
-	}
-	return strings.ToValidUTF8(text[:quotedMax], "") + "…"
+	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: use %s, or remove it", name, fault.Truncate(r.annotations[name], quotedMax), want))
 }
 
 func (r *reader) readDollars(name string) float64 {

@@ -3,10 +3,10 @@ package market
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // ListWarnings returns a warning for each part that is outdated or replaced. It has the
@@ -77,9 +77,4 @@ func formatAge(age time.Duration) string {
 const warningMax = 400
 
 // TruncateWarning cuts a text to warningMax bytes.
-func TruncateWarning(text string) string {
-	if len(text) <= warningMax {
-		return text
-	}
-	return strings.ToValidUTF8(text[:warningMax], "") + "…"
-}
+func TruncateWarning(text string) string { return fault.Truncate(text, warningMax) }

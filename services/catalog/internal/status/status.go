@@ -174,8 +174,5 @@ func describeTags(all map[string]string) []string {
 
 // NewProblem returns a problem. It shortens long messages.
 func NewProblem(condition, reason, message string) event.Problem {
-	if len(message) > messageMax {
-		message = strings.ToValidUTF8(message[:messageMax], "") + "…"
-	}
-	return event.Problem{Condition: condition, Reason: reason, Message: message}
+	return event.Problem{Condition: condition, Reason: reason, Message: fault.Truncate(message, messageMax)}
 }

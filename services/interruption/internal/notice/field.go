@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -51,13 +50,4 @@ func stringValue(value []byte) []byte {
 const maxTextBytes = 128
 
 // truncateText cuts a text after at most maxTextBytes bytes, at the start of a character.
-func truncateText(text string) string {
-	if len(text) <= maxTextBytes {
-		return text
-	}
-	cut := maxTextBytes
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
+func truncateText(text string) string { return fault.Truncate(text, maxTextBytes) }

@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -226,8 +227,5 @@ func (k Kept) detailSuffix() string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""
 	}
-	if len(text) > maxDetailBytes {
-		text = strings.ToValidUTF8(text[:maxDetailBytes], "") + "…"
-	}
-	return ": " + text
+	return ": " + fault.Truncate(text, maxDetailBytes)
 }

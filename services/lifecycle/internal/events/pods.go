@@ -15,6 +15,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -124,11 +125,7 @@ func rejectionText(rejections []planning.Rejection) string {
 			parts = append(parts, r.NodePool+": "+r.Detail)
 		}
 	}
-	text := strings.Join(parts, "; ")
-	if len(text) > maxTextBytes {
-		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
-	}
-	return text
+	return fault.Truncate(strings.Join(parts, "; "), maxTextBytes)
 }
 
 func placementText(n planning.Nomination) string {
