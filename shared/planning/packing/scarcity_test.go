@@ -33,7 +33,7 @@ func newScarceProblem() (problem packing.Problem, free, tied packing.Set) {
 }
 
 func newSetOf(candidates ...int) packing.Set {
-	set := packing.NewSet(4)
+	set := packing.NewSet(5)
 	for _, k := range candidates {
 		set.Add(k)
 	}
@@ -88,18 +88,51 @@ func TestLimitServesPodsThatSaveMostOfScarcestResource(t *testing.T) {
 	}
 }
 
-// TestLimitServesOthersIfLargePodsLeaveRoom adds large pods that only the dear pool's large nodes hold, each with room for six of
-// the pods that may not use the near pool. The limit then serves the other pods.
-func TestLimitServesOthersIfLargePodsLeaveRoom(t *testing.T) {
-	problem, free, tied := newScarceProblem()
+// TestLimitCountsAllTypesOfNextPool has pods whose next NodePool has a dear type, and one that costs little more than the cheap
+// pool. The limit serves the other pods, which save more.
+func TestLimitCountsAllTypesOfNextPool(t *testing.T) {
+	const other = 0.2
+	problem, _, _ := newScarceProblem()
+	problem.Candidates = []packing.CandidateType{
+		newCandidate(0, 0, 4000, 8000, cheap),
+		newCandidate(1, 1, 4000, 8000, dear), newCandidate(1, 1, 4000, 8000, near),
+		newCandidate(1, 2, 4000, 8000, other),
+	}
 	p := packing.New(problem)
 	p.Pack([]packing.Group{
-		{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: 8},
-		{Requests: []int64{1000, 2000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 16},
-		{Requests: []int64{10000, 20000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 5},
+		{Requests: []int64{2000, 4000}, Candidates: newSetOf(0, 1, 2), ZoneCapacityTypes: 1, Count: 8},
+		{Requests: []int64{1000, 2000}, Candidates: newSetOf(0, 3), ZoneCapacityTypes: 1, Count: 16},
 	})
 	p.Finish()
-	if got, want := p.Cost(), 4*cheap+5*dearLarge; got > want+1e-9 {
+	if got, want := p.Cost(), 4*cheap+4*near; got > want+1e-9 {
 		t.Errorf("the plan costs %f, want %f", got, want)
+	}
+}
+
+// TestLimitServesOthersIfLargePodsLeaveRoom adds large pods whose nodes each have room for six of the pods that may not use the
+// near pool, if these may use their pool. The limit then serves the other pods.
+func TestLimitServesOthersIfLargePodsLeaveRoom(t *testing.T) {
+	problem, free, tied := newScarceProblem()
+	problem.Pools = append(problem.Pools, problem.Pools[2])
+	problem.Candidates = append(problem.Candidates, newCandidate(2, 3, 16000, 32000, dearLarge))
+	for name, c := range map[string]struct {
+		large packing.Set
+		want  float64
+	}{
+		"their pool takes the others":        {tied, 4*cheap + 5*dearLarge},
+		"a pool that the others may not use": {newSetOf(4), 4*cheap + 4*near + 5*dearLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := packing.New(problem)
+			p.Pack([]packing.Group{
+				{Requests: []int64{2000, 4000}, Candidates: free, ZoneCapacityTypes: 1, Count: 8},
+				{Requests: []int64{1000, 2000}, Candidates: tied, ZoneCapacityTypes: 1, Count: 16},
+				{Requests: []int64{10000, 20000}, Candidates: c.large, ZoneCapacityTypes: 1, Count: 5},
+			})
+			p.Finish()
+			if got := p.Cost(); got > c.want+1e-9 {
+				t.Errorf("the plan costs %f, want %f", got, c.want)
+			}
+		})
 	}
 }
