@@ -26,14 +26,14 @@ func record(o options) report.Record {
 	}
 }
 
-// keep writes the measurements, and the drawing of the plans' measurements.
+// keep writes the measurements, and the drawing of two planners' plans.
 func keep(dir string, r report.Record) error {
 	data, err := r.Encode()
 	if err != nil {
 		return err
 	}
 	files := map[string][]byte{dataFile: data}
-	if len(r.Rows) > 0 {
+	if len(report.PairsOf(r.Rows)) > 0 {
 		if files[drawingFile], err = chart.SVG(r.Rows); err != nil {
 			return err
 		}

@@ -63,6 +63,7 @@ func TestKeptRecordsCanBeRead(t *testing.T) {
 	before := record(options{seed: 7, runs: 3})
 	before.Rows = []contest.Row{{Scenario: "a-1", Kind: "a", Pods: 1, Bound: 1, Results: []contest.Measurement{
 		{Planner: "joist", Pods: 1, Scheduled: 1, DollarsPerHour: 2, SolveUserS: 0.1},
+		{Planner: "karpenter", Pods: 1, Scheduled: 1, DollarsPerHour: 3, SolveUserS: 0.2},
 	}}}
 	if err := keep(dir, before); err != nil {
 		t.Fatal(err)

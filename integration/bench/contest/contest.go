@@ -52,9 +52,15 @@ type Row struct {
 	Results      []Measurement `json:"results"`
 }
 
+// boundPodsMax is the number of pods above which no bound is computed: the linear program may have a row for each pod.
+const boundPodsMax = 20_000
+
 func (c Contest) row(s Sample, runs [][]Measurement) Row {
 	row := Row{Scenario: s.Name, Kind: s.Kind, Pods: s.Pods}
-	if c.Judge != nil {
+	switch {
+	case s.Pods > boundPodsMax:
+		row.BoundFailure = fmt.Sprintf("it has more than %d pods", boundPodsMax)
+	case c.Judge != nil:
 		bound, err := c.Judge.Bound(s)
 		if row.Bound = bound; err != nil {
 			row.BoundFailure = err.Error()

@@ -8,17 +8,21 @@ import (
 	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
-// Set lists kinds with their sizes, as "a,b=100,1000;a=5000".
+// Set lists kinds with their sizes, as "a,b=100,1000;a=5000", or is the name of a predefined set.
 type Set string
 
-// The predefined sets.
+// The predefined sets, which have names.
 const (
 	// Usual takes about a quarter of an hour with both planners.
-	Usual Set = "a,b,bamd,bspot,u,c,r,d=100,1000;a,b,c=5000;e,f=100"
-	// Large takes more than an hour: Karpenter needs minutes of CPU time for each
-	// scenario.
-	Large Set = "a,b,u,c,r,d=5000,10000;a,b,c=50000;e,f=300,1000"
+	Usual Set = "usual"
+	// Alone is for Joist alone, and takes some minutes: Karpenter would need hours.
+	Alone Set = "alone"
 )
+
+var predefined = map[Set]Set{
+	Usual: "a,b,bamd,bspot,u,c,r,d=100,1000;a,b,c=5000;e,f=100",
+	Alone: "a,b,u,c,r,d=100000",
+}
 
 // Entry is a kind with a size.
 type Entry struct {
@@ -29,6 +33,9 @@ type Entry struct {
 // Entries parses the set.
 func (s Set) Entries() ([]Entry, error) {
 	var out []Entry
+	if named, ok := predefined[s]; ok {
+		s = named
+	}
 	for part := range strings.SplitSeq(string(s), ";") {
 		kinds, sizes, ok := strings.Cut(part, "=")
 		if !ok {

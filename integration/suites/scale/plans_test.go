@@ -16,9 +16,8 @@ func TestPlansOfManyPods(t *testing.T) {
 	if os.Getenv("JOIST_SCALE") != "full" {
 		t.Skip("make scale runs it")
 	}
-	const set contest.Set = "a,b,u,c,r,d=100000"
 	dir, scratch := t.TempDir(), t.TempDir()
-	if err := set.Generate(dir, 42); err != nil {
+	if err := contest.Alone.Generate(dir, 42); err != nil {
 		t.Fatal(err)
 	}
 	samples, _, err := contest.Samples(dir, scratch)

@@ -27,8 +27,10 @@ type finalCluster struct {
 	daemons []*pod
 	// rooms are the places' free resources, computed on first use.
 	rooms []corev1.ResourceList
-	// likenesses groups the pods that terms cannot distinguish, computed on first use.
+	// likenesses groups the pods that terms cannot distinguish, and byLabel has the groups by each of their labels; both are
+	// computed on first use.
 	likenesses []podClass
+	byLabel    map[label][]podClass
 	// launchables are the domains of launchable nodes, by constraint.
 	launchables map[string]map[string]bool
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // podTerm selects pods by namespace and label.
@@ -98,15 +99,38 @@ func (w *finalCluster) podClasses() []podClass {
 		}
 		w.likenesses[at].pods = append(w.likenesses[at].pods, p)
 	}
+	w.byLabel = map[label][]podClass{}
+	for _, class := range w.likenesses {
+		for key, value := range class.pods[0].Labels {
+			w.byLabel[label{key, value}] = append(w.byLabel[label{key, value}], class)
+		}
+	}
 	return w.likenesses
 }
+
+// label is a label of pods.
+type label struct{ key, value string }
 
 // matchingPods returns all placed pods that every term selects.
 func (w *finalCluster) matchingPods(terms ...podTerm) []*pod {
 	var all []*pod
-	for _, l := range w.podClasses() {
+	for _, l := range w.candidateClasses(terms) {
 		if !slices.ContainsFunc(terms, func(t podTerm) bool { return !t.matchesPod(l.pods[0]) }) {
 			all = append(all, l.pods...)
+		}
+	}
+	return all
+}
+
+// candidateClasses returns the classes that have a label which one of the terms requires, or all if no term requires a certain label.
+func (w *finalCluster) candidateClasses(terms []podTerm) []podClass {
+	all := w.podClasses()
+	for _, t := range terms {
+		required, _ := t.pods.Requirements()
+		for _, r := range required {
+			if values := r.ValuesUnsorted(); len(values) == 1 && slices.Contains([]selection.Operator{selection.In, selection.Equals, selection.DoubleEquals}, r.Operator()) {
+				return w.byLabel[label{r.Key(), values[0]}]
+			}
 		}
 	}
 	return all
