@@ -220,7 +220,7 @@ peers: ## Compare the fakes and decisions with those of other projects, and depl
 ##@ Measurements and generated files
 
 .PHONY: bench
-bench: ## Measure planning and consolidation of Joist and Karpenter, with a table and a plot (about 15 minutes) (ARGS='-only joist', '-set b=10000', '-before HEAD~3' for another commit in place of Karpenter)
+bench: ## Measure planning and consolidation of Joist and Karpenter, and larger plans of Joist alone, with a table and a plot (about 20 minutes) (ARGS='-only joist', '-set b=10000', '-before HEAD~3' for another commit in place of Karpenter)
 	@$(STAGES) bench
 
 .PHONY: interrupted

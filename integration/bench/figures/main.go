@@ -2,7 +2,7 @@
 //
 //	go run ./integration/bench/figures
 //
-// It measures nothing: it shows deploy/docs/figures/bench.json, which holds the
+// It measures nothing: it shows deploy/docs/figures/bench.json and large/bench.json, which hold the
 // date, the machine and every run, so that the pages cannot say what the data
 // does not. The invariant, which a test holds: sections and drawing are those of
 // the committed data.
@@ -23,6 +23,8 @@ const (
 	page    = "deploy/docs/benchmark.md"
 	data    = "deploy/docs/figures/bench.json"
 	drawing = "deploy/docs/figures/bench.svg"
+	// large has the measurements of Joist alone.
+	large = "deploy/docs/figures/large/bench.json"
 )
 
 func main() {
@@ -53,11 +55,11 @@ func run(root string) error {
 
 // render gives the files that show the data, by path, as they should be.
 func render(root string) (map[string][]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, data))
+	record, err := readRecord(filepath.Join(root, data))
 	if err != nil {
-		return nil, fmt.Errorf("reading the measurements (make figures takes them): %w", err)
+		return nil, err
 	}
-	record, err := report.Decode(text)
+	alone, err := readRecord(filepath.Join(root, large))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func render(root string) (map[string][]byte, error) {
 	files := map[string][]byte{drawing: picture}
 	for path, section := range map[string]string{
 		readme: record.Brief(page),
-		page:   record.Markdown("figures/"+filepath.Base(drawing), "figures/"+filepath.Base(data)),
+		page:   record.Markdown("figures/"+filepath.Base(drawing), "figures/"+filepath.Base(data)) + alone.Alone("figures/large/"+filepath.Base(large)),
 	} {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
@@ -79,4 +81,12 @@ func render(root string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+func readRecord(path string) (report.Record, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return report.Record{}, fmt.Errorf("reading the measurements (make figures takes them): %w", err)
+	}
+	return report.Decode(text)
 }

@@ -73,6 +73,22 @@ func (r Record) Markdown(drawing, data string) string {
 	return out.String()
 }
 
+// Alone returns a record of one planner as a section of a page, below that of Markdown.
+func (r Record) Alone(data string) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"workload", "pods", "nodes", "$/h", "over own bound", "CPU", "allocations", "memory"})
+	for _, row := range r.Rows {
+		m := row.Results[0]
+		t.AppendRow(table.Row{
+			scenarios.TitleOf(row.Kind), thousands(row.Pods), thousands(m.Nodes), price(m), overBound(bound(row, m), m), cpu(m), count(m.Mallocs), fmt.Sprintf("%.0f MiB", m.PeakRSSMB),
+		})
+	}
+	t.SetColumnConfigs(alignRight(2, 8))
+	return fmt.Sprintf("\n%s alone planned larger scenarios, for which Karpenter would need hours: %s, %d cores, on %s, from commit %s; %s; the load average before the run was %.1f. %s "+
+		"*Own bound* is the lower bound that the planner proves; it ignores the limits of NodePools, so it is loose for five NodePools. *Memory* is the most that the whole process used.\n\n%s\n\nAll figures are in [%s](%s).\n",
+		strings.Join(r.planners(), " and "), r.Machine.CPU, r.Machine.Cores, r.Date.Format("2006-01-02"), r.Commit, r.repeated(), r.Machine.Load, r.judged(), t.RenderMarkdown(), data, data)
+}
+
 // repeated describes how often each planner ran on each scenario.
 func (r Record) repeated() string {
 	if r.Runs == 1 {

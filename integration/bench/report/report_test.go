@@ -37,6 +37,20 @@ func contests() []contest.Row {
 	return rows
 }
 
+// aloneRecord has invented results of one planner, one of which is invalid.
+func aloneRecord() Record {
+	big := func(kind string, violations ...string) contest.Row {
+		return contest.Row{Scenario: kind + "-100000", Kind: kind, Pods: 100_000, BoundFailure: "it has more than 20000 pods", Results: []contest.Measurement{{
+			Planner: "joist", Version: "joist v1", Pods: 100_000, Scheduled: 100_000, Nodes: 4703, DollarsPerHour: 4062.61, ClaimedBound: 3909.96,
+			SolveUserS: 1.25, Mallocs: 107_000, PeakRSSMB: 355, Judged: true, Runs: 3, Violations: violations,
+		}}}
+	}
+	return Record{
+		Date: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), Commit: "0123456789ab", Machine: contest.Machine{CPU: "A processor", Cores: 2, Load: 0.5}, Runs: 1,
+		Rows: []contest.Row{big("b"), big("r", "once: dep-8")},
+	}
+}
+
 func TestPlanTables(t *testing.T) {
 	rows := contests()
 	record := Record{
@@ -45,6 +59,7 @@ func TestPlanTables(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"each.txt": Each(rows), "cost.txt": PairsOf(rows).Cost(), "effort.txt": PairsOf(rows).Effort(), "problems.txt": Problems(rows, nil),
+		"alone.md":   aloneRecord().Alone("figures/large/bench.json"),
 		"section.md": record.Markdown("figures/bench.svg", "figures/bench.json"), "brief.md": record.Brief("benchmark.md"),
 	} {
 		golden.Compare(t, filepath.Join("testdata", name), text+"\n")
