@@ -24,7 +24,11 @@ func (w *state) chooseDomains(c *podClass, keys []string) (r *feasibleSet, domai
 // best first, until enough returns true. It returns whether that happened.
 func (w *state) visitChoices(c *podClass, at *feasibleSet, keys []string, chosen []domain, enough func(*feasibleSet, []domain) bool) bool {
 	if len(keys) == 0 {
-		return !w.isFull(c, at) && enough(at, slices.Clone(chosen))
+		if w.isFull(c, at) {
+			c.blockedBy = noMoreSets
+			return false
+		}
+		return enough(at, slices.Clone(chosen))
 	}
 	var tried []string
 	for len(tried) < maxChoices {

@@ -198,12 +198,15 @@ func (r *rounds) takeBackUnplaced(podGroup int) {
 	r.packer.DropGroup(podGroup)
 }
 
+// noMoreSets is the blockedBy of a class whose feasible sets are all full.
+const noMoreSets = "full"
+
 // canRetry reports whether another round could place more pods of the class: in another domain, after
 // a relaxation, or next to pods that the last round placed.
 func (r *rounds) canRetry(c *podClass) bool {
 	r.state.currentClass = c
 	if len(c.fullSets) > 0 && c.blockedBy == "" {
-		c.blockedBy = "closed"
+		c.blockedBy = noMoreSets
 		return true
 	}
 	if c.preferences.relaxNext(r.state.softTaints) {
