@@ -186,7 +186,7 @@ func (p *Packer) CanReserve(k int) bool { return p.hasReservation(&p.problem.Can
 // HasAddresses reports whether any zone in the zone-capacity types has addresses for one more node
 // of the candidate and one pod.
 func (p *Packer) HasAddresses(k int, zoneCapacityTypes uint64) bool {
-	return !p.zoneQuotasScarce || p.podsByAddresses(k, zoneCapacityTypes) > 0
+	return !p.zoneQuotasScarce && !p.isZoneQuotaScarce(p.podCount+1) || p.podsByAddresses(k, zoneCapacityTypes) > 0
 }
 
 // Steps returns the effort so far, in the steps of Policy.Budget.

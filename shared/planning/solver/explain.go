@@ -148,10 +148,8 @@ func solveInPool(batch planning.Batch, stock instancetypes.InstanceTypes, pool s
 		}
 	}
 	result := SolveWithTypes(batch, stock)
-	for i := range result.Nodes {
-		if len(result.Nodes[i].Pods) > 0 {
-			return result.Nodes[i], planning.Rejection{}
-		}
+	if len(result.Nodes) > 0 {
+		return result.Nodes[0], planning.Rejection{}
 	}
 	for _, u := range result.Unplaced {
 		for _, r := range u.Rejections {

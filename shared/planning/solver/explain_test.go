@@ -105,6 +105,8 @@ func TestExplainCheapestOffering(t *testing.T) {
 		{"the pod excludes all", []instancetypes.InstanceOffering{offering("c", 0.3, true), offering("c", 0.2, false)}, 0.2},
 		{"the pool excludes one and the pod the other", []instancetypes.InstanceOffering{offering("b", 0.1, true), offering("c", 0.2, false)}, 0.2},
 		{"the pool excludes all", []instancetypes.InstanceOffering{offering("b", 0.3, true), offering("b", 0.2, true)}, 0.2},
+		{"one has a negative price", []instancetypes.InstanceOffering{offering("a", -1, true), offering("a", 0.2, true)}, 0.2},
+		{"one is free", []instancetypes.InstanceOffering{offering("a", 0.2, true), offering("a", 0, true)}, 0},
 		{"one has no price", []instancetypes.InstanceOffering{offeringIn(zone, func(o *instancetypes.InstanceOffering) { o.Unpriced, o.PricePerHour = true, 0 }), offering("a", 0.2, true)}, 0.2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,6 +239,34 @@ func offeringIn(zone string, edit func(*instancetypes.InstanceOffering)) instanc
 	return o
 }
 
+// TestExplainScarceAddresses explains a type whose only zone has no free addresses.
+func TestExplainScarceAddresses(t *testing.T) {
+	for free, rule := range map[int64]string{0: solver.TypeAddresses, 9: ""} {
+		types := market()
+		types.FreeIPs = map[string]map[string]int64{planningtest.NewNodeClass().Name: {zone: free}}
+		batch := spending(1, "")
+		got := solver.ExplainPools(batch, types, batch.Pending[0])
+		if len(got) != 1 || len(got[0].Types) != 1 || got[0].Types[0].Rule != rule {
+			t.Errorf("%d free addresses: got %+v, want the rule %q", free, got, rule)
+		}
+	}
+}
+
+// TestExplainExpectedPod explains a pending pod for which a NodeClaim was planned, next to a static NodePool that lacks a node: which
+// NodePool would launch a node for the pod depends on neither.
+func TestExplainExpectedPod(t *testing.T) {
+	for cpu, rule := range map[string]string{"500m": "", "5000": planning.RuleResources} {
+		class := planningtest.NewPods("web", 1, cpu, "64Mi")
+		batch := planningtest.NewBatch(class)
+		batch.Snapshot.NodePools, batch.Snapshot.Settings.Gates.StaticCapacity = append(batch.Snapshot.NodePools, staticPool("static", "t4g")), true
+		batch.Snapshot.Nodes = []planning.Node{node("expecting", func(n *planning.Node) { n.Initialized, n.ExpectedPods = false, []string{class.Pods[0].UID} })}
+		got := solver.ExplainPools(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue()), class)
+		if len(got) != 1 || got[0].Rejection.Rule != rule || (len(got[0].Node.Pods) == 1) != (rule == "") {
+			t.Errorf("a pod of %s cores: got %+v, want the rule %q", cpu, got, rule)
+		}
+	}
+}
+
 // TestExplainPool explains one of two NodePools for a class, whose first pod stands for all; a class without pods stands
 // for one.
 func TestExplainPool(t *testing.T) {
@@ -247,9 +277,11 @@ func TestExplainPool(t *testing.T) {
 		other.Name = "other"
 		batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, other)
 		stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
-		got, found := solver.ExplainPool(batch, stock, class, "other")
-		if !found || got.NodePool != "other" || got.Rejection.Rule != "" || len(got.Node.Pods) != 1 || got.Types != nil {
-			t.Errorf("%d pods: got %+v (%t)", pods, got, found)
+		for _, name := range []string{"other", "default"} {
+			got, found := solver.ExplainPool(batch, stock, class, name)
+			if !found || got.NodePool != name || got.Rejection.Rule != "" || len(got.Node.Pods) != 1 || got.Types != nil {
+				t.Errorf("%d pods: got %+v (%t)", pods, got, found)
+			}
 		}
 		if _, found := solver.ExplainPool(batch, stock, class, "missing"); found {
 			t.Error("a NodePool that does not exist is explained")
