@@ -38,6 +38,7 @@ func TestBadInput(t *testing.T) {
 		detail  string
 	}{
 		{"negative", []planning.PodClass{web(requests("-1"))}, nil, "requests must not be negative"},
+		{"two negative", []planning.PodClass{web(requests("-1"), func(s *planning.PodSpec) { s.Requests[corev1.ResourceMemory] = resource.MustParse("-1Gi") })}, nil, "it requests -1 of cpu"},
 		{"more than any type has", []planning.PodClass{web(requests("9000000000000"))}, nil, "and the closest type"},
 		{"more than an int64", []planning.PodClass{web(requests("1e30"))}, nil, "and the closest type"},
 		{"contradiction", []planning.PodClass{web(selecting("kubernetes.io/arch", "amd64"), func(s *planning.PodSpec) {
@@ -47,9 +48,25 @@ func TestBadInput(t *testing.T) {
 		{"affinity to each other", []planning.PodClass{
 			planningtest.NewPods("a", 1, "100m", "1Mi", requireLabels("app", "a"), to("b")), planningtest.NewPods("b", 1, "100m", "1Mi", requireLabels("app", "b"), to("a"))},
 			nil, "affinity over hostnames"},
+		{"an affinity without terms", []planning.PodClass{web(func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+		})}, nil, "no term of its required node affinity can match a node"},
+		{"an affinity without terms, and a volume", []planning.PodClass{web(func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}}}
+			s.Volumes = []planning.Volume{{Claim: "d", Problem: "it is lost"}}
+		})}, nil, "no term of its required node affinity can match a node"},
 		{"an invalid selector", []planning.PodClass{web(func(s *planning.PodSpec) {
 			s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: broken}}
 		})}, nil, "invalid labelSelector"},
+		{"daemons that leave no capacity", []planning.PodClass{web(func(s *planning.PodSpec) { delete(s.Requests, corev1.ResourceCPU) })}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) {
+			b.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("1000", "0")}}
+		}, "the daemons leave no free capacity on any instance type"},
+		{"an expression without its gate", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) {
+			b.Snapshot.NodeClasses[0].Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"vcpus * 2"`)}}
+		}, "the NodeClassCEL feature gate is disabled"},
+		{"an expression that fails", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) {
+			s.Refusals = map[string]string{"default": "the expression fails"}
+		}, "EC2NodeClass default: the expression fails"},
 		{"no EC2NodeClass", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodeClasses = nil }, `EC2NodeClass "default" does not exist`},
 		{"no NodePool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) { b.Snapshot.NodePools = nil }, "no NodePool"},
 		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.InstanceTypes) { s.ByNodeClass = nil }, "no instance type matches"},

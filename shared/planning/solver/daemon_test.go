@@ -37,7 +37,10 @@ func TestDaemonsOfNewNodes(t *testing.T) {
 	for name, rule := range lifecycleRules {
 		t.Run(name, func(t *testing.T) {
 			batch := inZones(planningtest.NewPods("w", 1, "1500m", "64Mi"))
-			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("ds", 1, "1", "64Mi", rule).Spec}
+			nowhere := func(s *planning.PodSpec) {
+				s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}}}
+			}
+			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("nowhere", 1, "1", "64Mi", nowhere).Spec, planningtest.NewPods("ds", 1, "1", "64Mi", rule).Spec}
 			result := solve(t, batch)
 			if len(result.Nodes) != 1 {
 				t.Fatalf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)

@@ -135,8 +135,8 @@ func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
 	if selector == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(selector.NodeSelectorTerms), func(t corev1.NodeSelectorTerm) bool {
-		return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
+	return slices.DeleteFunc(append([]corev1.NodeSelectorTerm{}, selector.NodeSelectorTerms...), func(t corev1.NodeSelectorTerm) bool {
+		return len(t.MatchExpressions) == 0 // No new node meets a term of fields, which are the names of nodes.
 	})
 }
 
