@@ -101,15 +101,7 @@ func (w *state) minDomainCounts(c *podClass, key string) []int {
 // isEligibleDomain reports whether a domain counts for a spread constraint: it has, or could have,
 // nodes that the constraint counts.
 func (w *state) isEligibleDomain(c *podClass, g *group, value string) bool {
-	if slices.ContainsFunc(w.requiredFeasibleSets(c, g), func(r *feasibleSet) bool { return w.narrowToValue(r, g.key, value).nonEmpty }) {
-		return true
-	}
-	for i := range w.problem.Nodes {
-		if at, ok := w.nodes[i].domainValue(g.key); ok && at == value && !w.isRemoved(i) && (g.region == nil || g.region.nodes.Has(i)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.requiredFeasibleSets(c, g), func(r *feasibleSet) bool { return w.narrowToValue(r, g.key, value).nonEmpty })
 }
 
 // requiredSetKey is equal for constraints that count the same new nodes.
@@ -118,7 +110,7 @@ type requiredSetKey struct {
 	ignoresNodeAffinity, honorsTaints bool
 }
 
-// requiredFeasibleSets returns where nodes that count for the class's spread could be, one set for
+// requiredFeasibleSets returns where nodes that count for the class's spread are or could be, one set for
 // each alternative. It uses the node selector and required node affinity, unless the constraint ignores
 // node affinity, and the pod's tolerations if the constraint honors taints; otherwise any taint is allowed.
 func (w *state) requiredFeasibleSets(c *podClass, g *group) []*feasibleSet {

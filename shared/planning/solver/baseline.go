@@ -19,7 +19,7 @@ type baseline struct {
 	// state reads all nodes that are not being deleted, including nodes removed by commits.
 	state *state
 	types instancetypes.InstanceTypes
-	// nodeIndexes maps snapshot nodes to state nodes; -1 for nodes that were being deleted from the
+	// nodeIndexes maps snapshot nodes to state nodes; noIndex for nodes that were being deleted from the
 	// start.
 	nodeIndexes []int
 	// removedNodes are the nodes removed by commits.
@@ -143,7 +143,7 @@ func (st *baseline) readNodes(known [][]*podKind) {
 		node := &w.snapshot.Nodes[j]
 		i, stays := places[node]
 		if !stays {
-			st.nodeIndexes[j] = -1
+			st.nodeIndexes[j] = noIndex
 			continue
 		}
 		st.nodeIndexes[j] = i

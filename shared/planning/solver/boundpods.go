@@ -104,9 +104,6 @@ type pendingLabels struct {
 func (w *state) listPendingLabels() pendingLabels {
 	out := pendingLabels{map[string]bool{}, map[[2]string]bool{}}
 	for _, c := range w.classes {
-		if !c.set.pending {
-			continue
-		}
 		out.namespaces[c.spec.Namespace] = true
 		for name, value := range c.spec.Labels {
 			out.labels[[2]string{name, value}] = true

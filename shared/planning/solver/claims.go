@@ -43,7 +43,7 @@ func (d *deviceState) markLacking(c *podClass, i, nodes int) {
 type claimPod struct {
 	queuedPod
 	claims []*resourcev1.ResourceClaim
-	// expected is the index of the existing NodeClaim that was planned for the pod; -1 for none.
+	// expected is the index of the existing NodeClaim that was planned for the pod; noIndex for none.
 	expected int
 }
 
@@ -56,9 +56,10 @@ func (r *rounds) placeClaimPods() {
 		r.devices = &deviceState{r.state.newAllocator(), map[int][]string{}, map[*podClass]packing.Set{}}
 	}
 	queue := r.listClaimPods()
-	for placed := -1; placed != len(r.assignments); {
-		placed = len(r.assignments)
+	for more := true; more; {
+		placed := len(r.assignments)
 		queue = r.placeClaimQueue(queue)
+		more = len(r.assignments) > placed
 	}
 	r.state.currentClass = nil
 	for _, left := range queue {
@@ -100,11 +101,11 @@ func (r *rounds) listClaimPods() (queue []claimPod) {
 				err = w.findInventory().CheckClaims(claims)
 			}
 			if err != nil {
-				c.deviceProblems = map[int]string{-1: err.Error()}
+				c.deviceProblems = map[int]string{noIndex: err.Error()}
 				left = append(left, pod)
 				continue
 			}
-			one := claimPod{queuedPod{c, pod}, claims, -1}
+			one := claimPod{queuedPod{c, pod}, claims, noIndex}
 			if i, ok := expected[pod.UID]; ok {
 				one.expected = i
 			}
@@ -279,7 +280,7 @@ func (w *state) findDeviceType(t *instancetypes.Type) *devices.NodeDevices {
 	return out
 }
 
-// deviceOption is a way to place a pod with claims: on planned node bin, or on a new node with bin -1.
+// deviceOption is a way to place a pod with claims: on planned node bin, or on a new node with bin noIndex.
 type deviceOption struct {
 	bin        int
 	group      packing.Group
@@ -324,18 +325,17 @@ func (r *rounds) takeOption(next claimPod, o deviceOption) bool {
 		o.bin = len(r.packer.Bins())
 		_, placed = r.packer.PlaceOnNew(o.group)
 	}
-	if !placed {
-		return false
+	if placed {
+		r.devices.allocator.Commit(o.allocation, o.allocation.Types)
+		gone := slices.DeleteFunc(slices.Clone(r.devices.types[o.bin]), func(name string) bool { return slices.Contains(o.allocation.Types, name) })
+		if len(gone) > 0 {
+			r.devices.allocator.Release(binID(o.bin), gone)
+			clear(r.devices.lacking)
+		}
+		r.devices.types[o.bin] = o.allocation.Types
+		r.recordClaimPod(next, o.one)
 	}
-	r.devices.allocator.Commit(o.allocation, o.allocation.Types)
-	gone := slices.DeleteFunc(slices.Clone(r.devices.types[o.bin]), func(name string) bool { return slices.Contains(o.allocation.Types, name) })
-	if len(gone) > 0 {
-		r.devices.allocator.Release(binID(o.bin), gone)
-		clear(r.devices.lacking)
-	}
-	r.devices.types[o.bin] = o.allocation.Types
-	r.recordClaimPod(next, o.one)
-	return true
+	return placed
 }
 
 func binID(b int) string { return fmt.Sprint("new/", b) }
@@ -381,7 +381,7 @@ func (r *rounds) newNodeOption(next claimPod, one assignment, p *pool) (deviceOp
 		return o, false
 	}
 	var ok bool
-	o.bin = -1
+	o.bin = noIndex
 	o.stage, o.price, ok = r.packer.PriceAlone(&o.group)
 	return o, ok
 }

@@ -173,11 +173,7 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 		st.countResidents(i, one.kind, len(one.pods))
 		st.countAntiAffinity(i, one.kind, len(one.pods))
 	}
-	known := len(w.zoneCapacityTypes)
 	st.countPlannedNode(planned)
-	if len(w.zoneCapacityTypes) > known {
-		w.feasibleSets = map[string]*feasibleSet{} // They were computed without the new offering.
-	}
 	for _, r := range w.feasibleSets {
 		w.addNodeTo(r, i)
 	}

@@ -61,11 +61,9 @@ func (w *state) explainNode(i int, c *podClass, anyOf []planning.Requirements) (
 	if !slices.ContainsFunc(anyOf, e.satisfiesRequirements) {
 		return planning.RuleRequirements, e.findUnmetLabel(anyOf)
 	}
-	if i < len(w.problem.Nodes) && !c.requests.fitsIn(w.problem.Nodes[i].Free) {
-		if at, _ := c.requests.largestShortage(w.problem.Nodes[i].Free); at >= 0 {
-			return planning.RuleResources, string(w.resources.names[at])
-		}
-		return planning.RuleResources, ""
+	if !c.requests.fitsIn(w.problem.Nodes[i].Free) {
+		at, _ := c.requests.largestShortage(w.problem.Nodes[i].Free)
+		return planning.RuleResources, string(w.resources.names[at])
 	}
 	if planning.PortsConflict(e.node.HostPorts, c.spec.HostPorts) {
 		return NodePorts, ""

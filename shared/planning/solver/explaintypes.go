@@ -146,13 +146,8 @@ func (e *typeExplainer) explainSize(sold []int) (rule, key string) {
 	w, p := e.rounds.state, e.rounds.packer
 	large := slices.DeleteFunc(slices.Clone(sold), func(k int) bool { return !e.class.requests.fitsIn(w.problem.Candidates[k].Allocatable) })
 	if len(large) == 0 {
-		if i, _ := e.class.requests.largestShortage(w.problem.Candidates[sold[0]].Allocatable); i >= 0 {
-			return TypeResources, string(w.resources.names[i])
-		}
-		return TypeResources, ""
-	}
-	if !slices.ContainsFunc(large, p.CanReserve) {
-		return TypeReservationFull, ""
+		i, _ := e.class.requests.largestShortage(w.problem.Candidates[sold[0]].Allocatable)
+		return TypeResources, string(w.resources.names[i])
 	}
 	if !slices.ContainsFunc(large, p.CanBuy) {
 		return TypeLimits, ""

@@ -276,31 +276,27 @@ func (w *state) countHostPort(h *hostRule) {
 // listRoles returns the packer's marks of the class under its current preferences, and the ids of its
 // affinity rules over host names.
 func (w *state) listRoles(c *podClass) (roles []packing.RuleRole, affinityRules []int32) {
-	mark := func(id int32, owner, member bool) {
-		for i := range roles {
-			if roles[i].Rule == id {
-				roles[i].Owner, roles[i].Member = roles[i].Owner || owner, roles[i].Member || member
-				return
-			}
-		}
-		roles = append(roles, packing.RuleRole{Rule: id, Owner: owner, Member: member})
-	}
 	for _, h := range c.set.hosts {
-		mark(h.id, false, true)
+		roles = append(roles, packing.RuleRole{Rule: h.id, Member: true})
 	}
 	for _, h := range c.rules.hosts {
 		if h.kind == affinityKind {
 			affinityRules = append(affinityRules, h.id)
 			continue
 		}
-		mark(h.id, true, false)
+		if i := slices.IndexFunc(roles, func(r packing.RuleRole) bool { return r.Rule == h.id }); i >= 0 {
+			roles[i].Owner = true
+			continue
+		}
+		roles = append(roles, packing.RuleRole{Rule: h.id, Owner: true})
 	}
 	if len(c.spec.HostPorts) == 0 {
 		return roles, affinityRules
 	}
 	for _, h := range w.topology.order {
 		if h.port != nil && slices.ContainsFunc(c.spec.HostPorts, h.port.Overlaps) {
-			mark(h.id, slices.ContainsFunc(c.spec.HostPorts, func(p planning.HostPort) bool { return p.Equals(*h.port) }), true)
+			owner := slices.ContainsFunc(c.spec.HostPorts, func(p planning.HostPort) bool { return p.Equals(*h.port) })
+			roles = append(roles, packing.RuleRole{Rule: h.id, Owner: owner, Member: true})
 		}
 	}
 	return roles, affinityRules

@@ -37,9 +37,10 @@ func (r *rounds) placeSingly(order func(a, b *queuedPod) int) {
 	slices.SortStableFunc(queue, func(a, b queuedPod) int {
 		return cmp.Or(cmp.Compare(r.state.priority(b.class.spec), r.state.priority(a.class.spec)), cmp.Compare(late[a.class], late[b.class]), order(&a, &b))
 	})
-	for placed := -1; placed != len(r.assignments); {
-		placed = len(r.assignments)
+	for more := true; more; {
+		placed := len(r.assignments)
 		queue = r.placeQueue(queue)
+		more = len(r.assignments) > placed
 	}
 	r.state.currentClass = nil
 	for _, left := range queue {

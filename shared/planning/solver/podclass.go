@@ -55,7 +55,7 @@ type podClass struct {
 	// kind has the cached values of the pods' kind; nil outside of removals.
 	kind *podKind
 	// hasClaims is true if the pods need devices. deviceProblems is, by pool, why the last of them got
-	// none on a new node; the key -1 is for all pools.
+	// none on a new node; the key noIndex is for all pools.
 	hasClaims      bool
 	deviceProblems map[int]string
 }
@@ -113,9 +113,6 @@ func (w *state) readPreferences(c *podClass) (preferences, string) {
 			"or set IGNORE_DRA_REQUESTS=false to plan its devices"
 	}
 	c.hasClaims = len(c.spec.Claims) > 0
-	if i := slices.IndexFunc(c.spec.Claims, func(one planning.PodClaim) bool { return one.Problem != "" }); i >= 0 {
-		return preferences{}, c.spec.Claims[i].Problem
-	}
 	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
 	if got, ok := w.preferences[c.constraintKey]; ok && alone {
 		return got, ""
@@ -132,17 +129,18 @@ func (w *state) readPreferences(c *podClass) (preferences, string) {
 
 // findInvalidRequest returns a message if a request is negative.
 func findInvalidRequest(spec *planning.PodSpec) string {
-	var worst corev1.ResourceName
+	var negative []corev1.ResourceName
 	for name, quantity := range spec.Requests {
-		if quantity.Sign() < 0 && (worst == "" || name < worst) {
-			worst = name
+		if quantity.Sign() < 0 {
+			negative = append(negative, name)
 		}
 	}
-	if worst == "" {
+	if len(negative) == 0 {
 		return ""
 	}
-	quantity := spec.Requests[worst]
-	return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), worst)
+	first := slices.Min(negative)
+	quantity := spec.Requests[first]
+	return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), first)
 }
 
 // countVolumes counts the pod's volumes against the attach limits of their drivers. It skips a claim

@@ -60,21 +60,19 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 	}
 	p.class = class.Name
 	config, err := instancetypes.NewNodeConfig(class, w.snapshot.Settings)
-	if err != nil {
+	dear := w.priceLimits.refusePool(np)
+	switch {
+	case err != nil:
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
-		return p
+	case stock.Refusals[class.Name] != "":
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: fmt.Sprintf("EC2NodeClass %s: %s", class.Name, stock.Refusals[class.Name])}
+	case dear != "":
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: dear}
+	default:
+		p.requirements = poolRequirements(np, class, config.AMIFamily, stock.Region)
+		p.chooseTenancy(named)
+		p.variants = w.listVariants(p.requirements, named)
 	}
-	if refusal := stock.Refusals[class.Name]; refusal != "" {
-		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: fmt.Sprintf("EC2NodeClass %s: %s", class.Name, refusal)}
-		return p
-	}
-	if refusal := w.priceLimits.refusePool(np); refusal != "" {
-		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: refusal}
-		return p
-	}
-	p.requirements = poolRequirements(np, class, config.AMIFamily, stock.Region)
-	p.chooseTenancy(named)
-	p.variants = w.listVariants(p.requirements, named)
 	return p
 }
 

@@ -196,7 +196,7 @@ func (w *state) explainPriceLimit(p *pool, large packing.Set, left packing.Pool)
 	if !p.priced {
 		return ""
 	}
-	at, cheapest := w.priceLimits.priceIndex, -1
+	at, cheapest := w.priceLimits.priceIndex, noIndex
 	large.Each(func(k int) bool {
 		if cheapest < 0 || w.problem.Candidates[k].Capacity[at] < w.problem.Candidates[cheapest].Capacity[at] {
 			cheapest = k

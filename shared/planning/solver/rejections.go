@@ -16,7 +16,7 @@ func (r *rounds) listRejections(c *podClass) []planning.Rejection {
 	if c.problem != "" {
 		return []planning.Rejection{{Rule: planning.RulePod, Detail: c.problem}}
 	}
-	if why := c.deviceProblems[-1]; why != "" {
+	if why := c.deviceProblems[noIndex]; why != "" {
 		return []planning.Rejection{{Rule: planning.RulePod, Detail: why}}
 	}
 	if len(r.state.pools) == 0 {
@@ -196,9 +196,9 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 }
 
 // findClosest returns the candidate that comes closest to holding a pod of the class, and the resource
-// that it lacks; -1 if all candidates can hold it.
+// that it lacks; noIndex if all candidates can hold it.
 func (w *state) findClosest(c *podClass, sold packing.Set) (closest, index int) {
-	closest, index = -1, -1
+	closest, index = noIndex, noIndex
 	least := 2.0
 	sold.Each(func(k int) bool {
 		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); i >= 0 && share < least {
@@ -217,7 +217,7 @@ func (w *state) explainLimits(p *pool, large packing.Set, left packing.Pool) pla
 	if detail := w.explainPriceLimit(p, large, left); detail != "" {
 		return p.newRejection(planning.RuleLimits, "%s", detail)
 	}
-	smallest := -1
+	smallest := noIndex
 	large.Each(func(k int) bool {
 		if smallest < 0 || slices.Compare(w.problem.Candidates[k].Capacity, w.problem.Candidates[smallest].Capacity) < 0 {
 			smallest = k

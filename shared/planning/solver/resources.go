@@ -183,11 +183,11 @@ func (v amounts) fitCount(room amounts, limit int) int {
 	return limit
 }
 
-// largestShortage returns the resource with the largest shortage relative to v; -1 if v fits.
+// largestShortage returns the resource with the largest shortage relative to v; noIndex if v fits.
 func (v amounts) largestShortage(room amounts) (index int, share float64) {
-	index = -1
+	index = noIndex
 	for i := range v {
-		if v[i] <= room[i] {
+		if v[i] <= room[i] && room[i] >= 0 {
 			continue
 		}
 		if s := 1 - float64(max(room[i], 0))/float64(v[i]); index < 0 || s > share {

@@ -36,7 +36,7 @@ type evictedPod struct {
 	class *equivalenceClass
 	pod   *planning.PodRef
 	// from is the index of the node that it leaves, and planned that of the node where the plan places
-	// it; -1 if the plan does not.
+	// it; noIndex if the plan does not.
 	from, planned int
 }
 
@@ -156,7 +156,6 @@ func (r *schedulerSimulation) simulateRemoval(result *planning.Result, nodes []i
 		t.addNodes(r.nodes[len(t.removed):])
 		left = t.reschedulePods(r, homes, leaving, arranged)
 		if lasting {
-			t.keepRemoval()
 			continue
 		}
 		if t.undoRemoval(known); len(left) > 0 {
@@ -181,7 +180,7 @@ func (r *schedulerSimulation) listEvicted(homes []int, places map[string]int) []
 			for n := range one.pods {
 				at, ok := places[one.pods[n].UID]
 				if !ok {
-					at = -1
+					at = noIndex
 				}
 				out[k] = append(out[k], evictedPod{p, &one.pods[n], i, at})
 			}

@@ -29,6 +29,9 @@ type schedulerRun struct {
 // blockSize is the number of nodes whose scores have a common bound.
 const blockSize = 64
 
+// noScore is the score of a node on which a pod does not fit. Other scores are at least 1.
+const noScore = -1
+
 // scoreBlock bounds the scores of blockSize nodes, so that the search for the best node skips most
 // nodes without computing their scores.
 type scoreBlock struct {
@@ -70,7 +73,7 @@ func (t *schedulerRun) updateBlocks(from int) {
 // updateBlock computes the block of a node.
 func (t *schedulerRun) updateBlock(of int) {
 	at := of / blockSize
-	out := scoreBlock{freeCores: -1, freeMemory: -1, share: -1}
+	out := scoreBlock{freeCores: noScore, freeMemory: noScore, share: noScore}
 	for i := at * blockSize; i < min((at+1)*blockSize, len(t.nodes)); i++ {
 		room, n := t.free[i], t.nodes[i]
 		if t.removed[i] || room[0] < 0 || room[1] < 0 {
@@ -87,16 +90,16 @@ func (t *schedulerRun) updateBlock(of int) {
 // totalOf returns the total for a bound. Pods use no share of an unknown total.
 func totalOf(all float64) float64 {
 	if all <= 0 {
-		return math.Inf(1)
+		return math.MaxFloat64
 	}
 	return all
 }
 
-// maxScore returns a score that no node of the block exceeds for a pod; -1 if the pod fits on none.
+// maxScore returns a score that no node of the block exceeds for a pod; noScore if the pod fits on none.
 // A node's score is 1 plus the smaller of its free shares of cpu and memory after the pod is placed.
 func (b *scoreBlock) maxScore(requests amounts) float32 {
 	if requests[0] > b.freeCores || requests[1] > b.freeMemory {
-		return -1
+		return noScore
 	}
 	cores, memory := float64(requests[0])/b.cores, float64(requests[1])/b.memory
 	const rounding = 1e-12 // More than the difference of two ways to compute a score.
@@ -140,17 +143,21 @@ func (t *schedulerRun) placePod(m evictedPod, i int) {
 	t.updateBlock(i)
 }
 
-// scoreNode returns the score of a node for a class; -1 if the pod does not fit. As in
+// scoreNode returns the score of a node for a class; noScore if the pod does not fit. As in
 // kube-scheduler's defaults, it adds NodeResourcesFit with LeastAllocated (the free share of cpu and
 // memory) and NodeResourcesBalancedAllocation (how equal both shares are), with equal weights.
 func (t *schedulerRun) scoreNode(p *equivalenceClass, i int) float32 {
-	room := t.free[i]
-	if t.removed[i] || !p.requests.fitsIn(room) || !p.matchesNode(t.nodes, i) {
-		return -1
+	if !t.fitsNode(p, i) {
+		return noScore
 	}
-	b := t.nodes[i]
+	room, b := t.free[i], t.nodes[i]
 	cores, bytes := fractionOf(room[0]-p.requests[0], b.cores), fractionOf(room[1]-p.requests[1], b.memory)
 	return float32((cores+bytes)/2 + 1 - math.Abs(cores-bytes)/2)
+}
+
+// fitsNode reports whether a pod of the class fits on the node, apart from the other pods on it.
+func (t *schedulerRun) fitsNode(p *equivalenceClass, i int) bool {
+	return !t.removed[i] && p.requests.fitsIn(t.free[i]) && p.matchesNode(t.nodes, i)
 }
 
 func fractionOf(of int64, all float64) float64 {
@@ -161,13 +168,13 @@ func fractionOf(of int64, all float64) float64 {
 }
 
 // findBestNode returns the index of the node with the highest score, the first one if several have it;
-// -1 if no node fits.
+// noIndex if no node fits.
 func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 	if len(m.class.kind.spec.Claims) > 0 { // Its devices leave it the planned node only.
-		if m.planned >= 0 && t.scoreNode(m.class, m.planned) >= 0 && t.allowsNode(r, m, m.planned) {
+		if m.planned >= 0 && t.fitsNode(m.class, m.planned) && t.allowsNode(r, m, m.planned) {
 			return m.planned
 		}
-		return -1
+		return noIndex
 	}
 	promising := 0
 	t.bounds = t.bounds[:0]
@@ -177,7 +184,7 @@ func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 			promising = k
 		}
 	}
-	best := scoredNode{-1, -1}
+	best := scoredNode{noIndex, noScore}
 	if len(t.bounds) > 0 {
 		t.searchBlock(r, m, promising, &best)
 	}
@@ -189,7 +196,7 @@ func (t *schedulerRun) findBestNode(r *schedulerSimulation, m *evictedPod) int {
 	return best.index
 }
 
-// scoredNode is a node and its score; both are -1 if there is no node.
+// scoredNode is a node and its score; noIndex and noScore if there is no node.
 type scoredNode struct {
 	index int
 	score float32
@@ -244,13 +251,6 @@ func (t *schedulerRun) hasConflict(r *schedulerSimulation, p *equivalenceClass, 
 	return false
 }
 
-// keepRemoval makes the removal permanent.
-func (t *schedulerRun) keepRemoval() {
-	for _, i := range t.removedNodes {
-		delete(t.placed, i)
-	}
-}
-
 // undoRemoval undoes the removal and drops the nodes from index known on.
 func (t *schedulerRun) undoRemoval(known int) {
 	for _, i := range t.removedNodes {
@@ -264,10 +264,8 @@ func (t *schedulerRun) undoRemoval(known int) {
 		}
 		t.placed[i] = t.placed[i][:len(t.placed[i])-1]
 	}
-	if known < len(t.nodes) {
-		t.nodes, t.free, t.removed = t.nodes[:known], t.free[:known], t.removed[:known]
-		t.updateBlocks(known)
-	}
+	t.nodes, t.free, t.removed = t.nodes[:known], t.free[:known], t.removed[:known]
+	t.updateBlocks(known)
 	for _, i := range t.changedNodes {
 		if i < known {
 			t.updateBlock(i)

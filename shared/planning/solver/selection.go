@@ -68,18 +68,10 @@ func (l *labelSets) findSet(namespace string, of map[string]string) *labelSet {
 func labelKey(namespace string, of map[string]string) string {
 	var b strings.Builder
 	b.WriteString(namespace)
-	for _, name := range sortedKeys(of) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
 		b.WriteString("\x00" + name + "=" + of[name])
 	}
 	return b.String()
-}
-
-// sortedKeys returns the sorted keys; nil for an empty map.
-func sortedKeys(of map[string]string) []string {
-	if len(of) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(of))
 }
 
 // selection selects pods by namespace and label.
@@ -212,10 +204,9 @@ func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *pla
 	return out, nil
 }
 
+// newSelectorRequirement returns the requirement for a label of a pod. An error can only say that the label is invalid, and Kubernetes has
+// validated the labels of pods.
 func newSelectorRequirement(key string, operator sel.Operator, value string) labels.Requirements {
-	r, err := labels.NewRequirement(key, operator, []string{value})
-	if err != nil {
-		return nil // The pod has the label, so Kubernetes has validated key and value.
-	}
+	r, _ := labels.NewRequirement(key, operator, []string{value})
 	return labels.Requirements{*r}
 }

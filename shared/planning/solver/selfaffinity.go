@@ -63,7 +63,7 @@ func (g *group) noteOpened(c *podClass, value string, n int) {
 	case n > 0 && owner && g.opensDomain(c) && g.countMembers() == 0:
 		g.openedDomain, g.followers = &value, 0
 	case g.countMembers()+n == 0:
-		g.openedDomain, g.followers = nil, 0
+		g.openedDomain = nil
 	case g.openedDomain != nil && *g.openedDomain == value && !owner:
 		g.followers += n
 	}
@@ -104,14 +104,14 @@ func (g *group) hasLeftFollowers() bool {
 	return false
 }
 
-// hasFreeMember reports whether pods without affinity that the group selects are placed outside of the opened domain.
+// hasFreeMember reports whether pods without affinity that the group selects are placed.
 func (g *group) hasFreeMember() bool {
 	return g.hasMember(func(d *podClass) bool {
 		if d.hasRequiredAffinity() {
 			return false
 		}
 		for value, n := range d.domainPods {
-			if n > 0 && value != *g.openedDomain && g.counts[value] > 0 {
+			if n > 0 && g.counts[value] > 0 {
 				return true
 			}
 		}

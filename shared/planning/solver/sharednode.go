@@ -51,14 +51,11 @@ func (w *state) maxPodsPerNode(c *podClass, r *feasibleSet) int {
 func (w *state) maxPodsPerNewNode(c *podClass, r *feasibleSet) int {
 	most, best := make([]int, len(w.problem.Pools)), 0
 	w.anyCandidate(r, func(candidate *packing.CandidateType) bool {
-		n := c.requests.fitCount(candidate.Allocatable, c.count)
-		most[candidate.Pool] = max(most[candidate.Pool], n)
-		return n == c.count && w.problem.Pools[candidate.Pool].Enough == nil
+		most[candidate.Pool] = max(most[candidate.Pool], c.requests.fitCount(candidate.Allocatable, c.count))
+		return false
 	})
 	for pool, n := range most {
-		if n > best {
-			best = max(best, sort.Search(n, func(less int) bool { return !w.leavesEnoughTypes(c, r, pool, less+1) }))
-		}
+		best = max(best, sort.Search(n, func(less int) bool { return !w.leavesEnoughTypes(c, r, pool, less+1) }))
 	}
 	return best
 }

@@ -40,7 +40,7 @@ func isolateFailures[T any](classes []T, describe func(*T) (*planning.PodSpec, [
 			result.Unplaced = append(aside, result.Unplaced...)
 			return result
 		}
-		failed := -1
+		failed := noIndex
 		for i := range classes {
 			if spec, _ := describe(&classes[i]); spec == fault.spec {
 				failed = i

@@ -82,6 +82,9 @@ type candidate struct {
 	overlaidOfferings uint64
 }
 
+// noIndex is the index of nothing in any list.
+const noIndex = -1
+
 // maxZoneCapacityTypes is the maximum number of pairs of zone and capacity type in a batch. A region
 // has at most six zones, and there are three capacity types.
 const maxZoneCapacityTypes = 64

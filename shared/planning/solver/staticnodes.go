@@ -155,19 +155,19 @@ func (s *Simulation) FindFullReservations(nodePool string) (offered map[string]b
 		return nil, false
 	}
 	offered = map[string]bool{}
-	reserved, others := 0, 0
+	reserved, others := false, false
 	visitOfferings(p, s.baseline.types.TypesForPool(p.name, p.class), func(o *instancetypes.InstanceOffering) {
 		switch {
 		case o.Reservation == "" || o.IsBuyable():
-			others++
+			others = true
 		default:
-			reserved++
+			reserved = true
 			if o.IsFullReservation() {
 				offered[o.Reservation] = true
 			}
 		}
 	})
-	return offered, reserved > 0 && others == 0
+	return offered, reserved && !others
 }
 
 // findTypeLabel returns a label of an instance type.
