@@ -106,6 +106,13 @@ func TestBufferNodes(t *testing.T) {
 	if got := solver.FindBufferNodes(s); len(got) != 2 {
 		t.Errorf("protected nodes = %v, want two of three", got)
 	}
+	s.Nodes[0].Registered, s.Nodes[0].Initialized = false, false
+	s.Buffers[0].Replicas = new(int32(3))
+	if got := solver.FindBufferNodes(s); len(got) != 2 || got[""] {
+		t.Errorf("protected nodes = %v, want the two nodes and not the NodeClaim", got)
+	}
+	s.Nodes[0].Registered, s.Nodes[0].Initialized = true, true
+	s.Buffers[0].Replicas = new(int32(2))
 	one := &s.Buffers[0].Spec
 	one.Requests, one.Labels = planningtest.NewRequests("1", "1Gi"), map[string]string{"app": "web"}
 	if got := solver.FindBufferNodes(s); len(got) != 1 {

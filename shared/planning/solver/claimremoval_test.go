@@ -1,13 +1,16 @@
 package solver_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
@@ -174,5 +177,72 @@ func TestCommittedSharesCount(t *testing.T) {
 	second := sim.SimulateRemoval(2)
 	if got, want := describeDevices(&second), strings.Replace(noFreeDevices, "p-0", "q-0", 1); got != want {
 		t.Errorf("second removal: got %s, want %s because 4 of 16 GiB are free", got, want)
+	}
+}
+
+// TestStrandedPodsWithClaims moves a pod with a claim to the only node with a free device. kube-scheduler places other pods first, which may
+// need the room, or exclude the pod from the node.
+func TestStrandedPodsWithClaims(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		others []planning.PodClass
+		want   []string
+	}{
+		{"none", nil, nil},
+		{"a larger pod that fits on the same node", []planning.PodClass{taking("large", "3")}, []string{"p-0"}},
+		{"a larger pod that excludes it", []planning.PodClass{taking("guard", "1100m", avoidingOver(corev1.LabelHostname, "p", "guard"))}, []string{"p-0"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClaimCluster()
+			c.addNode("n1", "ap-northeast-2a", 1)
+			c.addNode("n2", "ap-northeast-2a", 1)
+			c.addPods("p", 1, exactly(1, "gpu")).Spec.Requests = planningtest.NewRequests("1", "100Mi")
+			requireLabels("app", "p")(&c.Pending[0].Spec)
+			c.bindPod("n1", "gpu.example.com/n1/n1-0")
+			n1 := &c.Snapshot.Nodes[0]
+			n1.Pods = append(n1.Pods, tt.others...)
+			c.Snapshot.Nodes = append(c.Snapshot.Nodes, node("n3", func(n *planning.Node) {
+				n.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("3Gi"), corev1.ResourcePods: resource.MustParse("9")}
+			}))
+			c.Snapshot.NodePools = nil
+			sim := solver.NewSimulation(c.Snapshot, c.types())
+			plan := sim.SimulateRemoval(0)
+			if len(plan.Unplaced) > 0 {
+				t.Fatalf("unplaced: %+v", plan.Unplaced)
+			}
+			var got []string
+			for _, pod := range sim.FindStrandedPods(plan, 0) {
+				got = append(got, pod.Name)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("stranded %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCommittedSharesOfPlannedNodesCountOnce checks that a pod on a planned node, which may become any of three types, uses a shared device
+// once.
+func TestCommittedSharesOfPlannedNodesCountOnce(t *testing.T) {
+	for memory, want := range map[string]string{"4Gi": "q-0 on free", "5Gi": strings.Replace(noFreeDevices, "p-0", "q-0", 1)} {
+		c := newClaimCluster()
+		for _, name := range []string{"n1", "n2"} {
+			c.addNode(name, "ap-northeast-2a", 0)
+		}
+		shareNetworkDevice(c.addNetworkDevices("r"))
+		c.addBoundPod("p", "n1", "remote.example.com/gone/a", sharingRemote("12Gi"))
+		c.addBoundPod("q", "n2", "remote.example.com/gone/c", sharingRemote(memory))
+		c.addNode("free", "ap-northeast-2a", 0).Used = planningtest.NewRequests("3800m", "1Gi")
+		c.Snapshot.Nodes[0].Pods[0].Spec.Requests, c.Snapshot.Nodes[1].Used = planningtest.NewRequests("200m", "100Mi"), c.Snapshot.Nodes[1].Allocatable
+		sim := solver.NewSimulation(c.Snapshot, c.types())
+		first := sim.SimulateRemoval(0)
+		if len(first.Nodes) != 1 || len(first.Allocations) == 0 {
+			t.Fatalf("first removal: got %s, want a planned node", describeDevices(&first))
+		}
+		sim.Commit(first, 0)
+		second := sim.SimulateRemoval(1)
+		if got := describeDevices(&second); got != want {
+			t.Errorf("a pod that needs %s: got %s, want %s because 4 of 16 GiB are free", memory, got, want)
+		}
 	}
 }

@@ -374,6 +374,23 @@ func TestResourceClaims(t *testing.T) {
 			}
 			c.addPods("p", 3, exactly(1, "remote"))
 		}, "p-0 p-1 on t4g.2xlarge|t4g.medium|t4g.xlarge with r s in ap-northeast-2b; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-2-claim, or they violate its constraints"},
+		{"a pod whose node no longer suits it goes elsewhere", func(c *claimCluster) {
+			n := c.addNode("n1", "ap-northeast-2a", 1)
+			n.Taints, n.ExpectedPods = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}, []string{"p-0000"}
+			c.addPods("p", 1, exactly(1, "gpu"))
+		}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"a device that a planned node no longer needs", func(c *claimCluster) {
+			c.addNode("n1", "ap-northeast-2a", 0).Used = planningtest.NewRequests("3", "1Gi")
+			c.addRemoteDevices("ap-northeast-2a", "r")
+			four, one := exactly(4, "gpu").Exactly, exactly(1, "remote").Exactly
+			c.addPods("q", 1, resourcev1.DeviceRequest{Name: "request", FirstAvailable: []resourcev1.DeviceSubRequest{
+				{Name: "four", DeviceClassName: "gpu", Selectors: four.Selectors, AllocationMode: four.AllocationMode, Count: 4},
+				{Name: "one", DeviceClassName: "remote", Selectors: one.Selectors, AllocationMode: one.AllocationMode, Count: 1},
+			}}).Spec.Requests = planningtest.NewRequests("1500m", "100Mi")
+			p := &c.addPods("p", 1, exactly(1, "remote")).Spec
+			p.Requests, p.NodeSelector = planningtest.NewRequests("600m", "100Mi"), map[string]string{corev1.LabelHostname: "n1"}
+			c.addPods("s", 1, exactly(1, "nic")).Spec.NodeSelector = map[string]string{corev1.LabelInstanceTypeStable: "t4g.2xlarge"}
+		}, "p-0 on n1; q-0 s-0 on t4g.2xlarge with gpu-0 gpu-1 gpu-2 gpu-3 nic-0 in ap-northeast-2a"},
 		{"a claim whose pods leave is allocated again", func(c *claimCluster) {
 			c.addRemoteDevices("ap-northeast-2b", "r")
 			class := c.addPods("p", 1, exactly(1, "remote"))
@@ -411,6 +428,22 @@ func TestDeviceDrivers(t *testing.T) {
 	}
 	if got, want := result.Nodes[0].DeviceDrivers, []string{gpuDriver, "nic.example.com"}; !slices.Equal(got, want) {
 		t.Errorf("the drivers are %v, want %v", got, want)
+	}
+}
+
+// TestDevicesNextToAllocatedClaims plans a pod with a claim that is allocated already, and another one. Only the second is part of the plan.
+func TestDevicesNextToAllocatedClaims(t *testing.T) {
+	c := newClaimCluster()
+	c.addRemoteDevices("ap-northeast-2b", "r")
+	class := c.addPods("p", 1, exactly(1, "gpu"))
+	class.Spec.Claims = append([]planning.PodClaim{{Name: "old"}}, class.Spec.Claims...)
+	class.Pods[0].Claims = append([]string{"old"}, class.Pods[0].Claims...)
+	claim := newClaim("old", []resourcev1.DeviceRequest{exactly(1, "remote")}, []string{"live"}, "remote.example.com/ap-northeast-2b/r")
+	claim.Status.Allocation.NodeSelector = selectZone("ap-northeast-2b")
+	c.Snapshot.Devices.Claims = append(c.Snapshot.Devices.Claims, *claim)
+	result := solver.SolveWithTypes(c.Batch, c.types())
+	if len(result.Nodes) != 1 || !slices.Equal(result.Nodes[0].Pods[0].Devices, []string{"gpu.example.com/gpus-t4g.xlarge/gpu-0"}) {
+		t.Errorf("got %s", describeDevices(&result))
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -139,6 +141,45 @@ func checkJoined(t *rapid.T, was, is planning.Snapshot) {
 				t.Fatalf("node %s: used %s of %s, allocatable %s", n.Name, quantity.String(), name, all.String())
 			}
 		}
+	}
+}
+
+// TestCommitIgnoresUnknownPods commits a result that also has pods that are not part of the removal.
+func TestCommitIgnoresUnknownPods(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
+	snapshot.Nodes = []planning.Node{
+		node("old", running(planningtest.NewPods("small", 1, "1500m", "1Gi"), planningtest.NewPods("new", 1, "1900m", "1Gi"), planningtest.NewPods("huge", 1, "5000", "1Gi"))), node("other"),
+	}
+	stock := instancetypes.New(snapshot, planningtest.NewCatalogue())
+	project := func(edit func(*planning.Result)) planning.Snapshot {
+		simulation := solver.NewSimulation(snapshot, stock)
+		result := simulation.SimulateRemoval(0)
+		if len(result.Nominations) != 1 || len(result.Nodes) != 1 || len(result.Unplaced) != 1 {
+			t.Fatalf("got %s, want one pod on the node, one on a new node, and one unplaced", describeResult(result))
+		}
+		edit(&result)
+		simulation.Commit(result, 0)
+		out := simulation.ProjectSnapshot()
+		for i := range out.Nodes {
+			if n := &out.Nodes[i]; n.Name != "other" { // A hash of the pods.
+				n.Name, n.Claim, n.ClaimUID = "", "", ""
+				delete(n.Labels, corev1.LabelHostname)
+			}
+		}
+		return out
+	}
+	unknown := planning.PodRef{Name: "unknown", UID: "unknown"}
+	want, got := project(func(*planning.Result) {}), project(func(r *planning.Result) {
+		r.Nominations = append([]planning.Nomination{{Namespace: "default", Pod: unknown, Node: "other"}, {Namespace: "default", Pod: r.Nominations[0].Pod, Node: "missing"}}, r.Nominations...)
+		r.Nodes[0].Pods = append([]planning.PlacedPod{{Namespace: "default", Pod: unknown}}, r.Nodes[0].Pods...)
+		r.Nodes[0].Offerings = append(r.Nodes[0].Offerings, planning.PricedOffering{Offering: event.Offering{InstanceType: "t4g.medium", Zone: "ap-northeast-2x", CapacityType: "on-demand"}})
+		r.Unplaced[0].Pods = append([]planning.PodRef{unknown}, r.Unplaced[0].Pods...)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.PendingPods) != 1 || got.PendingPods[0].Pods[0].Node != "" {
+		t.Errorf("the pending pods are %+v, want the unplaced pod without a node", got.PendingPods)
 	}
 }
 

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,16 @@ func TestPanicIsIsolatedToClass(t *testing.T) {
 	}
 }
 
+// TestSmallerCapsAreKept merges the caps of two attempts.
+func TestSmallerCapsAreKept(t *testing.T) {
+	spec := &planning.PodSpec{}
+	at := func(set string) placement { return placement{spec, set} }
+	got := mergeCaps(map[placement]int{at("a"): 3, at("b"): 3, at("c"): 3}, map[placement]int{at("b"): 2, at("c"): 4, at("d"): 1})
+	if want := map[placement]int{at("a"): 3, at("b"): 2, at("c"): 3, at("d"): 1}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // TestPanicNamesClassInWork checks which class a panic is reported for.
 func TestPanicNamesClassInWork(t *testing.T) {
 	class := &podClass{spec: &planning.PodSpec{Namespace: "n"}}
@@ -91,13 +102,14 @@ func TestPanicOfPackingNamesNoClass(t *testing.T) {
 	}
 }
 
-// TestPanicNamesPlacedClass places a pod in a state that is not complete, which panics.
+// TestPanicNamesPlacedClass places a pod, or relaxes a class, in a state that is not complete, which panics.
 func TestPanicNamesPlacedClass(t *testing.T) {
 	for name, place := range map[string]func(*rounds, queuedPod){
 		"a pod":              func(r *rounds, pod queuedPod) { r.placePod(pod) },
+		"a class":            func(r *rounds, pod queuedPod) { r.canRetry(pod.class) },
 		"a pod with a claim": func(r *rounds, pod queuedPod) { r.placeClaimPod(claimPod{queuedPod: pod, expected: -1}) },
 	} {
-		class, w := &podClass{spec: &planning.PodSpec{Namespace: "n"}}, &state{}
+		class, w := &podClass{spec: &planning.PodSpec{Namespace: "n"}, preferences: preferences{anyOf: make([]planning.Requirements, 2)}}, &state{}
 		plan := func() (fault *planningFailure) {
 			defer recoverFailure(&w, &fault)
 			place(&rounds{state: w}, queuedPod{class: class})

@@ -180,6 +180,9 @@ func TestMinValuesOfEqualPrices(t *testing.T) {
 		if len(result.Nodes) != 1 || result.Nodes[0].Requirements[corev1.LabelTopologyZone].MinValues() != tt.zones || result.Nodes[0].Offerings[0].CapacityType != tt.capacityType {
 			t.Fatalf("%s: planned %+v, unplaced %+v, want a %s node with minValues of %d zones", tt.policy, result.Nodes, result.Unplaced, tt.capacityType, tt.zones)
 		}
+		if only, _ := result.Nodes[0].Requirements[karpenter.CapacityTypeLabelKey].SingleValue(); tt.policy == "Strict" && only != tt.capacityType {
+			t.Errorf("Strict: the NodeClaim allows the capacity types %s", result.Nodes[0].Requirements[karpenter.CapacityTypeLabelKey])
+		}
 		for _, o := range result.Nodes[0].Offerings {
 			if tt.policy == "Strict" && o.CapacityType != tt.capacityType {
 				t.Errorf("Strict: the node may be %+v, with which a launch tries one zone", o)

@@ -129,6 +129,51 @@ func TestPriceLimits(t *testing.T) {
 	}
 }
 
+// TestPricesOfNodesWithoutOne counts nodes that record no price with the price of their type: the one of their own class, where classes
+// differ, and that of their own offering, where another one has no price.
+func TestPricesOfNodesWithoutOne(t *testing.T) {
+	class := planningtest.NewNodeClass().Name
+	for _, tt := range []struct {
+		name  string
+		edit  func(map[string][]instancetypes.Type)
+		class string
+		nodes int
+	}{
+		{"the only class", func(map[string][]instancetypes.Type) {}, class, 3},
+		{"another class is dearer", func(types map[string][]instancetypes.Type) {
+			one := types[class][0]
+			one.Offerings = slices.Clone(one.Offerings)
+			for i := range one.Offerings {
+				one.Offerings[i].PricePerHour *= 2
+			}
+			types["other"] = []instancetypes.Type{one}
+		}, "other", 1},
+		{"an offering without a price", func(types map[string][]instancetypes.Type) {
+			free := offeringIn("ap-northeast-2c", func(o *instancetypes.InstanceOffering) { o.Unpriced, o.PricePerHour = true, 0 })
+			types[class][0].Offerings = append([]instancetypes.InstanceOffering{free}, types[class][0].Offerings...)
+		}, class, 3},
+	} {
+		types := market()
+		tt.edit(types.ByNodeClass)
+		batch := spending(9, "0.15", baseline(2, func(n *planning.Node) {
+			n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.CapacityTypeLabelKey], n.Labels[karpenter.LabelEC2NodeClass] = "m.two", karpenter.CapacityTypeSpot, tt.class
+		}))
+		if got := solver.SolveWithTypes(batch, types); len(got.Nodes) != tt.nodes {
+			t.Errorf("%s: %d nodes, want %d", tt.name, len(got.Nodes), tt.nodes)
+		}
+	}
+}
+
+// TestPriceLimitOfTypesWithoutSpot checks the limit for a type that is only sold on demand.
+func TestPriceLimitOfTypesWithoutSpot(t *testing.T) {
+	types := market()
+	of := &types.ByNodeClass[planningtest.NewNodeClass().Name][0]
+	of.Offerings = slices.DeleteFunc(of.Offerings, func(o instancetypes.InstanceOffering) bool { return o.CapacityType == karpenter.CapacityTypeSpot })
+	if got := solver.SolveWithTypes(spending(9, "0.35"), types); len(got.Nodes) != 3 {
+		t.Errorf("%d nodes, want 3 for $0.10 each", len(got.Nodes))
+	}
+}
+
 // TestPriceLimitOfTheClusterIsShared checks the limit on the price of two pools together.
 func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
 	batch := spending(9, "0.2", cluster(0.4), steadily)

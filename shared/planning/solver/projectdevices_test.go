@@ -88,40 +88,74 @@ func TestJoinedNodesHaveTheirOwnDevices(t *testing.T) {
 	}
 }
 
-// TestJoinedNodesShareBoundAttributes moves a pod whose devices must have the same driver version to a joined node.
+// TestJoinedNodesShareBoundAttributes moves a pod whose devices must have the same driver version to a joined node. The instance type says
+// which devices will have it.
 func TestJoinedNodesShareBoundAttributes(t *testing.T) {
 	const version = "gpu.example.com/driverVersion"
-	for _, bound := range []bool{true, false} {
-		c := newClaimCluster()
-		c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.xlarge", "t4g.2xlarge"}
-		c.addNode("n1", "ap-northeast-2a", 0)
-		c.addNode("n2", "ap-northeast-2a", 2)
-		c.addBoundPod("p", "n1", "nic.example.com/n1/nic-0", exactly(1, "nic"))
-		c.addPods("q", 1, exactly(2, "gpu")).Spec.Claims[0].Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName(version))}}
-		c.bindPod("n2", "gpu.example.com/n2/n2-0", "gpu.example.com/n2/n2-1")
-		q := &c.Snapshot.Devices.Claims[1].Spec.Devices
-		q.Constraints = c.Snapshot.Nodes[1].Pods[0].Spec.Claims[0].Constraints
-		stock := c.types()
-		for _, list := range stock.ByNodeClass {
-			for i := range list {
-				if gpus := list[i].DeviceTemplates[0]; bound && len(gpus.Devices) > 2 {
-					list[i].DeviceBindings = []catalog.DeviceBinding{{Attribute: version, Devices: []catalog.DeviceID{
-						{Driver: gpuDriver, Pool: gpus.Pool, Device: "gpu-0"}, {Driver: gpuDriver, Pool: gpus.Pool, Device: "gpu-1"},
-					}}}
+	same := func(pool string) []catalog.DeviceID {
+		return []catalog.DeviceID{{Driver: gpuDriver, Pool: pool, Device: "gpu-0"}, {Driver: gpuDriver, Pool: pool, Device: "gpu-1"}}
+	}
+	for _, tt := range []struct {
+		name string
+		// of returns the devices that will have the same version.
+		of    func(pool string) []catalog.DeviceID
+		known []resourcev1.DeviceAttribute
+		bare  bool
+		fits  bool
+	}{
+		{"both devices", same, nil, false, true},
+		{"both devices, without other attributes", same, nil, true, true},
+		{"no devices", func(string) []catalog.DeviceID { return nil }, nil, false, false},
+		{"one of the devices", func(pool string) []catalog.DeviceID { return same(pool)[:1] }, nil, false, false},
+		{"one of the devices, and a shared one", func(pool string) []catalog.DeviceID {
+			return append(same(pool)[:1], catalog.DeviceID{Driver: gpuDriver, Pool: pool, Device: "shared"})
+		}, nil, false, false},
+		{"devices of another pool", func(string) []catalog.DeviceID { return same("other") }, nil, false, false},
+		{"devices of another driver", func(pool string) []catalog.DeviceID {
+			return []catalog.DeviceID{{Driver: "nic.example.com", Pool: pool, Device: "gpu-0"}, {Driver: "nic.example.com", Pool: pool, Device: "gpu-1"}}
+		}, nil, false, false},
+		{"devices with two versions", same, []resourcev1.DeviceAttribute{{StringValue: new("1")}, {StringValue: new("2")}}, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClaimCluster()
+			c.Snapshot.NodePools[0].Spec.Template.Spec.Requirements[0].Values = []string{"t4g.xlarge", "t4g.2xlarge"}
+			c.addNode("n1", "ap-northeast-2a", 0)
+			c.addNode("n2", "ap-northeast-2a", 2)
+			c.addBoundPod("p", "n1", "nic.example.com/n1/nic-0", exactly(1, "nic"))
+			c.addPods("q", 1, exactly(2, "gpu")).Spec.Claims[0].Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: new(resourcev1.FullyQualifiedName(version))}}
+			c.bindPod("n2", "gpu.example.com/n2/n2-0", "gpu.example.com/n2/n2-1")
+			q := &c.Snapshot.Devices.Claims[1].Spec.Devices
+			q.Constraints = c.Snapshot.Nodes[1].Pods[0].Spec.Claims[0].Constraints
+			stock := c.types()
+			for _, list := range stock.ByNodeClass {
+				for i := range list {
+					gpus := list[i].DeviceTemplates[0]
+					if len(gpus.Devices) < 3 {
+						continue
+					}
+					list[i].DeviceBindings = []catalog.DeviceBinding{{Attribute: version, Devices: tt.of(gpus.Pool)}}
+					for k := range gpus.Devices {
+						if tt.bare {
+							gpus.Devices[k].Attributes = nil
+						}
+						if k < len(tt.known) {
+							gpus.Devices[k].Attributes[version] = tt.known[k]
+						}
+					}
 				}
 			}
-		}
-		sim := solver.NewSimulation(c.Snapshot, stock)
-		sim.Commit(sim.SimulateRemoval(0), 0)
-		c.Snapshot = sim.ProjectSnapshot()
-		next := solver.NewSimulation(c.Snapshot, stock).SimulateRemoval(0)
-		got, want := joinedName.ReplaceAllString(describeDevices(&next), "joined"), "q-0 on joined"
-		if !bound {
-			want = "1 unplaced: devices: the node has too few free devices for ResourceClaim q-0-claim, or they violate its constraints"
-		}
-		if got != want {
-			t.Errorf("bound %v: got %s, want %s", bound, got, want)
-		}
+			sim := solver.NewSimulation(c.Snapshot, stock)
+			sim.Commit(sim.SimulateRemoval(0), 0)
+			c.Snapshot = sim.ProjectSnapshot()
+			next := solver.NewSimulation(c.Snapshot, stock).SimulateRemoval(0)
+			got, want := joinedName.ReplaceAllString(describeDevices(&next), "joined"), "q-0 on joined"
+			if !tt.fits {
+				want = "1 unplaced: devices: the node has too few free devices for ResourceClaim q-0-claim, or they violate its constraints"
+			}
+			if got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -242,6 +242,17 @@ func TestStaticNodesUseReservations(t *testing.T) {
 	}
 }
 
+// TestStaticNodesUseReservationsOnce removes a node of a static pool that lacks another node. The lacking node gets the only free instance
+// of the reservation, so that the replacement does not.
+func TestStaticNodesUseReservationsOnce(t *testing.T) {
+	s, cat := reservedCluster(1, karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand)
+	s.NodePools[0].Spec.Replicas, s.NodePools[0].Spec.Limits, s.Settings.Gates.StaticCapacity = new(int64(2)), nil, true
+	s.Nodes = []planning.Node{node("old")}
+	if got := describePlan(solver.NewSimulation(s, instancetypes.New(s, cat)).SimulateRemoval(0)); got != "default/on-demand" {
+		t.Errorf("the plan is %q, want an on-demand node", got)
+	}
+}
+
 // TestStaticNodesUseTheCheapestReservation has two reservations of different instance types for a static pool.
 func TestStaticNodesUseTheCheapestReservation(t *testing.T) {
 	for _, first := range []string{"t4g.medium", "t4g.large"} {
@@ -292,6 +303,48 @@ func TestFindFullReservations(t *testing.T) {
 		offered, full := solver.NewSimulation(s, instancetypes.New(s, cat)).FindFullReservations(s.NodePools[0].Name)
 		if offered["cr-1"] != tt.offered || full != tt.full {
 			t.Errorf("%s: got %v, full %t; want cr-1 %t, full %t", tt.name, offered, full, tt.offered, tt.full)
+		}
+	}
+}
+
+// TestReservedPricesOfOverlays plans a node on a reservation whose price a NodeOverlay sets.
+func TestReservedPricesOfOverlays(t *testing.T) {
+	s, cat := reservedCluster(1, karpenter.CapacityTypeReserved)
+	s.Settings.Gates.NodeOverlay = true
+	overlay := karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "paid"}}
+	overlay.Spec.Requirements = []karpenter.OverlayRequirement{{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeReserved}}}
+	overlay.Spec.Price = new("0.001")
+	s.NodeOverlays = []karpenter.NodeOverlay{overlay}
+	r := solver.Solve(planning.Batch{Snapshot: s, Pending: []planning.PodClass{planningtest.NewPods("web", 1, "500m", "1Gi")}}, cat)
+	if len(r.Nodes) != 1 || !r.Nodes[0].Offerings[0].PricedByOverlay || r.Nodes[0].PricePerHour != 0.001 {
+		t.Errorf("got %+v, want a node for the price of the overlay", r.Nodes)
+	}
+}
+
+// TestReservationsLackLabelsOfOtherTypes plans pods for a pool that may use a reservation of t4g.medium, and g4dn on demand.
+func TestReservationsLackLabelsOfOtherTypes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.PodSpec)
+		want string
+	}{
+		{"a GPU", selecting(karpenter.LabelInstanceGPUName, "t4"), "default/on-demand"},
+		{"no GPU", func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.LabelInstanceGPUName, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"t4"}}}},
+			}}}}
+		}, "default/reserved"},
+	} {
+		s, cat := reservedCluster(1, karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand)
+		s.NodeClasses[0].Status.AMIs[1].Requirements = s.NodeClasses[0].Status.AMIs[1].Requirements[:1]
+		s.NodePools[0].Spec.Limits = nil
+		s.NodePools[0].Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+			{Key: karpenter.LabelInstanceFamily, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g", "g4dn"}},
+			{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand}},
+		}
+		r := solver.Solve(planning.Batch{Snapshot: s, Pending: []planning.PodClass{planningtest.NewPods("web", 1, "500m", "1Gi", tt.edit)}}, cat)
+		if got := describePlan(r); got != tt.want {
+			t.Errorf("%s: the plan is %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

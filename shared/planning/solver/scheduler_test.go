@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -95,6 +96,17 @@ func TestStranded(t *testing.T) {
 		{"a pod avoids running pods with anti-affinity to it", []planning.Node{
 			leaving(taking("large", "1500m"), taking("a", "1", labelled)), cores("x", "1500m", occupied(taking("c", "1", apart("a")))), cores("y", "2"),
 		}, []string{"a-0"}},
+		{"a pod with anti-affinity to other pods avoids these", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", avoidingOver(corev1.LabelHostname, "c", "a"))), cores("x", "1500m", occupied(taking("c", "1", requireLabels("app", "c")))), cores("y", "2"),
+		}, []string{"a-0"}},
+		{"a running pod with an anti-affinity that cannot be read", []planning.Node{
+			leaving(taking("a", "1", apart("a"))), cores("x", "1", occupied(taking("c", "1", averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}},
+			}})))),
+		}, nil},
+		{"a pod takes the node whose scarcer resource is freer, although the other is less free there", []planning.Node{
+			leaving(taking("any", "2"), taking("bound", "1900m", zoneOf("b"))), cores("x", "4", remembering("14Gi")), cores("y", "3800m", inZone("b"), remembering("7300Mi")),
+		}, nil},
 		{"rescheduled pods with anti-affinity to each other", []planning.Node{
 			leaving(taking("large", "1600m", tolerant), taking("a", "500m", apart("a")), taking("b", "500m", apart("a"))),
 			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),
@@ -110,6 +122,16 @@ func TestStranded(t *testing.T) {
 			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelTopologyZone, "a"))),
 			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", spreadIn(corev1.LabelTopologyZone, "a")))), cores("y", "2"),
 		}, []string{"a-0"}},
+		{"a spread pod stays in its planned rack, whose name is empty", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", spreadIn("rack", "a"))), cores("x", "1500m"), cores("y", "2", inRack("")),
+		}, []string{"a-0"}},
+		{"a pod whose spread is a preference leaves its planned zone", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", requireLabels("app", "a"), spreads(corev1.LabelTopologyZone, 1, anyway))),
+			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", requireLabels("app", "a")))), cores("y", "2"),
+		}, nil},
+		{"a pod that is spread over nodes leaves its planned node", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelHostname, "a"))), cores("x", "1500m"), cores("y", "2"),
+		}, nil},
 		{"a pod takes the node with the most free cpu and memory", []planning.Node{
 			leaving(taking("any", "1"), taking("bound", "1", zoneOf("b"))), cores("x", "1", remembering("4Gi")), cores("y", "1500m", inZone("b"), remembering("6Gi")),
 		}, []string{"bound-0"}},
@@ -158,8 +180,10 @@ func TestStrandedCountsCommits(t *testing.T) {
 	if len(second.Unplaced) > 0 {
 		t.Fatalf("the plan has unplaced pods:\n%s", describeResult(second))
 	}
-	if left := simulation.FindStrandedPods(second, 1); len(left) != 1 || left[0].Node != "b" {
-		t.Errorf("%d stranded pods: %+v", len(left), left)
+	for _, nodes := range [][]int{{1}, {0, 1}} { // The first node is removed already.
+		if left := simulation.FindStrandedPods(second, nodes...); len(left) != 1 || left[0].Node != "b" {
+			t.Errorf("nodes %v: %d stranded pods: %+v", nodes, len(left), left)
+		}
 	}
 }
 
@@ -179,6 +203,54 @@ func TestStrandedOnNewNodes(t *testing.T) {
 	plan.Nodes = nil
 	if left := simulation.FindStrandedPods(plan, 0); len(left) != 2 {
 		t.Errorf("%d stranded pods without any node", len(left))
+	}
+}
+
+// TestStrandedReadsEachPlan asks about a plan whose new node is in another zone than the pod may use, and then about a valid plan for
+// the same pod.
+func TestStrandedReadsEachPlan(t *testing.T) {
+	snapshot := inZones().Snapshot
+	snapshot.Nodes = []planning.Node{node("old", running(taking("a", "500m", zoneOf("a"))))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	plan := simulation.SimulateRemoval(0)
+	wrong := plan
+	wrong.Nodes = slices.Clone(plan.Nodes)
+	wrong.Nodes[0].Requirements = plan.Nodes[0].Requirements.Clone()
+	wrong.Nodes[0].Requirements[zoneKey] = planning.In("ap-northeast-2b")
+	if first, second := simulation.FindStrandedPods(wrong, 0), simulation.FindStrandedPods(plan, 0); len(first) != 1 || len(second) != 0 {
+		t.Errorf("%d stranded pods in the other zone, and %d in the right one; want 1 and 0", len(first), len(second))
+	}
+}
+
+// TestStrandedKnowsTaintsOfNewNodes moves a pod to a new node of a pool with a taint. Another pod, which does not tolerate it, finds no node.
+func TestStrandedKnowsTaintsOfNewNodes(t *testing.T) {
+	snapshot := inZones().Snapshot
+	snapshot.NodePools[0].Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+	tolerant := func(s *planning.PodSpec) {
+		s.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	}
+	snapshot.Nodes = []planning.Node{node("old", running(taking("a", "500m", tolerant), taking("b", "500m")))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	plan := simulation.SimulateRemoval(0)
+	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) != 1 || len(left) != 1 || left[0].Name != "b-0" {
+		t.Errorf("%d new nodes, stranded %+v; want the pod without the toleration", len(plan.Nodes), left)
+	}
+}
+
+// TestStrandedComparesNewNodes moves three pods to a node and a new node. One fits on both, and the emptier of them is the new one, where the
+// plan has it because of its preference.
+func TestStrandedComparesNewNodes(t *testing.T) {
+	elsewhere := func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 1, Preference: topologyTerm(zoneKey, "ap-northeast-2a")},
+		}}}
+	}
+	snapshot := inZones().Snapshot
+	snapshot.Nodes = []planning.Node{node("old", running(taking("large", "2500m"), taking("any", "1", elsewhere), taking("bound", "1", zoneOf("b")))), cores("y", "1", inZone("b"))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	plan := simulation.SimulateRemoval(0)
+	if left := simulation.FindStrandedPods(plan, 0); len(plan.Nodes) != 1 || len(plan.Nominations) != 1 || len(left) != 0 {
+		t.Errorf("%d new nodes, %d pods on the node, stranded %+v; want a place for each pod", len(plan.Nodes), len(plan.Nominations), left)
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// newRandomRun returns a run with nodes of a few sizes, some of them removed, without total, or with equal free capacity.
+// newRandomRun returns a run with nodes of a few sizes, some of them (in one of eight runs all) without total, or with equal free capacity.
 func newRandomRun(random *rand.Rand, size int) *schedulerRun {
-	nodes := make([]*nodeInfo, size)
+	nodes, unknown := make([]*nodeInfo, size), random.IntN(8) == 0
 	for i := range nodes {
 		cores, memory := int64(4000)<<random.IntN(3), int64(16)<<(30+random.IntN(2))
 		n := &nodeInfo{existingNode: &existingNode{node: &planning.Node{}}, cores: float64(cores), memory: float64(memory)}
 		n.free = amounts{cores * int64(random.IntN(9)-1) / 8, memory * int64(random.IntN(8)) / 8}
-		if random.IntN(50) == 0 {
+		if unknown || random.IntN(50) == 0 {
 			n.cores, n.memory = 0, 0
 		}
 		nodes[i] = n
@@ -73,13 +73,23 @@ func TestBlocksDoNotChangeTheBestNode(t *testing.T) {
 // TestFewNodesAreScored counts the nodes whose labels a pod was compared with, which scoreNode does for each node with
 // free capacity. Without blocks it would be most of them.
 func TestFewNodesAreScored(t *testing.T) {
+	for _, requests := range []amounts{{100, 256 << 20}, {6000, 256 << 20}, {200, 24 << 30}, {6000, 24 << 30}} {
+		checkScoredNodes(t, requests)
+	}
+}
+
+func checkScoredNodes(t *testing.T, requests amounts) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(1, 0))
 	run := newRandomRun(random, 20_000)
 	for i := range run.free {
+		if requests[0] > 100 { // A large pod takes different shares of nodes of different sizes.
+			run.nodes[i].cores, run.nodes[i].memory = 16000, 64<<30
+		}
 		run.free[i] = amounts{int64(run.nodes[i].cores * random.Float64()), int64(run.nodes[i].memory * random.Float64())}
 	}
 	run.updateBlocks(0)
-	p := &equivalenceClass{kind: &podKind{spec: &planning.PodSpec{}}, anyOf: []planning.Requirements{{}}, requests: amounts{100, 256 << 20}}
+	p := &equivalenceClass{kind: &podKind{spec: &planning.PodSpec{}}, anyOf: []planning.Requirements{{}}, requests: requests}
 	if got, want := run.findBestNode(nil, &evictedPod{class: p, planned: -1}), scanForBest(run, &equivalenceClass{kind: p.kind, anyOf: p.anyOf, requests: p.requests}); got != want {
 		t.Fatalf("the pod is placed on node %d, want node %d", got, want)
 	}
@@ -89,7 +99,7 @@ func TestFewNodesAreScored(t *testing.T) {
 			compared++
 		}
 	}
-	if compared > len(run.nodes)/10 {
-		t.Errorf("%d of %d nodes were compared, want at most a tenth", compared, len(run.nodes))
+	if compared > len(run.nodes)/50 {
+		t.Errorf("%d of %d nodes were compared with a pod that requests %v, want at most a fiftieth", compared, len(run.nodes), requests)
 	}
 }

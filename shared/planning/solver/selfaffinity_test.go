@@ -98,6 +98,9 @@ func TestFollowersDoNotFit(t *testing.T) {
 	if result := solve(t, batch); count(result.Unplaced) > 0 {
 		t.Errorf("unplaced: %+v", result.Unplaced)
 	}
+	if result := solver.FirstEffort(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())); count(result.Unplaced) > 0 {
+		t.Errorf("the first effort left %+v", result.Unplaced)
+	}
 }
 
 // TestFollowersWithPreferences plans a database with affinity over zones, and another without affinity that is placed only after it drops a

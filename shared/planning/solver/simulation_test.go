@@ -452,6 +452,7 @@ func TestConsolidateClosesNodes(t *testing.T) {
 		{"no pod event, old node", karpenter.DurationOf(time.Minute), ago(0, time.Minute), true},
 		{"consolidateAfter of zero", karpenter.DurationOf(0), ago(time.Nanosecond, time.Hour), true},
 		{"never", karpenter.NillableDuration{}, ago(time.Second, time.Hour), true},
+		{"node of a pool that is not ready", karpenter.DurationOf(time.Minute), ago(time.Second, time.Hour), true},
 		{"node of another pool", karpenter.DurationOf(time.Minute), func(n *planning.Node) { ago(time.Second, time.Hour)(n); n.NodePool = "other" }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -459,6 +460,9 @@ func TestConsolidateClosesNodes(t *testing.T) {
 			closed(&snapshot)
 			snapshot.NodePools[0].Spec.Disruption.ConsolidateAfter = tt.after
 			snapshot.Nodes = []planning.Node{node("old", running(queuedPod("a", plain))), node("other", tt.edit)}
+			if tt.name == "node of a pool that is not ready" {
+				snapshot.NodePools[0].Status.Conditions = nil
+			}
 			simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
 			for name, got := range map[string]planning.Result{"Consolidate": simulation.SimulateConsolidation(0), "WithoutForOne": simulation.SimulateRemovalWithOneNode(0)} {
 				if len(got.Nominations) > 0 != tt.open {

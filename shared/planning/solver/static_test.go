@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
@@ -69,6 +70,18 @@ func TestStaticNodesHaveCustomLabels(t *testing.T) {
 	}
 }
 
+// TestStaticNodesKeepMinValues launches a node of a static pool whose types have as many families as its minValues.
+func TestStaticNodesKeepMinValues(t *testing.T) {
+	pool := staticPool("static", "t4g", "m7g")
+	pool.Spec.Template.Spec.Requirements[0].MinValues = new(2)
+	s := planningtest.NewBatch().Snapshot
+	s.NodePools, s.Settings.Gates.StaticCapacity, s.Settings.MinValuesPolicy = []karpenter.NodePool{pool}, true, "BestEffort"
+	r := solver.Solve(planning.Batch{Snapshot: s}, planningtest.NewCatalogue())
+	if len(r.Nodes) != 1 || r.Nodes[0].MinValuesRelaxed || r.Nodes[0].Requirements[karpenter.LabelInstanceFamily].MinValues() != 2 {
+		t.Errorf("got %+v, want the minValues of the pool", r.Nodes)
+	}
+}
+
 // TestStaticPoolsAreIndependent launches the nodes of a static pool although one before it is not ready, has no
 // EC2NodeClass, or allows no type.
 func TestStaticPoolsAreIndependent(t *testing.T) {
@@ -99,13 +112,43 @@ func TestWidePoolsOfferCheapestTypes(t *testing.T) {
 		}
 		types.ByNodeClass[class] = append(types.ByNodeClass[class], one)
 	}
-	r := solver.SolveWithTypes(spending(1, ""), types)
-	if len(r.Nodes) != 1 {
-		t.Fatalf("got %+v", r)
+	reversed := instancetypes.InstanceTypes{Region: types.Region, ByNodeClass: map[string][]instancetypes.Type{class: slices.Clone(types.ByNodeClass[class])}}
+	for i := range reversed.ByNodeClass[class] {
+		one := &reversed.ByNodeClass[class][i]
+		one.Offerings = slices.Clone(one.Offerings)
+		for j := range one.Offerings {
+			if o := &one.Offerings[j]; o.CapacityType == karpenter.CapacityTypeSpot { // The first type is the cheapest.
+				o.PricePerHour = 1 - o.PricePerHour
+			}
+		}
 	}
-	launched := map[string]int{}
+	steady := solver.SolveWithTypes(spending(1, "", steadily), reversed)
+	if len(steady.Nodes) != 1 {
+		t.Fatalf("got %+v", steady)
+	}
+	for i := range 700 {
+		name := fmt.Sprintf("m.%03d", i)
+		if steady.Nodes[0].Requirements[corev1.LabelInstanceTypeStable].Has(name) != (i >= 100) {
+			t.Errorf("the NodeClaim of an on-demand node allows %s: %t", name, i < 100)
+		}
+	}
+	r := solver.SolveWithTypes(spending(1, ""), types)
+	static := spending(0, "", func(b *planning.Batch) {
+		b.Snapshot.NodePools[0].Spec.Replicas, b.Snapshot.Settings.Gates.StaticCapacity = new(int64(1)), true
+	})
+	s := solver.SolveWithTypes(static, types)
+	if len(r.Nodes) != 1 || len(s.Nodes) != 1 {
+		t.Fatalf("got %+v and %+v", r, s)
+	}
+	launched, fixed := map[string]int{}, map[string]bool{}
 	for _, o := range r.Nodes[0].Offerings {
 		launched[o.InstanceType]++
+	}
+	for _, o := range s.Nodes[0].Offerings {
+		fixed[o.InstanceType] = true
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(fixed)), slices.Sorted(maps.Keys(launched))) {
+		t.Errorf("a static node lists %d types, want the same as another node", len(fixed))
 	}
 	named, _ := r.Nodes[0].Requirements[corev1.LabelInstanceTypeStable].ListValues()
 	if len(launched) != 60 || len(r.Nodes[0].Offerings) != 120 || len(named) != 600 {

@@ -15,7 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // inZones returns the default batch with its pool open to three zones.
@@ -135,9 +137,9 @@ func TestZones(t *testing.T) {
 			planningtest.NewPods("v2", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
 			map[string]int{"a": 2, "b": 1, "c": 1}, 0},
 		{"other revisions only: mismatchLabelKeys", []planning.PodClass{
-			planningtest.NewPods("v1", 2, "500m", "64Mi", requireLabels("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
-			planningtest.NewPods("v2", 1, "400m", "64Mi", requireLabels("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
-			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
+			planningtest.NewPods("v1", 4, "500m", "64Mi", requireLabels("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
+			planningtest.NewPods("v2", 1, "400m", "64Mi", requireLabels("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev", "absent"})))},
+			map[string]int{"a": 4, "b": 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			result := solve(t, inZones(tt.classes...))
@@ -271,6 +273,27 @@ func TestUnreadableNamespaceSelector(t *testing.T) {
 	result := solve(t, inZones(planningtest.NewPods("w", 1, "100m", "64Mi", requireLabels("app", "web"), affine(unreadable))))
 	if count(result.Unplaced) != 1 || !strings.Contains(result.Unplaced[0].Rejections[0].Detail, "invalid namespaceSelector") {
 		t.Errorf("%d nodes, unplaced %+v", len(result.Nodes), result.Unplaced)
+	}
+}
+
+// TestUnreadableTermsOfRunningPods plans a pod for the zone of a running pod with two anti-affinities. Kubernetes ignores the first,
+// which it cannot read, and the second excludes the pod.
+func TestUnreadableTermsOfRunningPods(t *testing.T) {
+	unreadable := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web"), NamespaceSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Near"}},
+	}}
+	guard := planningtest.NewPods("guard", 1, "100m", "64Mi", averse(unreadable, corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}))
+	web := planningtest.NewPods("web", 1, "100m", "64Mi", requireLabels("app", "web"), zoneOf("a"))
+	batch := inZones(web)
+	batch.Snapshot.Nodes = []planning.Node{node("n", running(guard))}
+	if result := solve(t, batch); count(result.Unplaced) != 1 {
+		t.Errorf("nominations %+v and %d nodes, want the pod unplaced", result.Nominations, len(result.Nodes))
+	}
+	snapshot := batch.Snapshot
+	snapshot.Nodes = append(snapshot.Nodes, node("old", running(web)))
+	simulation := solver.NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	if result := simulation.SimulateRemoval(1); count(result.Unplaced) != 1 {
+		t.Errorf("after the removal of its node: nominations %+v and %d nodes, want the pod unplaced", result.Nominations, len(result.Nodes))
 	}
 }
 

@@ -53,6 +53,16 @@ func TestPlanNodeOfClaim(t *testing.T) {
 		{"its class is not ready", handmade(), "100m", "64Mi", func(s *planning.Snapshot) {
 			s.NodeClasses[0].Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionFalse}}
 		}, "", "EC2NodeClass"},
+		{"an expression of its class without the gate", handmade(), "100m", "64Mi", func(s *planning.Snapshot) {
+			s.NodeClasses[0].Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"vcpus * 2"`)}}
+		}, "", "the NodeClassCEL feature gate is disabled"},
+		{"an invalid expression of its class", handmade(), "100m", "64Mi", func(s *planning.Snapshot) {
+			s.Settings.Gates.NodeClassCEL = true
+			s.NodeClasses[0].Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"vcpu * 2"`)}}
+		}, "", "EC2NodeClass default: "},
+		{"a label that no node has", handmade(func(c *karpenter.NodeClaim) {
+			c.Spec.Requirements = append(c.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: karpenter.LabelInstanceGPUName, Operator: karpenter.NodeSelectorOpDoesNotExist})
+		}), "100m", "64Mi", nil, "t4g.micro", ""},
 		{"nothing is available", handmade(), "100m", "64Mi", func(s *planning.Snapshot) {
 			s.Unavailable = nil
 			for _, capacityType := range []string{"on-demand", "spot"} {

@@ -47,6 +47,32 @@ func TestManyValuesOfAnOpenLabel(t *testing.T) {
 	}
 }
 
+// TestPodsOfOpenLabelsDoNotBlockOthers plans pods that ask for different values of an open label. Two thirds of them fit on no node, which
+// must not keep the others waiting for more than the batches of one turn.
+func TestPodsOfOpenLabelsDoNotBlockOthers(t *testing.T) {
+	var classes []planning.PodClass
+	for i := range 150 {
+		team, cpu := fmt.Sprintf("team-%03d", i), "5000"
+		if i >= 100 {
+			cpu = "50m"
+		}
+		classes = append(classes, planningtest.NewPods(team, 1, cpu, "16Mi", selecting("example.com/team", team)))
+	}
+	planned := map[string]bool{}
+	for n := range 3 {
+		batch := planningtest.NewBatch(classes...)
+		pool := &batch.Snapshot.NodePools[0]
+		pool.Spec.Limits, batch.Snapshot.TakenAt = nil, batch.Snapshot.TakenAt.Add(time.Duration(n)*30*time.Second)
+		requirePoolLabel(pool, "example.com/team", karpenter.NodeSelectorOpExists)
+		for _, node := range solve(t, batch).Nodes {
+			planned[node.Pods[0].Pod.Name] = true
+		}
+	}
+	if len(planned) != 50 {
+		t.Errorf("%d of 50 pods planned in three batches", len(planned))
+	}
+}
+
 // TestVariantsNextToAFixedLabel plans pods that ask for different values of an open label, and for the only value of another.
 func TestVariantsNextToAFixedLabel(t *testing.T) {
 	for _, fixed := range []string{"example.com/rack", "example.com/zone"} { // One sorts before the open label, and one after.
@@ -61,6 +87,15 @@ func TestVariantsNextToAFixedLabel(t *testing.T) {
 		if r := solve(t, batch); len(r.Nodes) != 2 || count(r.Unplaced) > 0 {
 			t.Errorf("%s: %d nodes and %d unplaced pods, want a node for each team", fixed, len(r.Nodes), count(r.Unplaced))
 		}
+	}
+}
+
+// TestPodsWithoutAnAbsentLabel plans a pod for a pool whose nodes do not have a label, next to a pod that asks for it.
+func TestPodsWithoutAnAbsentLabel(t *testing.T) {
+	batch := planningtest.NewBatch(planningtest.NewPods("slice", 1, "100m", "64Mi", selecting("slice", "1")), planningtest.NewPods("any", 1, "100m", "64Mi"))
+	requirePoolLabel(&batch.Snapshot.NodePools[0], "slice", karpenter.NodeSelectorOpDoesNotExist)
+	if r := solve(t, batch); len(r.Nodes) != 1 || count(r.Unplaced) != 1 || r.Unplaced[0].Pods[0].Name != "slice-0" {
+		t.Errorf("%d nodes, unplaced %+v; want a node for the pod that does not ask for the label", len(r.Nodes), r.Unplaced)
 	}
 }
 
