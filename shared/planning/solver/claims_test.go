@@ -379,6 +379,11 @@ func TestResourceClaims(t *testing.T) {
 			n.Taints, n.ExpectedPods = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}, []string{"p-0000"}
 			c.addPods("p", 1, exactly(1, "gpu"))
 		}, "p-0 on t4g.2xlarge|t4g.xlarge with gpu-0"},
+		{"the second planned node has a free device", func(c *claimCluster) {
+			c.addPods("a", 1, exactly(4, "gpu")).Spec.Requests = planningtest.NewRequests("3", "1Gi")
+			c.addPods("b", 1, exactly(1, "gpu")).Spec.Requests = planningtest.NewRequests("1500m", "1Gi")
+			c.addPods("c", 1, exactly(1, "gpu"))
+		}, "a-0 on t4g.2xlarge with gpu-0 gpu-1 gpu-2 gpu-3; b-0 c-0 on t4g.2xlarge|t4g.xlarge with gpu-0 gpu-1"},
 		{"a device that a planned node no longer needs", func(c *claimCluster) {
 			c.addNode("n1", "ap-northeast-2a", 0).Used = planningtest.NewRequests("3", "1Gi")
 			c.addRemoteDevices("ap-northeast-2a", "r")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // TestPanicIsIsolatedToClass makes planning panic for some classes, and checks that the others are
@@ -86,6 +88,24 @@ func TestPanicNamesClassInWork(t *testing.T) {
 		if fault := plan(); fault == nil || fault.spec != tt.want || fault.cause != "index out of range" {
 			t.Errorf("%s: got %+v, want the spec %+v", tt.name, fault, tt.want)
 		}
+	}
+}
+
+// TestPanicIsIsolatedInRemovals removes a node with two pods, of which one makes planning panic. The other one gets a new node.
+func TestPanicIsIsolatedInRemovals(t *testing.T) {
+	snapshot := planningtest.NewBatch().Snapshot
+	snapshot.Nodes = []planning.Node{{
+		Name: "n", Claim: "n", NodePool: "default", Launched: true, Registered: true, Initialized: true, Ready: true,
+		Pods: []planning.PodClass{planningtest.NewPods("bad", 1, "1", "64Mi"), planningtest.NewPods("good", 1, "500m", "64Mi")},
+	}}
+	simulation := NewSimulation(snapshot, instancetypes.New(snapshot, planningtest.NewCatalogue()))
+	if result := simulation.SimulateRemoval(0); len(result.Unplaced) > 0 {
+		t.Fatalf("unplaced: %+v", result.Unplaced)
+	}
+	simulation.baseline.movable[0][0].kind.preferences = preferences{}
+	result := simulation.SimulateRemoval(0)
+	if len(result.Nodes) != 1 || len(result.Nodes[0].Pods) != 1 || countUnplaced(result) != 1 || result.Unplaced[0].Pods[0].Name != "bad-0" {
+		t.Errorf("%d nodes, unplaced %+v, want a node for the good pod", len(result.Nodes), result.Unplaced)
 	}
 }
 

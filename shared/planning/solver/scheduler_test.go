@@ -107,6 +107,13 @@ func TestStranded(t *testing.T) {
 		{"a pod takes the node whose scarcer resource is freer, although the other is less free there", []planning.Node{
 			leaving(taking("any", "2"), taking("bound", "1900m", zoneOf("b"))), cores("x", "4", remembering("14Gi")), cores("y", "3800m", inZone("b"), remembering("7300Mi")),
 		}, nil},
+		{"a pod with anti-affinity ignores terminating pods", []planning.Node{
+			leaving(taking("a", "1", apart("a"))), cores("x", "1", func(n *planning.Node) {
+				c := taking("c", "1", apart("a"))
+				c.Pods[0].Terminating = true
+				n.Pods, n.DaemonPods = []planning.PodClass{c}, []planning.PodClass{c}
+			}),
+		}, nil},
 		{"rescheduled pods with anti-affinity to each other", []planning.Node{
 			leaving(taking("large", "1600m", tolerant), taking("a", "500m", apart("a")), taking("b", "500m", apart("a"))),
 			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),

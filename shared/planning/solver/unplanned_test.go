@@ -108,6 +108,18 @@ func TestPlanNodeOfClaim(t *testing.T) {
 	}
 }
 
+// TestPlanNodeOfClaimUsesOverlays plans the node of a NodeClaim without a NodePool while a NodeOverlay sets the price of all types.
+func TestPlanNodeOfClaimUsesOverlays(t *testing.T) {
+	s := planningtest.NewBatch().Snapshot
+	overlay := karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "dear"}}
+	overlay.Spec.Requirements, overlay.Spec.Price = []karpenter.OverlayRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpExists}}, new("9")
+	s.NodeOverlays, s.Settings.Gates.NodeOverlay = []karpenter.NodeOverlay{overlay}, true
+	np := solver.NewPoolFromClaim(handmade())
+	if got, err := solver.PlanNode(&np, planningtest.NewRequests("100m", "64Mi"), s, planningtest.NewCatalogue()); err != nil || got.PricePerHour != 9 {
+		t.Errorf("the node costs $%v an hour, want $9: %v", got.PricePerHour, err)
+	}
+}
+
 // TestPoolFromClaim compares the NodePool with the NodeClaim. The claim is not changed.
 func TestPoolFromClaim(t *testing.T) {
 	taint := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
