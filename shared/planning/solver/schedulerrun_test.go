@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -67,6 +69,28 @@ func TestBlocksDoNotChangeTheBestNode(t *testing.T) {
 		if want := (known + blockSize - 1) / blockSize; len(run.blocks) != want || blocks < want {
 			t.Fatalf("seed %d: %d blocks of %d nodes, want %d", seed, len(run.blocks), known, want)
 		}
+	}
+}
+
+// TestFullNodesTakePodsWithoutRequests places a pod that requests no cores, or no memory, on the only node without a taint, which has none
+// left.
+func TestFullNodesTakePodsWithoutRequests(t *testing.T) {
+	for _, free := range []amounts{{0, 4 << 30}, {2000, 0}} {
+		run := &schedulerRun{}
+		newNode := func(free amounts, taints ...corev1.Taint) *nodeInfo {
+			return &nodeInfo{existingNode: &existingNode{node: &planning.Node{}, taints: taints}, free: free, cores: 4000, memory: 16 << 30}
+		}
+		for range blockSize {
+			run.addNodes([]*nodeInfo{newNode(amounts{3000, 8 << 30}, corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule})})
+		}
+		run.addNodes([]*nodeInfo{newNode(free)})
+		p := &equivalenceClass{kind: &podKind{spec: &planning.PodSpec{}}, anyOf: []planning.Requirements{{}}, requests: amounts{free[0] / 2, free[1] / 2}}
+		if got := run.findBestNode(nil, &evictedPod{class: p, planned: noIndex}); got != blockSize {
+			t.Errorf("a pod that requests %v gets node %d, want the node with %v free", p.requests, got, free)
+		}
+	}
+	if got := (&schedulerRun{}).findBestNode(nil, &evictedPod{class: &equivalenceClass{kind: &podKind{spec: &planning.PodSpec{}}}}); got != noIndex {
+		t.Errorf("without nodes, a pod gets node %d", got)
 	}
 }
 
