@@ -34,6 +34,7 @@ var samples = []mutants.FixedSample{
 	{Dir: "shared/planning/solver", Size: 100, Seed: 2, FirstKilled: 72},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 3, FirstKilled: 77},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 4, FirstKilled: 86},
+	{Dir: "shared/planning/solver", Size: 100, Seed: 743979, FirstKilled: 91},
 	{Dir: "shared/planning/packing/exact.go", Size: 100, Seed: 1, FirstKilled: 79},
 	{Dir: "shared/planning/packing", Size: 100, Seed: 1, FirstKilled: 85},
 	{Dir: "shared/planning/packing", Size: 100, Seed: 2, FirstKilled: 83},
