@@ -174,6 +174,11 @@ func TestRunningPodsAreRespected(t *testing.T) {
 		t.Errorf("nominations %v and %d new nodes, want 1 new node because of the running pod's anti-affinity", onto, fresh)
 	}
 
+	batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.NewPods("other", 1, "100m", "0", apart("web"))}
+	if onto, fresh := placed(solve(t, batch)); len(onto) != 0 || fresh != 1 {
+		t.Errorf("nominations %v and %d new nodes, want 1 new node because of the anti-affinity of a running pod of the same app", onto, fresh)
+	}
+
 	guard.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 	batch.Snapshot.Nodes[0].Pods = []planning.PodClass{guard}
 	if rules, detail := labelRule(t, batch); rules[0] != planning.RuleTopology {
