@@ -122,7 +122,7 @@ func TestNodeClassAnswerIsLimited(t *testing.T) {
 	}
 	s := newFixture(t)
 	s.Refuse(memcloud.CreateProfile, fault.Invalid, "ValidationError", strings.Repeat("\x01", 20<<10))
-	done := s.ensureClass(ensureRequest(withRole(long[:700])))
+	done := s.ensureClass(ensureRequest(withRole(long[:700]), func(b *event.NodeClassEnsure) { b.Profile = long[:700] }))
 	if done.Problem == nil || len(done.Problem.Message) > 4<<10+len("…") {
 		t.Errorf("the problem is %+v", done.Problem)
 	}

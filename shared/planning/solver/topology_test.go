@@ -112,6 +112,12 @@ func TestZones(t *testing.T) {
 			map[string]int{"a": 2, "b": 2, "c": 2}, 0},
 		{"self-affinity uses one zone", []planning.PodClass{
 			planningtest.NewPods("w", 5, "500m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 5}, 0},
+		{"self-affinity and anti-affinity to others", []planning.PodClass{
+			planningtest.NewPods("other", 1, "900m", "64Mi", requireLabels("app", "db")),
+			planningtest.NewPods("w", 2, "500m", "64Mi", web, affine(toWeb), func(s *planning.PodSpec) {
+				s.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+					{TopologyKey: zoneKey, LabelSelector: selector("app", "db")}}}
+			})}, map[string]int{"a": 1, "b": 2}, 0},
 		{"affinity to others", []planning.PodClass{
 			planningtest.NewPods("w", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b")),
 			planningtest.NewPods("big", 3, "900m", "64Mi", affine(toWeb))}, map[string]int{"b": 5}, 0},
