@@ -145,3 +145,20 @@ func TestRebootIsNotRepeatedByLateCache(t *testing.T) {
 		})
 	}
 }
+
+// A reboot that Karpenter has issued is not requested again by a replica whose cache does not show it. Of Karpenter's step only the
+// reason of the condition is new.
+func TestRebootByKarpenterIsNotRepeated(t *testing.T) {
+	p := startReboot(t)
+	p.answers, p.refusal = false, "no answer"
+	p.deliver(event.Confirmed, "")
+	p.advanceWithPeers(8 * time.Second)
+	p.setClaim("old-0", func(c *karpenter.NodeClaim) {
+		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeRebooting)
+		condition.Reason = karpenter.RebootIssuedReason
+		c.Status.Conditions = c.Status.Conditions.With(condition, p.now)
+	})
+	if requests := p.advanceWithLag(4*time.Minute, cluster.NodeClaims); requests > 0 {
+		t.Errorf("%d requests after Karpenter's reboot", requests)
+	}
+}
