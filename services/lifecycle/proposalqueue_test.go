@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -246,12 +247,41 @@ func TestConcurrentReplacementsAtLimit(t *testing.T) {
 }
 
 // A message that cannot be parsed is parked at once. It does not take a turn.
-func TestInvalidProposalIsParked(t *testing.T) {
+func TestInvalidMessageIsParked(t *testing.T) {
 	s := newTestCluster(t)
-	m := s.newProposal("p", "old-0").envelope(event.Proposed)
-	m.Data = []byte(`{"claims": 7}`)
-	kinds, early := s.deliverTogether(m)
-	if diff := cmp.Diff([]fault.Kind{fault.Poison}, kinds); diff != "" || early != 1 {
-		t.Errorf("%d messages were handled before the turn; %s", early, diff)
+	for name, m := range map[string]event.Envelope{
+		"proposal":      s.newProposal("p", "old-0").envelope(event.Proposed),
+		"launch result": s.newMessage(launchSettled("one", 1, "i-1")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			m.Data = []byte(`{"claims": 7}`)
+			kinds, early := s.deliverTogether(m)
+			if diff := cmp.Diff([]fault.Kind{fault.Poison}, kinds); diff != "" || early != 1 {
+				t.Errorf("%d messages were handled before the turn; %s", early, diff)
+			}
+		})
+	}
+}
+
+// A message whose time ends while it waits for its turn fails, so that it is delivered again.
+func TestLateMessageFails(t *testing.T) {
+	s := newTestCluster(t)
+	for name, m := range map[string]event.Envelope{
+		"proposal":      s.newProposal("p", "old-0").envelope(event.Proposed),
+		"launch result": s.newMessage(launchSettled("one", 1, "i-1")),
+		"inventory":     s.inventoryMessage(s.now),
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := host.NewMutex()
+			err := gate.RunLocked(t.Context(), func(context.Context) error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				return s.svc.ConcurrentHandler(gate)(ctx, m)
+			})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the message returned the error %v", err)
+			}
+		})
 	}
 }
