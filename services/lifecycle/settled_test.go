@@ -2,6 +2,8 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +17,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
 )
 
-// listCounter counts how often all NodeClaims are read from the cache, which each reconcile does that is not skipped.
+// listCounter counts how often all NodeClaims are read from the cache, which each reconcile does that is not skipped. It may
+// hide that objects have changed.
 type listCounter struct {
 	cluster.Feed
-	reads int
+	reads        int
+	hidesChanges bool
+}
+
+func (c *listCounter) TakeChanges(kind cluster.Kind) cluster.Changed {
+	changed := c.Feed.TakeChanges(kind)
+	if c.hidesChanges {
+		return cluster.Changed{}
+	}
+	return changed
 }
 
 func (c *listCounter) List(kind cluster.Kind) []cluster.Object {
@@ -62,14 +74,95 @@ func TestQuietReconcilesAreSkipped(t *testing.T) {
 	// A heartbeat is no change.
 	before := counter.reads
 	for range 60 {
-		s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
-			o.(*corev1.Node).Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(s.now)
-			o.(*corev1.Node).Status.Images = []corev1.ContainerImage{{Names: []string{s.now.String()}}}
-		})
+		s.sendHeartbeat()
 		s.advance(time.Second)
 	}
 	if counter.reads-before > 30 {
 		t.Errorf("%d reads of all NodeClaims in a minute with heartbeats", counter.reads-before)
+	}
+}
+
+// sendHeartbeat updates the node's status as its kubelet does.
+func (s *testCluster) sendHeartbeat() {
+	s.t.Helper()
+	s.updateNode(func(n *corev1.Node) {
+		n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(s.now)
+		n.Status.Images = []corev1.ContainerImage{{Names: []string{s.now.String()}}}
+	})
+}
+
+// removeNodeLabel removes a label of the node that lifecycle maintains, and hasNodeLabel reports whether it was added again.
+func (s *testCluster) removeNodeLabel() {
+	s.t.Helper()
+	s.updateNode(func(n *corev1.Node) {
+		delete(n.Labels, karpenter.LabelEC2NodeClass)
+		n.Labels["changed"] = "true"
+	})
+}
+
+func (s *testCluster) hasNodeLabel() bool {
+	labels := s.getNodeOf().Labels
+	return labels["changed"] != "" && labels[karpenter.LabelEC2NodeClass] != ""
+}
+
+// A change of which the cache does not notify has its effect within a minute.
+func TestMissedChangeHasItsEffect(t *testing.T) {
+	s, counter := restCluster(t, false)
+	counter.hidesChanges = true
+	s.removeNodeLabel()
+	if s.advance(time.Minute); !s.hasNodeLabel() {
+		t.Errorf("the node has the labels %v", s.getNodeOf().Labels)
+	}
+}
+
+// With VerifySettled, a reconcile that would miss a change panics. A heartbeat is not one.
+func TestMissedChangePanics(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*testCluster)
+		want   string
+	}{
+		"a heartbeat": {(*testCluster).sendHeartbeat, "<nil>"},
+		"the node":    {(*testCluster).removeNodeLabel, "NodeClaim one-0 is settled until"},
+		"the NodeClaim": {func(s *testCluster) {
+			s.setClaim("one-0", func(c *karpenter.NodeClaim) { c.Spec.ExpireAfter = karpenter.DurationOf(time.Second) })
+		}, "although NodeClaim one-0 is not settled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, counter := restCluster(t, true)
+			counter.hidesChanges = true
+			test.change(s)
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, test.want) {
+					t.Errorf("the reconcile panics with %s, want %s", got, test.want)
+				}
+			}()
+			s.advance(time.Second)
+		})
+	}
+}
+
+// A node's capacity is compared with its claim's every ten minutes, also if nothing else happens.
+func TestConsistencyIsCheckedInQuiet(t *testing.T) {
+	s, _ := restCluster(t, true)
+	s.setClaim("one-0", func(c *karpenter.NodeClaim) { c.Spec.Resources.Requests = cpu("1") })
+	isSmall := func() bool {
+		condition, _ := s.getClaim("one-0").Status.Conditions.Get(karpenter.ConditionTypeConsistentStateFound)
+		return condition.Status == metav1.ConditionFalse
+	}
+	s.updateNode(func(n *corev1.Node) { n.Status.Capacity = cpu("1") })
+	s.advanceOnce(90 * time.Second) // All claims are decided now, and so not when the capacity is compared.
+	for end := s.now.Add(8 * time.Minute); !isSmall() && s.now.Before(end); {
+		s.advance(time.Second)
+	}
+	if !isSmall() {
+		t.Fatal("a node with half of the capacity was not found within ten minutes")
+	}
+	s.updateNode(func(n *corev1.Node) { n.Status.Capacity = cpu("2") })
+	if s.advance(10*time.Minute - time.Second); !isSmall() {
+		t.Error("the capacity was compared again within ten minutes")
+	}
+	if s.advance(time.Second); isSmall() {
+		t.Error("the capacity was not compared again after ten minutes")
 	}
 }
 
@@ -138,15 +231,7 @@ func TestChangesEndTheQuiet(t *testing.T) {
 				o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(time.Second)
 			})
 		}, is(karpenter.ConditionTypeConsolidatable), 0},
-		{"the node lacks its label", func(s *testCluster) {
-			s.ChangeObject(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
-				delete(o.GetLabels(), karpenter.LabelEC2NodeClass)
-				o.GetLabels()["changed"] = "true"
-			})
-		}, func(s *testCluster) bool {
-			labels := s.getNodeOf().Labels
-			return labels["changed"] != "" && labels[karpenter.LabelEC2NodeClass] != ""
-		}, 0},
+		{"the node lacks its label", (*testCluster).removeNodeLabel, (*testCluster).hasNodeLabel, 0},
 		{"the instance has drifted", func(s *testCluster) { s.deliverInventory("subnet-2") }, is(karpenter.ConditionTypeDrifted), 0},
 		{"the NodePool is another", func(s *testCluster) {
 			s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
