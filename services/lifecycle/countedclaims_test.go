@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
@@ -106,6 +109,19 @@ func TestAdmissionCountsWithLaggingCache(t *testing.T) {
 		{"a new leader", "3", func(s *testCluster) {
 			s.startService(s.svc.Client)
 		}, 1, false},
+		{"a new leader, whose cache has none of the claims", "5", func(s *testCluster) {
+			s.startService(s.svc.Client)
+			s.admitUndelivered("second", 1)
+		}, 0, false},
+		{"another replica led meanwhile", "3", func(s *testCluster) {
+			for _, holder := range []string{"pod-2", "pod-1"} {
+				s.setLeader(holder)
+				s.now = s.now.Add(10 * time.Second)
+				if err := s.svc.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 1, false},
 		{"another replica completed a plan", "5", func(s *testCluster) {
 			asOther(s, func() { s.admitUndelivered("other", 1) })
 		}, 1, false},
@@ -140,6 +156,32 @@ func TestAdmissionCountsWithLaggingCache(t *testing.T) {
 			s.admitUndelivered("two", 1)
 			if got := s.getClaim("two-0") != nil; got != test.admitted || client.lists != test.lists {
 				t.Errorf("the plan was admitted: %t, want %t; the NodeClaims were listed %d times, want %d", got, test.admitted, client.lists, test.lists)
+			}
+		})
+	}
+}
+
+// A plan is not admitted while claims that count cannot be read, neither by a new leader, which lists all, nor by one whose
+// cache lacks a claim.
+func TestAdmissionFailsWithUnreadableClaims(t *testing.T) {
+	for _, verb := range []memcluster.Verb{memcluster.VerbList, memcluster.VerbGet} {
+		t.Run(string(verb), func(t *testing.T) {
+			s := newTestCluster(t)
+			s.limitPool("3")
+			s.reconcile()
+			s.admitUndelivered("one", 1)
+			if verb == memcluster.VerbList {
+				s.restartService()
+			}
+			held := s.startBatch()
+			made := s.planMessage(held, s.planIntent(held, "two", 1))
+			s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.NodeClaims, As: fault.Unknown})
+			if err := s.svc.Handle(t.Context(), made); !fault.Is(err, fault.Unknown) || s.readOutbox().State != outbox.Sent {
+				t.Errorf("the outbox is %s after the error %v", s.readOutbox().State, err)
+			}
+			s.ClearFaults()
+			if err := s.svc.Handle(t.Context(), made); err != nil || s.readOutbox().State != outbox.Done || s.getClaim("two-0") != nil {
+				t.Errorf("the outbox is %s after the next delivery: %v", s.readOutbox().State, err)
 			}
 		})
 	}
@@ -191,6 +233,24 @@ func TestAdmissionReadsClaimsOfItsPlan(t *testing.T) {
 	if s.getClaim("one-0") != nil {
 		t.Error("two claims of 2 CPUs exist at a limit of 3 CPUs")
 	}
+}
+
+// Claims that the cache has count once if a plan has them again.
+func TestAdmissionCountsClaimsOfItsPlanOnce(t *testing.T) {
+	s := newTestCluster(t)
+	s.limitPool("8")
+	s.admitUndelivered("one", 3)
+	s.cache.DeliverAll()
+	held := s.startBatch()
+	s.handleMessage(s.planMessage(held, reversed(s.planIntent(held, "one", 3)), s.planIntent(held, "two", 1)), "")
+	if s.getClaim("two-0") == nil {
+		t.Error("four claims of 2 CPUs do not fit the limit of 8")
+	}
+}
+
+func reversed(intent planning.PlannedIntent) planning.PlannedIntent {
+	slices.Reverse(intent.Claims)
+	return intent
 }
 
 // The replacements of a proposal count in the next admission, which lists no NodeClaims. So does a node whose removal was

@@ -56,6 +56,20 @@ func TestClaimTransitionsAreCounted(t *testing.T) {
 	}
 }
 
+// setLeader gives the Lease to a replica.
+func (s *testCluster) setLeader(holder string) {
+	s.t.Helper()
+	lease, err := cluster.Get[*coordinationv1.Lease](s.t.Context(), s.Server, cluster.Leases, cluster.Key{Namespace: namespace, Name: "joist-lifecycle"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: s.now}
+	if _, err := s.Update(s.t.Context(), lease); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // A new process does not count the objects that exist at its start. A replica that no longer leads
 // publishes no gauges, and does not count what another leader counted.
 func TestOnlyTheLeaderCounts(t *testing.T) {
@@ -68,18 +82,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	if !s.svc.Reconciled() {
 		t.Error("a reconcile of the leader is not reported")
 	}
-	held := func(by string) {
-		lease, err := cluster.Get[*coordinationv1.Lease](t.Context(), s.Server, cluster.Leases, cluster.Key{Namespace: namespace, Name: "joist-lifecycle"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease.Spec.HolderIdentity = &by
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: s.now}
-		if _, err := s.Update(t.Context(), lease); err != nil {
-			t.Fatal(err)
-		}
-	}
-	held("pod-2")
+	s.setLeader("pod-2")
 	s.advance(10 * time.Second)
 	*recorded = slices.Compact(*recorded) // The Lease is checked now and then.
 	expectCounts(t, "no longer leading", recorded, "karpenter_nodepools_cost_total [default] 0.0301", "karpenter_nodepools_cost_total [default] NaN")
@@ -89,7 +92,7 @@ func TestOnlyTheLeaderCounts(t *testing.T) {
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	held("pod-1")
+	s.setLeader("pod-1")
 	s.advance(10 * time.Second)
 	if !slices.Contains(*recorded, "karpenter_nodepools_cost_total [default] 0.0301") {
 		t.Fatalf("the new leader reports no gauges: %v", *recorded)
