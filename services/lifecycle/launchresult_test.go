@@ -263,15 +263,15 @@ func TestCrashWhileRefusing(t *testing.T) {
 	}
 }
 
-// An instance without a claim is terminated at once.
+// Instances without a claim are terminated at once.
 func TestOrphanInLaunchResult(t *testing.T) {
 	s := newTestCluster(t)
 	s.handleMessage(s.newMessage(launchSettled("unknown", 1, "i-9")), "")
 	s.launchIntent("one", 1)
-	body := launchSettled("one", 2, "i-1", "i-2")
+	body := launchSettled("one", 3, "i-1", "i-2", "i-3")
 	s.handleMessage(s.newMessage(body), "")
 	sent := s.takeSent()
-	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, typesAndSubjects(sent)); diff != "" {
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2", "terminate.requested.v1 instance/i-3"}, typesAndSubjects(sent)); diff != "" {
 		t.Fatal(diff)
 	}
 	order, err := event.DecodeBody[event.TerminateRequested](sent[0])

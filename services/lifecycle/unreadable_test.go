@@ -2,10 +2,12 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -70,6 +72,27 @@ func TestProposalWaitsForUnreadablePlan(t *testing.T) {
 	m.Plan = stored
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
+}
+
+// A proposal is not confirmed while a node or its pods cannot be read, because a pod may forbid it.
+func TestProposalWaitsForUnreadableNode(t *testing.T) {
+	for name, unreadable := range map[string]memcluster.Fault{
+		"node": {Verb: memcluster.VerbGet, Kind: cluster.Nodes}, "pods": {Verb: memcluster.VerbList, Kind: cluster.Pods},
+	} {
+		for replacements, confirmed := range []string{"going", stateActing} {
+			t.Run(fmt.Sprintf("%s, %d replacements", name, replacements), func(t *testing.T) {
+				s := newInitializedCluster(t, 2)
+				m := s.startProposal(replacements, "old-0")
+				unreadable.Actor, unreadable.As = "lifecycle", fault.Unknown
+				s.InjectFaults(unreadable)
+				m.deliver(event.Confirmed, fault.Unknown)
+				s.expectStates("proposed ", "old-0")
+				s.ClearFaults()
+				m.deliver(event.Confirmed, "")
+				s.expectStates(confirmed, "old-0")
+			})
+		}
+	}
 }
 
 // A rollback goes on once the node can be read, so that the node does not keep its taint.
