@@ -26,21 +26,6 @@ func (c *podClass) isExcludedFrom(key, value string) bool {
 	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == antiAffinityKind && g.owners[value] > 0 })
 }
 
-// listExcludedDomains returns the domains from which the anti-affinity of other pods excludes the class.
-func (c *podClass) listExcludedDomains(key string) (out []string) {
-	for _, g := range c.set.counted {
-		if g.key != key || g.kind != antiAffinityKind {
-			continue
-		}
-		for value, n := range g.owners {
-			if n > 0 {
-				out = append(out, value)
-			}
-		}
-	}
-	return out
-}
-
 // mayBeFirst reports whether the first pod of the class may go anywhere: all terms of its required affinity select it, and no pod that
 // they select is in a domain of any of them (Kubernetes: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, satisfyPodAffinity).
 func (c *podClass) mayBeFirst() bool {

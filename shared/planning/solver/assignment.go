@@ -14,6 +14,8 @@ type assignment struct {
 	pods     []planning.PodRef
 	// domains are the domains in which each of the pods is counted.
 	domains []domain
+	// openDomains are those that the node may get of a NodeClaim that is not launched yet.
+	openDomains []domain
 }
 
 type domain struct{ key, value string }
@@ -100,6 +102,22 @@ func (w *state) countPods(c *podClass, r *feasibleSet, domains []domain, n int) 
 			w.topology.load[d.key] = map[string]int64{}
 		}
 		w.topology.load[d.key][d.value] += int64(n) * c.loadWeight()
+	}
+}
+
+// countOpenDomains counts n more pods of the class for anti-affinity in all domains that their NodeClaim may get.
+func (w *state) countOpenDomains(c *podClass, domains []domain, n int) {
+	for _, d := range domains {
+		for _, g := range c.set.counted {
+			if g.key == d.key && g.kind == antiAffinityKind {
+				g.counts[d.value] += n
+			}
+		}
+		for _, g := range c.rules.groups {
+			if g.key == d.key && g.kind == antiAffinityKind && g.hard {
+				g.owners[d.value] += n
+			}
+		}
 	}
 }
 

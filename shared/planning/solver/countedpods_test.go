@@ -55,6 +55,35 @@ func TestExpectedPodsCountOnce(t *testing.T) {
 	}
 }
 
+// expectingNode is a NodeClaim for the zones a and b that is not launched yet and expects the pods.
+func expectingNode(uids ...string) planning.Node {
+	return node("expecting", func(n *planning.Node) {
+		n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+		delete(n.Labels, zoneKey)
+		n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: zoneKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b"}}}
+		n.ExpectedPods = uids
+	})
+}
+
+// TestExpectedPodsExcludeFromTheirDomains plans a pod that must not share a zone with a pod that is expected on a NodeClaim for the zones
+// a and b, because of the anti-affinity of one of them.
+func TestExpectedPodsExcludeFromTheirDomains(t *testing.T) {
+	web, guard := requireLabels("app", "web"), avoidingOver(zoneKey, "web", "guard")
+	for name, pods := range map[string]struct{ expected, other func(*planning.PodSpec) }{
+		"anti-affinity of the other pod":    {web, guard},
+		"anti-affinity of the expected pod": {guard, web},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := inZones(taking("expected", "500m", pods.expected), taking("other", "1900m", pods.other))
+			batch.Snapshot.Nodes = []planning.Node{expectingNode(batch.Pending[0].Pods[0].UID)}
+			result := solve(t, batch)
+			if onto, zones := placed(result); onto["expecting"] != 1 || perZone(result)["c"] != 1 {
+				t.Errorf("pods by node %v, by zone of new nodes %v; want one on the NodeClaim and one in zone c", onto, zones)
+			}
+		})
+	}
+}
+
 // TestExpectedPodsKeepTheirDomains plans two pods that are expected on a NodeClaim for the zones a and b. The anti-affinity of running pods may
 // exclude them from one of these, and from others.
 func TestExpectedPodsKeepTheirDomains(t *testing.T) {
@@ -74,12 +103,7 @@ func TestExpectedPodsKeepTheirDomains(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := inZones(planningtest.NewPods("web", 2, "500m", "64Mi", requireLabels("app", "web")))
-			batch.Snapshot.Nodes = append(tt.guard, node("expecting", func(n *planning.Node) {
-				n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
-				delete(n.Labels, zoneKey)
-				n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: zoneKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b"}}}
-				n.ExpectedPods = []string{batch.Pending[0].Pods[0].UID, batch.Pending[0].Pods[1].UID}
-			}))
+			batch.Snapshot.Nodes = append(tt.guard, expectingNode(batch.Pending[0].Pods[0].UID, batch.Pending[0].Pods[1].UID))
 			for i := range tt.guard {
 				batch.Snapshot.Nodes[i].Used = batch.Snapshot.Nodes[i].Allocatable
 			}

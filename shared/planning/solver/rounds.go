@@ -184,6 +184,7 @@ func (r *rounds) takeBackUnplaced(podGroup int) {
 	c, kept := s.class, len(s.pods)-left
 	c.failed = true
 	r.state.countPods(c, s.feasible, s.domains, -left)
+	r.state.countOpenDomains(c, s.openDomains, -left)
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
 	if len(r.state.topologyKeys(c)) > 0 {
@@ -270,6 +271,7 @@ func (r *rounds) takeExpectedPods(c *podClass, expected map[string]int) (out []a
 		}
 		out[at].pods = append(out[at].pods, pod)
 		r.state.countPods(c, out[at].feasible, out[at].domains, 1)
+		r.state.countOpenDomains(c, out[at].openDomains, 1)
 	}
 	if len(out) > 0 {
 		c.pods = rest
@@ -292,8 +294,15 @@ func (w *state) assignToNode(c *podClass, node int) (assignment, bool) {
 		switch {
 		case !ok && w.nodes[node].openRequirements != nil:
 			// The NodeClaim may be launched in each domain that its requirements allow.
-			if slices.ContainsFunc(c.listExcludedDomains(key), w.nodes[node].openRequirements.AllowedValues(karpenter.NormalizeLabel(key)).Has) {
-				return assignment{}, false
+			allowed := w.nodes[node].openRequirements.AllowedValues(karpenter.NormalizeLabel(key))
+			for _, value := range w.topology.domainValues(w, key) {
+				if !allowed.Has(value) {
+					continue
+				}
+				if c.isExcludedFrom(key, value) {
+					return assignment{}, false
+				}
+				out.openDomains = append(out.openDomains, domain{key, value})
 			}
 		case !ok:
 		case c.isExcludedFrom(key, value):
