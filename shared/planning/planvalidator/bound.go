@@ -195,7 +195,7 @@ func (w *finalCluster) poolLimits() (names []poolLimit, left []float64) {
 		for _, name := range sortedNames(pool.Spec.Limits) {
 			used := corev1.ResourceList{}
 			for _, n := range w.nodes {
-				if n.pool == pool {
+				if n.pool == pool && n.plan == nil {
 					addResources(used, withNode(n.machine.Capacity))
 				}
 			}

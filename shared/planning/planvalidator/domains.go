@@ -37,9 +37,10 @@ func (w *finalCluster) launchableDomains(s *spreadRule) map[string]bool {
 	}
 	out := map[string]bool{}
 	w.launchables[id] = out
+	limits, left := w.poolLimits()
 	for i := range w.offered {
 		p := &w.offered[i]
-		if !p.offering.Available {
+		if !p.offering.Available || !p.fitsLimits(limits, left) {
 			continue
 		}
 		for _, set := range p.labelCombinations() {
@@ -51,6 +52,16 @@ func (w *finalCluster) launchableDomains(s *spreadRule) map[string]bool {
 		}
 	}
 	return out
+}
+
+// fitsLimits reports whether what existing nodes leave of its NodePool's limits is enough for one node.
+func (p *launchOption) fitsLimits(limits []poolLimit, left []float64) bool {
+	for i, limit := range limits {
+		if limit.pool == p.pool && left[i] < toVector(withNode(p.machine.Capacity), []corev1.ResourceName{limit.name}, roundDown)[0] {
+			return false
+		}
+	}
+	return true
 }
 
 // labelCombinations returns the label sets for the values that the NodePool lists.

@@ -2,6 +2,7 @@ package planvalidator_test
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
@@ -57,9 +58,21 @@ func spreadMistakes() []mistake {
 		existing(s, "coming", "large", "z3")
 		s.Nodes[0].OpenLabels = []string{zone}
 	}, alike(3, spreads(zone, "x", honourTaints))...)
+	full := altered(func(s *planvalidator.Scenario) {
+		s.NodePools[0].Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("0")}
+		existing(s, "one", "large", "z1")
+		existing(s, "two", "large", "z2")
+	}, alike(3, spreads(zone, "x", honourTaints))...)
 	red, green := map[string]string{"team": "red"}, map[string]string{"team": "green"}
 	return []mistake{
 		{"zones", planvalidator.Spread, of(zones...), perZone, crowded},
+		{
+			"a zone in which the limits allow no node", planvalidator.Spread, full,
+			func(s *planvalidator.Scenario) *planvalidator.Result {
+				return join(join(planned(s), "one", "a", "b"), "two", "c")
+			},
+			func(s *planvalidator.Scenario) *planvalidator.Result { return join(planned(s), "one", "a", "b", "c") },
+		},
 		{
 			"a zone in which a node may be launched", planvalidator.Spread, notLaunched,
 			plans(launch("small", "z1", "a"), launch("small", "z1", "c"), launch("small", "z2", "b")), plans(launch("small", "z1", "a"), launch("small", "z1", "b"), launch("small", "z1", "c")),
