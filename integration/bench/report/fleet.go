@@ -89,7 +89,7 @@ func (r Record) fleets() string {
 			fmt.Sprintf("%s at %s", both(money(ours.SavedBy(at)), money(theirs.SavedBy(at))), thousands(at)), both(money(ours.SavedAlong(at)), money(theirs.SavedAlong(at))), both(fleetCPU(ours), fleetCPU(theirs)), cpuRatio(row, theirs),
 		})
 	}
-	t.SetColumnConfigs(alignRight(2, 12))
+	t.SetColumnConfigs(alignRight(12))
 	return "Both also consolidated clusters until no command was left, with every command carried out at once and without waiting times. The checker replayed each command. " +
 		"The bound is the lower bound for placing all pods on new nodes. CPU is the time for decisions, without Karpenter's second simulation before each command and its search for drift; Karpenter's time limit is " + r.FleetLimit + ". " +
 		"*Saved at equal moves* compares the savings at the number of pods that the planner with fewer moves moved in total, and counts complete commands only; *along the curve* also counts the command in progress, in proportion to its moved pods.\n\n" +

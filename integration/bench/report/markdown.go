@@ -31,7 +31,7 @@ func (r Record) Brief(page string) string {
 			t.AppendRow(table.Row{scenarios.TitleOf(kind), hourly(ours), hourly(theirs), cpu(ours), cpu(theirs)})
 		}
 	}
-	t.SetColumnConfigs(alignRight(2, 5))
+	t.SetColumnConfigs(alignRight(5))
 	return fmt.Sprintf("%s planned nodes for the same pending pods on the same machine (%d cores, %s). ", strings.Join(r.planners(), " and "), r.Machine.Cores, r.Date.Format("2006-01-02")) +
 		"Cost is what the planned nodes cost per hour, CPU time what planning them took.\n\n" + t.RenderMarkdown() +
 		fmt.Sprintf("\n\n[All figures](%s), also of other sizes and of consolidation, with the lower bounds, the failed runs and how to repeat them.\n", page)
@@ -45,10 +45,10 @@ func hourly(m contest.Measurement) string {
 	return price(m)
 }
 
-// alignRight aligns the columns from first to last, which have numbers.
-func alignRight(first, last int) []table.ColumnConfig {
+// alignRight aligns the columns from the second to the last, which have numbers.
+func alignRight(last int) []table.ColumnConfig {
 	var columns []table.ColumnConfig
-	for n := first; n <= last; n++ {
+	for n := 2; n <= last; n++ {
 		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
 	}
 	return columns
@@ -83,7 +83,7 @@ func (r Record) Alone(data string) string {
 			scenarios.TitleOf(row.Kind), thousands(row.Pods), thousands(m.Nodes), price(m), overBound(bound(row, m), m), cpu(m), count(m.Mallocs), fmt.Sprintf("%.0f MiB", m.PeakRSSMB),
 		})
 	}
-	t.SetColumnConfigs(alignRight(2, 8))
+	t.SetColumnConfigs(alignRight(8))
 	return fmt.Sprintf("\n%s alone planned larger scenarios, for which Karpenter would need hours: %s, %d cores, on %s, from commit %s; %s; the load average before the run was %.1f. %s "+
 		"*Own bound* is the lower bound that the planner proves; it ignores the limits of NodePools, so it is loose for five NodePools. *Memory* is the most that the whole process used.\n\n%s\n\nAll figures are in [%s](%s).\n",
 		strings.Join(r.planners(), " and "), r.Machine.CPU, r.Machine.Cores, r.Date.Format("2006-01-02"), r.Commit, r.repeated(), r.Machine.Load, r.judged(), t.RenderMarkdown(), data, data)
@@ -171,7 +171,7 @@ func (p Pairs) markdown() string {
 			both(count(ours.Mallocs), count(theirs.Mallocs)), effort(ours, theirs, mallocs),
 		})
 	}
-	t.SetColumnConfigs(alignRight(2, 11))
+	t.SetColumnConfigs(alignRight(11))
 	return t.RenderMarkdown()
 }
 
