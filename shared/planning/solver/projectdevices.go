@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -85,10 +86,13 @@ func addBoundAttributes(d *resourcev1.Device, driver, pool string, t *instancety
 	}
 }
 
-// pinClaim allocates a claim of a planned node on the joined node. No later commit moves the pods of a
-// planned node.
+// pinClaim allocates a claim of a planned node on the joined node. A claim that a later commit allocated
+// elsewhere is not changed.
 func pinClaim(claims []resourcev1.ResourceClaim, one *planning.ClaimAllocation, node, joinedType string) {
 	at := slices.IndexFunc(claims, func(c resourcev1.ResourceClaim) bool { return c.Namespace == one.Namespace && c.Name == one.Claim })
+	if at < 0 || claims[at].Status.Allocation == nil || !isOnPlannedNode(claims[at].Status.Allocation) {
+		return
+	}
 	holders := claims[at].Status.ReservedFor
 	pinned := planning.ClaimAllocation{Namespace: one.Namespace, Claim: one.Claim, Node: node}
 	for _, d := range one.Devices {
@@ -102,4 +106,11 @@ func pinClaim(claims []resourcev1.ResourceClaim, one *planning.ClaimAllocation, 
 	}
 	claims[at].Status = newClaimStatus(&pinned, nil)
 	claims[at].Status.ReservedFor = holders
+}
+
+// isOnPlannedNode reports whether only a planned node can use the devices of an allocation.
+func isOnPlannedNode(a *resourcev1.AllocationResult) bool {
+	return slices.ContainsFunc(a.NodeSelector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return slices.Contains(f.Values, plannedHostname) })
+	})
 }

@@ -204,9 +204,10 @@ func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *pla
 	return out, nil
 }
 
-// newSelectorRequirement returns the requirement for a label of a pod. An error can only say that the label is invalid, and Kubernetes has
-// validated the labels of pods.
 func newSelectorRequirement(key string, operator sel.Operator, value string) labels.Requirements {
-	r, _ := labels.NewRequirement(key, operator, []string{value})
+	r, err := labels.NewRequirement(key, operator, []string{value})
+	if err != nil {
+		return nil // The pod has the label, so Kubernetes has validated key and value.
+	}
 	return labels.Requirements{*r}
 }
