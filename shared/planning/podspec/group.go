@@ -19,8 +19,10 @@ type Classes struct {
 	// keys and specs are parallel, in the order in which classes were added.
 	keys  []string
 	specs []*planning.PodSpec
-	// pods is a list of blocks, because copying a list of all pods as it grows would take most of the time and memory.
-	pods [][]member
+	// pods is the current block of pods, and full has the blocks before it. One list of all pods would be copied as it grows,
+	// which takes much time and memory.
+	pods []member
+	full [][]member
 	// draft and key are reused for each pod.
 	draft draft
 	key   key
@@ -106,11 +108,10 @@ func (c *Classes) enter(ref planning.PodRef) {
 	if !known {
 		class = c.open()
 	}
-	if n := len(c.pods); n == 0 || len(c.pods[n-1]) == cap(c.pods[n-1]) {
-		c.pods = append(c.pods, make([]member, 0, min(podsMin<<min(n, 16), podsMax)))
+	if had := cap(c.pods); len(c.pods) == had {
+		c.full, c.pods = append(c.full, c.pods), make([]member, 0, min(max(2*had, podsMin), podsMax))
 	}
-	last := &c.pods[len(c.pods)-1]
-	*last = append(*last, member{class, ref})
+	c.pods = append(c.pods, member{class, ref})
 }
 
 // open adds a class with the draft as its spec.
@@ -174,8 +175,8 @@ func (c *Classes) List() []planning.PodClass {
 
 // lists returns the pods of each class, in the order of Add calls.
 func (c *Classes) lists() [][]planning.PodRef {
-	counts, all := make([]int, len(c.keys)), 0
-	for _, block := range c.pods {
+	counts, all, blocks := make([]int, len(c.keys)), 0, append(slices.Clone(c.full), c.pods)
+	for _, block := range blocks {
 		all += len(block)
 		for i := range block {
 			counts[block[i].class]++
@@ -186,7 +187,7 @@ func (c *Classes) lists() [][]planning.PodRef {
 	for class, count := range counts {
 		out[class], rest = rest[:0:count], rest[count:]
 	}
-	for _, block := range c.pods {
+	for _, block := range blocks {
 		for i := range block {
 			class := block[i].class
 			out[class] = append(out[class], block[i].ref)

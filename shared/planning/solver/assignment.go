@@ -14,7 +14,7 @@ type assignment struct {
 	pods     []planning.PodRef
 	// domains are the domains in which each of the pods is counted.
 	domains []domain
-	// openDomains are those that the node may get of a NodeClaim that is not launched yet.
+	// openDomains are the domains in which the node may still be launched, if its NodeClaim leaves several.
 	openDomains []domain
 }
 

@@ -60,14 +60,14 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 	}
 	p.class = class.Name
 	config, err := instancetypes.NewNodeConfig(class, w.snapshot.Settings)
-	dear := w.priceLimits.refusePool(np)
+	priceRefusal := w.priceLimits.refusePool(np)
 	switch {
 	case err != nil:
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
 	case stock.Refusals[class.Name] != "":
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: fmt.Sprintf("EC2NodeClass %s: %s", class.Name, stock.Refusals[class.Name])}
-	case dear != "":
-		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: dear}
+	case priceRefusal != "":
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: priceRefusal}
 	default:
 		p.requirements = poolRequirements(np, class, config.AMIFamily, stock.Region)
 		p.chooseTenancy(named)

@@ -73,7 +73,7 @@ func (t *schedulerRun) updateBlocks(from int) {
 // updateBlock computes the block of a node.
 func (t *schedulerRun) updateBlock(of int) {
 	at := of / blockSize
-	out := scoreBlock{freeCores: noScore, freeMemory: noScore, share: noScore}
+	out := scoreBlock{freeCores: -1, freeMemory: -1, share: -1} // No pod fits.
 	for i := at * blockSize; i < min((at+1)*blockSize, len(t.nodes)); i++ {
 		room, n := t.free[i], t.nodes[i]
 		if t.removed[i] || room[0] < 0 || room[1] < 0 {

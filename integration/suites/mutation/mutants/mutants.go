@@ -8,6 +8,8 @@ package mutants
 import (
 	"fmt"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // Mutant is one change of one place in the source. Its identity does not depend on line numbers.
@@ -55,9 +57,5 @@ func (m Mutant) String() string {
 
 // formatCode returns source text on one line, cut at textLimit.
 func formatCode(source string) string {
-	text := strings.Join(strings.Fields(source), " ")
-	if len(text) > textLimit {
-		text = strings.ToValidUTF8(text[:textLimit], "") + "…"
-	}
-	return text
+	return fault.Truncate(strings.Join(strings.Fields(source), " "), textLimit)
 }
