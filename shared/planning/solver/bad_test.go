@@ -61,6 +61,9 @@ func TestBadInput(t *testing.T) {
 		{"daemons that leave no capacity", []planning.PodClass{web(func(s *planning.PodSpec) { delete(s.Requests, corev1.ResourceCPU) })}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) {
 			b.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("1000", "0")}}
 		}, "the daemons leave no free capacity on any instance type"},
+		{"daemons that leave no cpu, and too much memory", []planning.PodClass{planningtest.NewPods("web", 1, "0", "999Ti")}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) {
+			b.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.NewRequests("1000", "0")}}
+		}, "memory: the pod needs 999Ti, and the closest type"},
 		{"an expression without its gate", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.InstanceTypes) {
 			b.Snapshot.NodeClasses[0].Spec.Kubelet = karpenter.KubeletConfiguration{"maxPods": {Raw: []byte(`"vcpus * 2"`)}}
 		}, "the NodeClassCEL feature gate is disabled"},

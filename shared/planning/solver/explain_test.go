@@ -180,6 +180,9 @@ func TestExplainNodes(t *testing.T) {
 		}, nil, planning.RuleTaints, "dedicated:NoSchedule"},
 		{"another architecture", nil, selecting(corev1.LabelArchStable, "amd64"), planning.RuleRequirements, corev1.LabelArchStable},
 		{"is full", func(n *planning.Node) { n.Used = n.Allocatable }, nil, planning.RuleResources, "cpu"},
+		{"is full, and lacks cpu that the pod does not request", func(n *planning.Node) { n.Used = planningtest.NewRequests("3", "4Gi") }, func(s *planning.PodSpec) {
+			delete(s.Requests, corev1.ResourceCPU)
+		}, planning.RuleResources, "memory"},
 		{"a host port", func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }, func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }, solver.NodePorts, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

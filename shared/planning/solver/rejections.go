@@ -196,12 +196,12 @@ func (w *state) explainTooSmall(p *pool, c *podClass, sold packing.Set) planning
 }
 
 // findClosest returns the candidate that comes closest to holding a pod of the class, and the resource
-// that it lacks; noIndex if all candidates can hold it.
+// that it lacks; noIndex if all candidates can hold it, or lack only resources that the pod does not request.
 func (w *state) findClosest(c *podClass, sold packing.Set) (closest, index int) {
 	closest, index = noIndex, noIndex
 	least := 2.0
 	sold.Each(func(k int) bool {
-		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); i >= 0 && share < least {
+		if i, share := c.requests.largestShortage(w.problem.Candidates[k].Allocatable); share > 0 && share < least {
 			closest, index, least = k, i, share
 		}
 		return true

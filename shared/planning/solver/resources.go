@@ -183,14 +183,19 @@ func (v amounts) fitCount(room amounts, limit int) int {
 	return limit
 }
 
-// largestShortage returns the resource with the largest shortage relative to v; noIndex if v fits.
+// largestShortage returns the resource with the largest shortage relative to v; noIndex if v fits. The share is 0 if v
+// only lacks resources that it does not request, because the room for them is negative.
 func (v amounts) largestShortage(room amounts) (index int, share float64) {
 	index = noIndex
 	for i := range v {
 		if v[i] <= room[i] && room[i] >= 0 {
 			continue
 		}
-		if s := 1 - float64(max(room[i], 0))/float64(v[i]); index < 0 || s > share {
+		s := 0.0
+		if v[i] > 0 {
+			s = 1 - float64(max(room[i], 0))/float64(v[i])
+		}
+		if index < 0 || s > share {
 			index, share = i, s
 		}
 	}
