@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -56,30 +57,46 @@ func (c *checker) checkLimits(records []memcloud.Record) {
 	}
 }
 
-// sumRunning sums the instances of each NodePool that count. NodeClaims for which forgive is true do not count.
+// sumRunning sums the instances of each NodePool that count. NodeClaims for which forgive is true do not count. Of the instances of an intent
+// that are not bound yet, as many count as the intent has NodeClaims that stay: the others are for NodeClaims that are being removed.
 func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.NodeClaim) bool) map[string]sumCounts {
 	out := map[string]sumCounts{}
 	for pool := range c.limits.pools {
 		out[pool] = sumCounts{}
 	}
-	for i := range records {
-		r := &records[i]
-		if !r.Gone.IsZero() {
+	counted := map[string]int{}
+	for _, r := range c.listLimited(records) {
+		key, claims := r.ID, c.boundClaims[r.ID]
+		if len(claims) == 0 {
+			key, claims = r.Tags[intentTag], c.unboundClaims[r.Tags[intentTag]]
+		}
+		staying := 0
+		for _, claim := range claims {
+			if !c.leaving[claim] && !forgive(claim) {
+				staying++
+			}
+		}
+		if !c.limits.strict && counted[key] >= staying && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
 			continue
 		}
+		counted[key]++
 		pool := r.Tags["karpenter.sh/nodepool"]
-		if _, limited := out[pool]; !limited {
-			continue
-		}
-		claims := c.claimsOfInstance(r)
-		gone := !slices.ContainsFunc(claims, func(claim *karpenter.NodeClaim) bool { return !c.leaving[claim] && !forgive(claim) })
-		if !c.limits.strict && gone && (len(claims) > 0 || c.hostile != nil && !r.Ended.IsZero()) {
-			continue
-		}
 		sum := out[pool]
 		sum.add(c.vcpu[r.Type])
 		out[pool] = sum
 	}
+	return out
+}
+
+// listLimited returns the instances of NodePools with limits that are not terminated, the largest first.
+func (c *checker) listLimited(records []memcloud.Record) []*memcloud.Record {
+	var out []*memcloud.Record
+	for i := range records {
+		if _, limited := c.limits.pools[records[i].Tags["karpenter.sh/nodepool"]]; limited && records[i].Gone.IsZero() {
+			out = append(out, &records[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *memcloud.Record) int { return cmp.Compare(c.vcpu[b.Type], c.vcpu[a.Type]) })
 	return out
 }
 
