@@ -48,19 +48,38 @@ func newRounds(w *state) *rounds {
 }
 
 func (r *rounds) runRounds() {
-	var waiting []*podClass
+	var left []*podClass
 	for _, c := range r.state.classes {
 		if c.problem == "" && len(c.pods) > 0 && !c.hasClaims {
-			waiting = append(waiting, c)
+			left = append(left, c)
 		}
 	}
+	waiting := left
 	for round, most := 0, 0; len(waiting) > 0 && round < maxRounds && (round == 0 || r.packer.Steps() <= most); round++ {
 		r.runRound(waiting)
 		if round == 0 {
 			most = r.packer.Steps() + max(r.packer.Steps(), minRetrySteps)
 		}
-		waiting = slices.DeleteFunc(waiting, func(c *podClass) bool { return len(c.pods) == 0 || !r.canRetry(c) })
+		left, waiting = r.listWaiting(left)
 	}
+}
+
+// listWaiting returns the classes that have pods left and may get a place in a later round, and those of them that the next round tries. A
+// class with rules is tried again once a round has placed pods, because its rules may select them.
+func (r *rounds) listWaiting(classes []*podClass) (left, waiting []*podClass) {
+	for _, c := range classes {
+		if len(c.pods) == 0 {
+			continue
+		}
+		retried := r.canRetry(c)
+		if retried {
+			waiting = append(waiting, c)
+		}
+		if retried || c.hasRules() {
+			left = append(left, c)
+		}
+	}
+	return left, waiting
 }
 
 // runRound assigns domains to the waiting pods and packs them. Pods with affinity to other pods get
@@ -218,7 +237,12 @@ func (r *rounds) canRetry(c *podClass) bool {
 	if c.neverFirst {
 		return true
 	}
-	return r.placedAny && len(c.rules.groups)+len(c.rules.hosts) > 0
+	return r.placedAny && c.hasRules()
+}
+
+// hasRules reports whether the class has a spread constraint or a rule over other pods.
+func (c *podClass) hasRules() bool {
+	return len(c.rules.groups)+len(c.rules.hosts) > 0
 }
 
 // pinExpectedPods places pods on the NodeClaims that were planned for them. A search would rarely

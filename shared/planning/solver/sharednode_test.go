@@ -113,23 +113,31 @@ func TestFollowersOfLaterPodsAreRetried(t *testing.T) {
 	}
 }
 
-// TestPreferencesOfCountedPodsAreDropped places a pod that prefers a full node and that the spread of another pod counts. It gets a node once
-// its preference is dropped. No second effort is needed.
+// TestPreferencesOfCountedPodsAreDropped places a pod that prefers a full node, and another pod whose rule selects it. The pod gets a node
+// once its preference is dropped, and the other pod follows although no pod was placed before. No second effort is needed.
 func TestPreferencesOfCountedPodsAreDropped(t *testing.T) {
-	batch := inZones(
-		planningtest.NewPods("db", 1, "500m", "64Mi", requireLabels("app", "db"), func(s *planning.PodSpec) {
-			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
-				{Weight: 1, Preference: topologyTerm("disk", "fast")},
-			}}}
-		}),
-		planningtest.NewPods("watch", 1, "400m", "64Mi", watching(5, "db")))
-	batch.Snapshot.Nodes = []planning.Node{cores("full", "100m", func(n *planning.Node) { n.Labels["disk"] = "fast" })}
-	stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
-	if result := solver.FirstEffort(batch, stock); len(result.Unplaced) > 0 {
-		t.Errorf("unplaced %+v", result.Unplaced)
-	}
-	if steps := solver.FirstSteps(batch, stock); steps > 10e3 {
-		t.Errorf("planning took %d steps", steps)
+	for name, rule := range map[string]func(*planning.PodSpec){
+		"spread":              watching(5, "db"),
+		"affinity over zones": affine(corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "db")}),
+		"affinity over nodes": affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "db")}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := inZones(
+				planningtest.NewPods("db", 1, "500m", "64Mi", requireLabels("app", "db"), func(s *planning.PodSpec) {
+					s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+						{Weight: 1, Preference: topologyTerm("disk", "fast")},
+					}}}
+				}),
+				planningtest.NewPods("other", 1, "400m", "64Mi", rule))
+			batch.Snapshot.Nodes = []planning.Node{cores("full", "100m", func(n *planning.Node) { n.Labels["disk"] = "fast" })}
+			stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
+			if result := solver.FirstEffort(batch, stock); len(result.Unplaced) > 0 {
+				t.Errorf("unplaced %+v", result.Unplaced)
+			}
+			if steps := solver.FirstSteps(batch, stock); steps > 10e3 {
+				t.Errorf("planning took %d steps", steps)
+			}
+		})
 	}
 }
 
