@@ -245,7 +245,7 @@ func (s *Service) rejectProposal(ctx context.Context, b event.DisruptionProposed
 }
 
 func (s *Service) reportBlocked(ctx context.Context, candidates []disruption.Candidate, o disruption.Objection) {
-	if pool, ok := s.Cache.Get(cluster.NodePools, cluster.Key{Name: o.Pool}); ok && o.Pool != "" {
+	if pool, ok := s.Cache.Get(cluster.NodePools, cluster.Key{Name: o.Pool}); ok {
 		_ = s.executor.ExecuteOne(ctx, events.BudgetBlocked.About(cluster.NodePools, pool, s.Now(), "%s", o.Why))
 	}
 	for _, c := range candidates {

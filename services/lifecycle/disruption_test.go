@@ -190,12 +190,12 @@ func TestReplacementsUseOutbox(t *testing.T) {
 	held := s.startBatch()
 	m.deliver(event.Confirmed, fault.Retry)
 	s.expectStates("proposed ", "old-0")
-	made := s.planMessage(held, s.planIntent(held, "two", 1))
+	made := s.planMessage(held, s.planIntent(held, "another", 1))
 	s.handleMessage(made, "")
 	m.deliver(event.Confirmed, "")
 	s.expectStates(stateActing, "old-0")
 	// The watcher may not have read the previous plan's claims either.
-	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
+	if got := s.readOutbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"another-0", "new-0"}) {
 		t.Fatalf("got outbox %+v", got.Outbox)
 	}
 	s.handleMessage(made, fault.Stale)
@@ -258,6 +258,9 @@ func TestLiveObjections(t *testing.T) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "the node is another instance's", changes: node("old-0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///eu-west-1a/i-other" }), blocked: "NodeClaim old-0: nodeclaim does not have an associated node"},
+		{name: "the claim names no node", changes: func(s *testCluster) {
+			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*karpenter.NodeClaim).Status.NodeName = "" })
+		}, blocked: "NodeClaim old-0: nodeclaim does not have an associated node"},
 		{name: "the budget is smaller now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
 		{name: "the budget is invalid", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
 		{name: "the budget's time zone is invalid", changes: func(s *testCluster) {

@@ -23,7 +23,7 @@ type Fault struct {
 	Done bool
 	// Chance is the probability of the fault for each call, from 0 to 1; 0 means always.
 	Chance float64
-	// Times is how often the fault occurs at most; 0 means until Heal.
+	// Times is how often the fault occurs at most; 0 means until ClearFaults.
 	Times int
 }
 

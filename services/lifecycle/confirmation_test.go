@@ -1,0 +1,166 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// rejectCalls makes the API server reject the calls of lifecycle about an object, or about all objects of the kind without a name.
+func (s *testCluster) rejectCalls(verb memcluster.Verb, kind cluster.Kind, name string) {
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, Name: name, As: fault.Denied})
+}
+
+// The confirmation of a removal arrives again after the claim was marked and could not be deleted. It is not counted again, and the next
+// reconcile deletes the claim.
+func TestRepeatedConfirmationOfRemoval(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	s.setBudgetAndLimit("1", 10)
+	m := s.startProposal(0, "old-0")
+	s.rejectCalls(memcluster.VerbDelete, cluster.NodeClaims, "old-0")
+	m.deliver(event.Confirmed, fault.Denied)
+	s.ClearFaults()
+	version := s.Version()
+	m.deliver(event.Confirmed, "")
+	if s.Version() != version {
+		t.Error("the second confirmation wrote something")
+	}
+	s.expectStates(stateActing, "old-0")
+	s.advance(2 * time.Second)
+	s.expectStates("going", "old-0")
+}
+
+// A replacement that could not be created is created when its confirmation arrives again.
+func TestRepeatedConfirmationOfReplacement(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	s.rejectCalls(memcluster.VerbCreate, cluster.NodeClaims, "")
+	for range 2 {
+		m.deliver(event.Confirmed, fault.Denied)
+		s.expectStates(stateActing, "old-0")
+		if held := s.readOutbox(); held.State != outbox.Applying || held.Plan != m.Plan.Digest {
+			t.Fatalf("got outbox %+v", held.Outbox)
+		}
+	}
+	s.ClearFaults()
+	s.takeSent()
+	m.deliver(event.Confirmed, "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, typesAndSubjects(s.takeSent())); diff != "" || s.getClaim("new-0") == nil {
+		t.Errorf("the replacement was not created and requested:\n%s", diff)
+	}
+	s.expectStates(stateActing, "old-0")
+}
+
+// A replacement that is missing although the outbox has another plan can never be created, so that its confirmation rolls the proposal back.
+// It does nothing before it could read the outbox and the replacement.
+func TestConfirmationOfMissingReplacement(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.startBatch()
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, unread := range []struct {
+		kind cluster.Kind
+		name string
+	}{{cluster.ConfigMaps, ""}, {cluster.NodeClaims, "new-0"}} {
+		s.rejectCalls(memcluster.VerbGet, unread.kind, unread.name)
+		m.deliver(event.Confirmed, fault.Denied)
+		s.expectStates(stateActing, "old-0")
+		s.ClearFaults()
+	}
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-0")
+}
+
+// A proposal with a replacement does not start if something that it needs cannot be read.
+func TestReplacementNeedsLiveState(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb memcluster.Verb
+		kind cluster.Kind
+	}{
+		"the outbox":   {memcluster.VerbGet, cluster.ConfigMaps},
+		"the NodePool": {memcluster.VerbList, cluster.NodePools},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInitializedCluster(t, 1)
+			m := s.startProposal(1, "old-0")
+			s.rejectCalls(c.verb, c.kind, "")
+			m.deliver(event.Confirmed, fault.Denied)
+			s.ClearFaults()
+			s.expectStates("proposed ", "old-0")
+			if s.getClaim("new-0") != nil {
+				t.Error("the replacement was created")
+			}
+			m.deliver(event.Confirmed, "")
+			s.expectStates(stateActing, "old-0")
+		})
+	}
+}
+
+// A replacement counts against the disruptions per hour, like a removal.
+func TestHourlyBudgetOfReplacements(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.setRate("0")
+	m := s.startProposal(1, "old-0")
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-0")
+	if s.getClaim("new-0") != nil {
+		t.Error("the replacement was created")
+	}
+}
+
+// A proposal that was confirmed on one of its claims only is rolled back there if its next confirmation is rejected.
+func TestRejectionRollsBackPartialConfirmation(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	s.setBudgetAndLimit("2", 5)
+	m := s.startProposal(1, "old-0", "old-1")
+	s.crashAtWrite(3, false)
+	_ = s.svc.Handle(t.Context(), m.envelope(event.Confirmed))
+	s.restartService()
+	s.expectStates("proposed confirmed ", "old-0")
+	s.expectStates("proposed ", "old-1")
+	s.setBudgetAndLimit("1", 5)
+	m.deliver(event.Confirmed, "")
+	s.expectStates(stateUntouched, "old-0", "old-1")
+	if s.getClaim("new-0") != nil {
+		t.Error("the replacement was created")
+	}
+}
+
+// The admission of replacements keeps and launches the claims of an abandoned plan, like that of a batch.
+func TestReplacementsKeepIntentLeftBehind(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(1, "old-0")
+	held := s.startBatch()
+	s.reconcile()
+	s.crashAtWrite(3, false)
+	_ = s.svc.Handle(t.Context(), s.planMessage(held, s.planIntent(held, "left", 2)))
+	s.restartService()
+	if _, err := s.readOutbox().Swap(t.Context(), s.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
+		t.Fatal(err)
+	}
+	m.deliver(event.Confirmed, "")
+	after := s.readOutbox()
+	if diff := cmp.Diff([]string{"left-0", "left-1", "new-0"}, after.Claims); diff != "" {
+		t.Error(diff)
+	}
+	for _, name := range after.Claims {
+		if c := s.getClaim(name); c == nil || after.UIDs[name] != c.UID {
+			t.Errorf("the outbox has the UID %q of %s", after.UIDs[name], name)
+		}
+	}
+	if sent := typesAndSubjects(s.takeSent()); !slices.Contains(sent, "launch.requested.v1 intent/left") {
+		t.Errorf("the intent that was left behind is not launched: sent %v", sent)
+	}
+}
