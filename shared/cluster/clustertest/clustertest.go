@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject, trims map[string]func() 
 		{"create sets UID, version and time", createSetsIdentity, false},
 		{"create conflicts with an existing name", takenNames, false},
 		{"create requires a name", badNames, false},
+		{"reads, updates, deletions and evictions require a name", namelessCalls, false},
 		{"create requires an existing namespace", absentNamespace, false},
 		{"metadata is validated", badMetadata, false},
 		{"requirements are validated", badRequirements, true},

@@ -50,6 +50,25 @@ func badNames(s *suite) {
 	s.wantKind(err, fault.Invalid, "create with a resourceVersion")
 }
 
+// namelessCalls checks that no call without a name reaches a collection, or looks like one about a missing object.
+func namelessCalls(s *suite) {
+	stored := create(s, s.configMap("a"))
+	nameless := stored.DeepCopy()
+	nameless.Name = ""
+	key := cluster.Key{Namespace: s.Namespace}
+	_, err := s.Client.Get(s.ctx(), cluster.ConfigMaps, key)
+	s.wantKind(err, fault.Invalid, "get without a name")
+	_, err = s.Client.Update(s.ctx(), nameless)
+	s.wantKind(err, fault.Invalid, "update without a name")
+	value := "x"
+	s.wantKind(s.Client.PatchAnnotation(s.ctx(), nameless, "a", &value), fault.Invalid, "patch without a name")
+	s.wantKind(s.Client.Delete(s.ctx(), cluster.ConfigMaps, key, ""), fault.Invalid, "delete without a name")
+	s.wantKind(s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, nameless), fault.Invalid, "delete as read without a name")
+	s.wantKind(s.Client.DeletePod(s.ctx(), key, "", 0), fault.Invalid, "delete of a pod without a name")
+	s.wantKind(s.Client.Evict(s.ctx(), key, ""), fault.Invalid, "eviction without a name")
+	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+}
+
 func absentNamespace(s *suite) {
 	object := s.configMap("a")
 	object.Namespace += "-absent"

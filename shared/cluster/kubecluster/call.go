@@ -49,6 +49,14 @@ func (what call) String() string {
 	return strings.TrimSpace(what.verb + " " + what.resourceName() + " " + what.key.String())
 }
 
+// requireName refuses a call without a name: its address is that of a whole collection, which a deletion would delete.
+func (what call) requireName() error {
+	if what.key.Name == "" {
+		return fault.F(what.String(), fault.Invalid, "the object has no name")
+	}
+	return nil
+}
+
 func (what call) isWrite() bool {
 	return what.verb == verbCreate || what.verb == verbUpdate || what.verb == verbPatch || what.verb == verbDelete
 }

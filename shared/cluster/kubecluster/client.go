@@ -112,8 +112,8 @@ func (c *Client) sendRequest(ctx context.Context, what call, body any, into runt
 // Get implements cluster.Client.
 func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
 	what := call{verb: verbGet, kind: kind, key: key}
-	if key.Name == "" {
-		return nil, fault.F(what.String(), fault.Invalid, "the object has no name")
+	if err := what.requireName(); err != nil {
+		return nil, err
 	}
 	into := kind.New()
 	if into == nil {
@@ -206,9 +206,10 @@ func (c *Client) writeObject(ctx context.Context, verb, part string, object clus
 // validateWrite refuses requests that the API server accepts and the port does not: an
 // object without a name, and an update without a resourceVersion.
 func (what call) validateWrite(object cluster.Object) error {
+	if err := what.requireName(); err != nil {
+		return err
+	}
 	switch {
-	case object.GetName() == "":
-		return fault.F(what.String(), fault.Invalid, "the object has no name")
 	case what.kind.Namespaced && object.GetNamespace() == "":
 		return fault.F(what.String(), fault.Invalid, "the object has no namespace")
 	case what.subresource == statusSubresource && !what.kind.Status:
@@ -246,9 +247,8 @@ func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, 
 }
 
 func (c *Client) deleteObject(ctx context.Context, what call, options *metav1.DeleteOptions) error {
-	if what.key.Name == "" {
-		// The server would delete the whole collection.
-		return fault.F(what.String(), fault.Invalid, "the object has no name")
+	if err := what.requireName(); err != nil {
+		return err
 	}
 	return c.sendRequest(ctx, what, options, nil)
 }
@@ -267,6 +267,9 @@ func newDeleteOptions(uid types.UID, grace *int64) *metav1.DeleteOptions {
 // Evict implements cluster.Client.
 func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
 	what := call{verb: verbCreate, subresource: evictionSubresource, kind: cluster.Pods, key: pod}
+	if err := what.requireName(); err != nil {
+		return err
+	}
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: newDeleteOptions(uid, nil),

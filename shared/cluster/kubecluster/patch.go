@@ -24,6 +24,9 @@ func (c *Client) PatchAnnotation(ctx context.Context, object cluster.Object, key
 		return fault.F(verbPatch, fault.Bug, "the type %T is not in cluster.Kinds", object)
 	}
 	what := call{verb: verbPatch, kind: kind, key: cluster.KeyOf(object)}
+	if err := what.requireName(); err != nil {
+		return err
+	}
 	if object.GetResourceVersion() == "" {
 		return fault.F(what.String(), fault.Invalid, "the object has no resourceVersion").
 			WithHint("read the object before you patch it")

@@ -44,6 +44,9 @@ func runCall[T any](ctx context.Context, c *Client, what call, run func(*Server)
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
+	if what.key.Name == "" && what.verb != VerbList && what.verb != VerbCreate {
+		return none, what.newError(fault.Invalid, "the object has no name")
+	}
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
