@@ -38,6 +38,8 @@ type clusterState struct {
 	// present counts the claims of each intent. The cache has all claims of an intent before it has one that is admitted,
 	// because they are created before.
 	present func() admission.Counts
+	// unbound counts the claims of each intent that have no instance.
+	unbound func() admission.Counts
 
 	// zoneID returns the ID of a zone by its name; "" if it is unknown.
 	zoneID func(zone string) string
@@ -96,6 +98,7 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 	}
 	w.zoneID = zoneIDLookup(s.Cache)
 	w.present = sync.OnceValue(func() admission.Counts { return admission.CountPresent(w.claims) })
+	w.unbound = sync.OnceValue(func() admission.Counts { return admission.CountUnbound(w.claims) })
 	return w
 }
 
@@ -167,8 +170,9 @@ func (s *Service) claimView(c *karpenter.NodeClaim, held *outbox.Stored, w clust
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
 		ZoneShifted: s.isClaimShiftedAway(c, w.zoneID), HasMissingSibling: func() bool { return w.present().Incomplete(c) },
-		MayRepeat: func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
-		Retry:     func(kind string) { s.throttle.reset(kind + "/" + string(c.UID)) },
+		HasUnboundSibling: func() bool { return w.unbound().Has(c) },
+		MayRepeat:         func(kind string) bool { return s.allowAction(kind+"/"+string(c.UID), resendInterval) },
+		Retry:             func(kind string) { s.throttle.reset(kind + "/" + string(c.UID)) },
 	}
 	if v.Node = w.findNode(c); v.Node != nil {
 		v.Pods = w.pods(v.Node.Name)

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,54 @@ func TestLaunchResultBindsEachClaimOnce(t *testing.T) {
 	s.handleMessage(e, "")
 	if s.Version() != version || len(s.takeSent()) != 0 {
 		t.Error("a repeated launch result changed something")
+	}
+}
+
+// The result of a launch binds the first of two claims, and arrives again after the instance of that claim has ended. The claim stays until
+// then, so that the other claim gets the other instance.
+func TestLateLaunchResultBindsNoEndedInstance(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	result := s.newMessage(launchSettled("one", 2, "i-1", "i-2"))
+	s.rejectCalls(memcluster.VerbUpdateStatus, cluster.NodeClaims, "one-1")
+	s.handleMessage(result, fault.Denied)
+	s.ClearFaults()
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.advance(time.Minute)
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": ""}, s.boundInstances()); diff != "" {
+		t.Fatal(diff)
+	}
+	s.handleMessage(result, "")
+	s.advance(2 * time.Second)
+	if diff := cmp.Diff(map[string]string{"one-1": "i-2"}, s.boundInstances()); diff != "" {
+		t.Error(diff)
+	}
+	if c := s.getClaim("one-1"); c == nil || c.DeletionTimestamp != nil {
+		t.Errorf("the claim with a running instance is %+v", c)
+	}
+}
+
+// A claim without an intent, which Karpenter launched, does not wait for others without an intent.
+func TestClaimWithoutIntentWaitsForNoOther(t *testing.T) {
+	s := newTestCluster(t)
+	s.launchIntent("one", 2)
+	s.handleMessage(s.newMessage(launchSettled("one", 2, "i-1", "i-2")), "")
+	for _, name := range []string{"one-0", "one-1"} {
+		s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+			for key := range o.GetAnnotations() {
+				if strings.HasPrefix(key, "joist.sh/") {
+					delete(o.GetAnnotations(), key)
+				}
+			}
+			if name == "one-1" {
+				o.(*karpenter.NodeClaim).Status.ProviderID = ""
+			}
+		})
+	}
+	s.handleMessage(s.newMessage(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.advance(2 * time.Second)
+	if c := s.getClaim("one-0"); c != nil {
+		t.Errorf("the claim of the ended instance is %+v", c)
 	}
 }
 

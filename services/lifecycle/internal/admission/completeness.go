@@ -19,6 +19,11 @@ func CountPresent(claims []*karpenter.NodeClaim) Counts {
 // CountAdmitted counts the admitted claims of each intent until they are deleted.
 func CountAdmitted(claims []*karpenter.NodeClaim) Counts { return countByIntent(claims, IsAdmitted) }
 
+// CountUnbound counts the claims of each intent that have no instance.
+func CountUnbound(claims []*karpenter.NodeClaim) Counts {
+	return countByIntent(claims, func(c *karpenter.NodeClaim) bool { return c.Status.ProviderID == "" })
+}
+
 func countByIntent(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeClaim) bool) Counts {
 	out := Counts{}
 	for _, c := range claims {
@@ -35,6 +40,12 @@ func countByIntent(claims []*karpenter.NodeClaim, counts func(*karpenter.NodeCla
 func (c Counts) Complete(claim *karpenter.NodeClaim) bool {
 	wanted, err := strconv.Atoi(claim.Annotations[launchspec.ClaimsAnnotation])
 	return err == nil && c[claim.Annotations[launchspec.IntentTag]] >= wanted
+}
+
+// Has reports whether a claim of the claim's intent counts. It is false if the claim has no intent.
+func (c Counts) Has(claim *karpenter.NodeClaim) bool {
+	intent := claim.Annotations[launchspec.IntentTag]
+	return intent != "" && c[intent] > 0
 }
 
 // Incomplete reports whether claims of the claim's intent do not count. It is false if the claim does not state their number.

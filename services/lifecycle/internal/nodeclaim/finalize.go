@@ -41,9 +41,16 @@ const terminationPause = 10 * time.Second
 // waited for. Unless the termination was requested, it is requested before the claim's finalizer is removed: if the message
 // that the instance is gone was wrong, no instance without a claim stays. In a zone that is shifted away no request is sent,
 // and inventories find the instance after the shift.
+//
+// The claim waits until the other claims of its intent have their instances. A late result of the launch names all instances,
+// and without this claim it would bind the terminated one to another claim. Besides, that claim would be deleted, because the
+// launch cannot be requested for fewer claims.
 func (v View) releaseNode() []effect.Effect {
 	if v.Node == nil {
 		id, err := v.Claim.Instance()
+		if err == nil && v.HasUnboundSibling != nil && v.HasUnboundSibling() {
+			return nil
+		}
 		requested, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeInstanceTerminating)
 		if err != nil || v.ZoneShifted || requested.Status == metav1.ConditionTrue && v.Now.Sub(requested.LastTransitionTime.Time) >= terminationPause {
 			return v.removeFinalizer()

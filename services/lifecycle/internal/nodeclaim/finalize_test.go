@@ -45,6 +45,7 @@ func TestUnlaunchedClaimIsFinalized(t *testing.T) {
 		{"refused, token unspent", view(leaves, refused("unspent")), nil},
 		{"a launch may be in flight", view(leaves), nil},
 		{"absent from inventories", view(leaves, markedGone), []string{"update c"}},
+		{"absent from inventories, like another claim of its intent", view(leaves, markedGone, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return true } }), []string{"update c"}},
 		{"without Joist's finalizer", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
 	})
 	released := object[*karpenter.NodeClaim](t, view(leaves, unadmitted, func(v *nodeclaim.View) {
@@ -70,6 +71,8 @@ func TestTerminatedInstanceIsFinalized(t *testing.T) {
 		{"a pod is being deleted", view(leaves, deleted, pods("web"), podDeleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
 		{"the claim's finalizer is removed last", view(leaves, nodeless), []string{"send terminate.requested.v1", "update c"}},
+		{"another claim of its intent has no instance yet", view(leaves, nodeless, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return true } }), nil},
+		{"the other claims of its intent have their instances", view(leaves, nodeless, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return false } }), []string{"send terminate.requested.v1", "update c"}},
 		{"no request during a zonal shift", view(leaves, nodeless, withZonalShift), []string{"update c"}},
 		{"its termination was requested", view(leaves, nodeless, condition(karpenter.ConditionTypeInstanceTerminating)), []string{"update c"}},
 		{"its termination is about to be requested", view(leaves, nodeless, condition(karpenter.ConditionTypeInstanceTerminating), func(v *nodeclaim.View) { v.Now = v.Now.Add(-55 * time.Second) }), []string{"send terminate.requested.v1", "update c"}},

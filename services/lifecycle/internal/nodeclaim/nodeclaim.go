@@ -36,6 +36,8 @@ type View struct {
 	Outbox *outbox.Stored
 	// HasMissingSibling reports whether a claim of the same intent is gone; nil for no.
 	HasMissingSibling func() bool
+	// HasUnboundSibling reports whether a claim of the same intent has no instance; nil for no.
+	HasUnboundSibling func() bool
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
 	// Refused is the claim's refusal mark. Gone reports that its instance is terminated.
