@@ -14,12 +14,13 @@ import (
 type region struct {
 	// key is equal for equal regions.
 	key string
-	// nodes are the existing nodes, and parts are where new nodes may be, of these candidates.
-	nodes      packing.Set
-	parts      []*feasibleSet
-	candidates packing.Set
-	// overlaps caches whether the region overlaps a feasible set, and partly whether nodes or candidates of the
-	// feasible set are outside of the region.
+	// nodes are the existing nodes, and parts are where new nodes may be, of these candidates, zones and capacity types.
+	nodes             packing.Set
+	parts             []*feasibleSet
+	candidates        packing.Set
+	zoneCapacityTypes uint64
+	// overlaps caches whether the region overlaps a feasible set, and partly whether nodes of the feasible set are or may
+	// be outside of the region.
 	overlaps, partly map[*feasibleSet]bool
 }
 
@@ -54,6 +55,7 @@ func (w *state) findRegion(s *corev1.TopologySpreadConstraint, c *podClass) *reg
 		part := w.findFeasibleSet(fmt.Sprint(key, i), want, tolerations, true)
 		out.nodes, out.parts = out.nodes.Union(part.nodes), append(out.parts, part)
 		out.candidates = out.candidates.Union(part.candidates)
+		out.zoneCapacityTypes |= part.zoneCapacityTypes
 	}
 	return out
 }
@@ -76,14 +78,15 @@ func (w *state) mayCount(g *group, r *feasibleSet) bool {
 }
 
 // isUncertain reports whether the group counts only those pods of the feasible set that are placed on
-// some of its existing nodes and candidates.
+// some of its existing nodes and candidates, or in some of its zones.
 func (g *group) isUncertain(r *feasibleSet) bool {
 	if g.region == nil {
 		return false
 	}
 	partly, known := g.region.partly[r]
 	if !known {
-		partly = r.nodes.Without(g.region.nodes).Len() > 0 || r.candidates.Without(g.region.candidates).Len() > 0
+		partly = r.nodes.Without(g.region.nodes).Len() > 0 || r.candidates.Without(g.region.candidates).Len() > 0 ||
+			r.candidates.Len() > 0 && r.zoneCapacityTypes&^g.region.zoneCapacityTypes != 0
 		if g.region.partly == nil {
 			g.region.partly = map[*feasibleSet]bool{}
 		}
@@ -93,7 +96,8 @@ func (g *group) isUncertain(r *feasibleSet) bool {
 }
 
 // settleCounts removes the pods of an assignment from the counts of the spread constraints that do not
-// count their nodes. Before the packer chooses nodes, only the feasible set is known.
+// count their nodes, or may not, because a new node may be launched in another zone. Before the packer chooses nodes, only
+// the feasible set is known.
 func (r *rounds) settleCounts(id int) {
 	s := &r.assignments[id]
 	for _, d := range s.domains {
@@ -107,7 +111,7 @@ func (r *rounds) settleCounts(id int) {
 	}
 }
 
-// countOutside returns how many pods of an assignment are outside of a region.
+// countOutside returns how many pods of an assignment are or may be outside of a region.
 func (r *rounds) countOutside(id int, where *region) (n int) {
 	count := func(all []packing.GroupCount) {
 		for _, pods := range all {
@@ -121,7 +125,7 @@ func (r *rounds) countOutside(id int, where *region) (n int) {
 		return true
 	})
 	for i := range r.packer.Bins() {
-		if bin := &r.packer.Bins()[i]; !where.candidates.Has(bin.Candidate) {
+		if bin := &r.packer.Bins()[i]; !where.candidates.Has(bin.Candidate) || bin.ZoneCapacityTypes&^where.zoneCapacityTypes != 0 {
 			count(bin.Pods)
 		}
 	}

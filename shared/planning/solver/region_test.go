@@ -2,6 +2,8 @@ package solver_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -255,5 +257,31 @@ func TestSpreadCountsOnlyNodesWithAllItsLabels(t *testing.T) {
 	})}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1}, perZone(solve(t, batch))); diff != "" {
 		t.Errorf("pods by zone (-want +got):\n%s", diff)
+	}
+}
+
+// TestSpreadDoesNotCountNodesThatMayBeElsewhere spreads pods of zone c over capacity types next to on-demand nodes with the same label, which
+// may be launched in any zone. Those nodes may not count for the spread.
+func TestSpreadDoesNotCountNodesThatMayBeElsewhere(t *testing.T) {
+	key := karpenter.CapacityTypeLabelKey
+	batch := planningtest.NewBatch(
+		planningtest.NewPods("other", 4, "1", "64Mi", requireLabels("app", "db", "role", "other"), selecting(key, karpenter.CapacityTypeOnDemand)),
+		planningtest.NewPods("db", 4, "1", "64Mi", affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelArchStable, LabelSelector: selector("role", "other")}), spreadIn(key, "db"), zoneOf("c")),
+	)
+	batch.Snapshot.NodePools = inZones().Snapshot.NodePools
+	batch.Snapshot.NodeClasses = inZones().Snapshot.NodeClasses
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = slices.DeleteFunc(*requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
+	result := solve(t, batch)
+	got := map[string]int{}
+	for _, n := range result.Nodes {
+		for _, pod := range n.Pods {
+			if value, _ := n.Requirements[key].SingleValue(); strings.HasPrefix(pod.Pod.UID, "db") {
+				got[value]++
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"on-demand": 2, "spot": 2}, got); diff != "" || len(result.Unplaced) > 0 {
+		t.Errorf("unplaced %+v, pods by capacity type:\n%s", result.Unplaced, diff)
 	}
 }
