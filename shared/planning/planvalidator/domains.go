@@ -38,9 +38,13 @@ func (w *finalCluster) launchableDomains(s *spreadRule) map[string]bool {
 	out := map[string]bool{}
 	w.launchables[id] = out
 	limits, left := w.poolLimits()
+	prices := map[*NodePool]float64{}
+	for i := range w.scenario.NodePools {
+		prices[&w.scenario.NodePools[i]] = w.remainingPrice(&w.scenario.NodePools[i])
+	}
 	for i := range w.offered {
 		p := &w.offered[i]
-		if !p.offering.Available || !p.fitsLimits(limits, left) {
+		if !p.offering.Available || !p.fitsLimits(limits, left) || p.offering.Price > prices[p.pool]+priceTolerance {
 			continue
 		}
 		for _, set := range p.labelCombinations() {

@@ -2,6 +2,7 @@ package planvalidator
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -81,21 +82,12 @@ const priceLimitAnnotation = "joist.sh/price-limit"
 // checkPriceLimits checks the price limits of the NodePools and of the cluster. A launch counts as its most expensive
 // offering. A limit that is no number permits no launch.
 func (w *finalCluster) checkPriceLimits(out *report) {
-	had, added := 0.0, 0.0
-	for _, n := range slices.Concat(w.nodes, w.removing) {
-		if n.plan == nil {
-			had += n.offering.Price
-		}
-	}
+	had, added := w.existingPrice(nil), 0.0
 	for i := range w.scenario.NodePools {
 		pool := &w.scenario.NodePools[i]
-		has, more := 0.0, 0.0
-		for _, n := range slices.Concat(w.nodes, w.removing) {
-			switch {
-			case n.pool != pool:
-			case n.plan == nil:
-				has += n.offering.Price
-			default:
+		has, more := w.existingPrice(pool), 0.0
+		for _, n := range w.nodes {
+			if n.pool == pool && n.plan != nil {
 				more += w.highestPrice(n)
 			}
 		}
@@ -108,6 +100,32 @@ func (w *finalCluster) checkPriceLimits(out *report) {
 	if limit := w.scenario.PriceLimit; limit != nil && added > 0 && had+added > *limit+priceTolerance {
 		out.add(PriceLimits, "the cluster", "its nodes cost %f and may cost %f; the limit is %f", had, had+added, *limit)
 	}
+}
+
+// existingPrice returns the price of the existing nodes of a NodePool, or of all for nil.
+func (w *finalCluster) existingPrice(pool *NodePool) (sum float64) {
+	for _, n := range slices.Concat(w.nodes, w.removing) {
+		if n.plan == nil && (pool == nil || n.pool == pool) {
+			sum += n.offering.Price
+		}
+	}
+	return sum
+}
+
+// remainingPrice returns what existing nodes leave of the price limits of a NodePool and of the cluster; infinity without a limit.
+func (w *finalCluster) remainingPrice(pool *NodePool) float64 {
+	left := math.Inf(1)
+	if w.scenario.PriceLimit != nil {
+		left = *w.scenario.PriceLimit - w.existingPrice(nil)
+	}
+	if text, limited := pool.Metadata.Annotations[priceLimitAnnotation]; limited {
+		limit, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return math.Inf(-1)
+		}
+		left = min(left, limit-w.existingPrice(pool))
+	}
+	return left
 }
 
 // highestPrice returns the price of the most expensive offering that the launch may choose.

@@ -63,11 +63,23 @@ func spreadMistakes() []mistake {
 		existing(s, "one", "large", "z1")
 		existing(s, "two", "large", "z2")
 	}, alike(3, spreads(zone, "x", honourTaints))...)
+	poor := altered(func(s *planvalidator.Scenario) {
+		s.NodePools[0].Metadata.Annotations = map[string]string{"joist.sh/price-limit": "0.01"}
+		existing(s, "one", "large", "z1")
+		existing(s, "two", "large", "z2")
+	}, alike(3, spreads(zone, "x", honourTaints))...)
 	red, green := map[string]string{"team": "red"}, map[string]string{"team": "green"}
 	return []mistake{
 		{"zones", planvalidator.Spread, of(zones...), perZone, crowded},
 		{
 			"a zone in which the limits allow no node", planvalidator.Spread, full,
+			func(s *planvalidator.Scenario) *planvalidator.Result {
+				return join(join(planned(s), "one", "a", "b"), "two", "c")
+			},
+			func(s *planvalidator.Scenario) *planvalidator.Result { return join(planned(s), "one", "a", "b", "c") },
+		},
+		{
+			"a zone in which the price limit allows no node", planvalidator.Spread, poor,
 			func(s *planvalidator.Scenario) *planvalidator.Result {
 				return join(join(planned(s), "one", "a", "b"), "two", "c")
 			},
