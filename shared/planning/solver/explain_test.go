@@ -183,6 +183,12 @@ func TestExplainNodes(t *testing.T) {
 		{"is full, and lacks cpu that the pod does not request", func(n *planning.Node) { n.Used = planningtest.NewRequests("3", "4Gi") }, func(s *planning.PodSpec) {
 			delete(s.Requests, corev1.ResourceCPU)
 		}, planning.RuleResources, "memory"},
+		{"lacks memory that the pod does not request, and has just enough cpu", func(n *planning.Node) { n.Used = planningtest.NewRequests("1500m", "5Gi") }, func(s *planning.PodSpec) {
+			delete(s.Requests, corev1.ResourceMemory)
+		}, planning.RuleResources, "memory"},
+		{"lacks memory, and has no cpu, and the pod requests neither", func(n *planning.Node) { n.Used = planningtest.NewRequests("2", "5Gi") }, func(s *planning.PodSpec) {
+			s.Requests = nil
+		}, planning.RuleResources, "memory"},
 		{"a host port", func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }, func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }, solver.NodePorts, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
