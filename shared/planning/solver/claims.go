@@ -47,78 +47,6 @@ type claimPod struct {
 	expected int
 }
 
-// placeClaimPods places the pods with claims, and retries the rest as long as any is placed.
-func (r *rounds) placeClaimPods() {
-	if !slices.ContainsFunc(r.state.classes, func(c *podClass) bool { return c.hasClaims && c.problem == "" && len(c.pods) > 0 }) {
-		return
-	}
-	if r.devices == nil {
-		r.devices = &deviceState{r.state.newAllocator(), map[int][]string{}, map[*podClass]packing.Set{}}
-	}
-	queue := r.listClaimPods()
-	for more := true; more; {
-		placed := len(r.assignments)
-		queue = r.placeClaimQueue(queue)
-		more = len(r.assignments) > placed
-	}
-	r.state.currentClass = nil
-	for _, left := range queue {
-		left.class.pods = append(left.class.pods, left.pod)
-	}
-}
-
-// placeClaimQueue tries each pod once and returns the unplaced ones.
-func (r *rounds) placeClaimQueue(queue []claimPod) (rest []claimPod) {
-	failed := map[*podClass]int{}
-	for _, next := range queue {
-		at, known := failed[next.class]
-		if known && at == len(r.assignments) || r.packer.IsBudgetUsed() || !r.placeClaimPod(next) {
-			failed[next.class] = len(r.assignments)
-			rest = append(rest, next)
-		}
-	}
-	return rest
-}
-
-// listClaimPods takes the unplaced pods with claims: first the pods for which a NodeClaim was planned, then
-// the largest.
-func (r *rounds) listClaimPods() (queue []claimPod) {
-	w, expected := r.state, map[string]int{}
-	for _, c := range w.classes {
-		if !c.hasClaims || c.problem != "" || len(c.pods) == 0 {
-			continue
-		}
-		if len(expected) == 0 && w.removal == nil {
-			expected = w.listExpectedPods()
-		}
-		if c.initialPreferences.anyOf == nil {
-			c.initialPreferences = c.preferences
-		}
-		var left []planning.PodRef
-		for _, pod := range c.pods {
-			claims, err := w.findInventory().FindClaims(c.spec, &pod)
-			if err == nil {
-				err = w.findInventory().CheckClaims(claims)
-			}
-			if err != nil {
-				c.deviceProblems = map[int]string{noIndex: err.Error()}
-				left = append(left, pod)
-				continue
-			}
-			one := claimPod{queuedPod{c, pod}, claims, noIndex}
-			if i, ok := expected[pod.UID]; ok {
-				one.expected = i
-			}
-			queue = append(queue, one)
-		}
-		c.pods = left
-	}
-	slices.SortStableFunc(queue, func(a, b claimPod) int {
-		return cmp.Or(cmp.Compare(min(b.expected, 0), min(a.expected, 0)), cmp.Compare(w.priority(b.class.spec), w.priority(a.class.spec)), compareRequests(&a.queuedPod, &b.queuedPod))
-	})
-	return queue
-}
-
 // listExpectedPods returns the nodes that were planned for pods, by UID of the pod.
 func (w *state) listExpectedPods() map[string]int {
 	out := map[string]int{}
@@ -224,7 +152,7 @@ func (r *rounds) placeOnExisting(next claimPod, one assignment) (placed bool) {
 
 func (r *rounds) newClaimGroup(one assignment) packing.Group {
 	group := r.state.newPodGroup(&one)
-	group.Count = 1
+	group.Count, group.NeverFirst = 1, one.class.neverFirst
 	return group
 }
 

@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -154,6 +155,34 @@ func TestFollowersOfUnplacedPods(t *testing.T) {
 			}
 			if placed != tt.placed {
 				t.Errorf("%d databases placed, want %d", placed, tt.placed)
+			}
+		})
+	}
+}
+
+// TestClaimPodsOfAffinityOpenNoNodeBeforeOthers plans pods with claims for all devices of a node and with an affinity over host names to
+// themselves and to another pod. kube-scheduler may bind the other pod first, and then allows them only on its node.
+func TestClaimPodsOfAffinityOpenNoNodeBeforeOthers(t *testing.T) {
+	const whole = "on t4g.2xlarge with gpu-0 gpu-1 gpu-2 gpu-3"
+	for name, tt := range map[string]struct {
+		edit func(other *planning.PodSpec)
+		want string
+	}{
+		"the other pod is placed":                {func(*planning.PodSpec) {}, "z-0 " + whole + "; 2 unplaced: topology: no node with a pod that its affinity over hostnames selects has free capacity"},
+		"the other pod has no claim":             {func(s *planning.PodSpec) { s.Claims, s.ResourceClaims = nil, 0 }, "a-0 z-0 " + whole + "; 1 unplaced"},
+		"the other pod cannot be placed":         {selecting(corev1.LabelTopologyZone, "mars"), "a-0 " + whole},
+		"the affinity does not select the other": {requireLabels("role", "y"), "a-0 " + whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClaimCluster()
+			own := c.addPods("a", 2, exactly(4, "gpu"))
+			requireLabels("role", "x")(&own.Spec)
+			affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("role", "x")})(&own.Spec)
+			other := c.addPods("z", 1, exactly(4, "gpu"))
+			requireLabels("role", "x")(&other.Spec)
+			tt.edit(&other.Spec)
+			if got := c.solve(t); !strings.Contains(got, tt.want) {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
 	}

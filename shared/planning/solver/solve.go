@@ -115,13 +115,13 @@ func (w *state) solveTask(q task, order func(a, b *queuedPod) int) *rounds {
 	w.addTopology()
 	r := newRounds(w)
 	r.pinExpectedPods()
-	r.placeClaimPods()
+	r.placeClaimPods(false)
 	if order != nil {
 		r.placeSingly(order)
 	} else {
 		r.runRounds()
 	}
-	r.placeClaimPods() // Pods that need others on their node.
+	r.placeClaimPods(true) // Pods that need others on their node.
 	r.packer.Finish()
 	return r
 }
