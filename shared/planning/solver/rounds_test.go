@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
 
 // TestCanRetry checks for which classes with unplaced pods there is another round.
@@ -176,5 +177,27 @@ func TestRelaxationOrder(t *testing.T) {
 	p = preferences{anyOf: two[:1], alternatives: two[:1]}
 	if p.relaxNext(false) {
 		t.Errorf("a pod without preferences: %v", count())
+	}
+}
+
+// TestAssignOnceNotesWhoYields checks that a class which yields to pods that failed gets another round, also if this one places nothing.
+func TestAssignOnceNotesWhoYields(t *testing.T) {
+	nodes := packing.NewSet(1)
+	nodes.Add(0)
+	class := func() *podClass {
+		c := &podClass{spec: &planning.PodSpec{}, set: &labelSet{}, pods: make([]planning.PodRef, 1), feasible: &feasibleSet{nonEmpty: true, nodes: nodes}}
+		c.set.classes = []*podClass{c}
+		return c
+	}
+	for _, yielding := range []bool{true, false} {
+		c, other := class(), class()
+		other.failed = true
+		c.rules.groups = []*group{{kind: affinityKind, hard: true, members: map[*labelSet]bool{c.set: true, other.set: true}}}
+		w := &state{othersFirst: true}
+		w.topology.pass = 1
+		shares, yielded := (&rounds{state: w}).assignOnce([]*podClass{c, other}, yielding, nil)
+		if len(shares) > 0 || !yielded || c.neverFirst == yielding {
+			t.Errorf("yielding %t: %d assignments, yielded %t, another round %t", yielding, len(shares), yielded, c.neverFirst)
+		}
 	}
 }

@@ -141,6 +141,17 @@ func TestPreferencesOfCountedPodsAreDropped(t *testing.T) {
 	}
 }
 
+// TestUnplacedPodsWithRulesAreTriedOnce plans pods that exclude each other over host names and do not fit on the only node. A round that
+// places nothing is the last.
+func TestUnplacedPodsWithRulesAreTriedOnce(t *testing.T) {
+	batch := inZones(planningtest.NewPods("web", 2, "500m", "64Mi", requireLabels("app", "web"), averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "web")})))
+	closed(&batch.Snapshot)
+	batch.Snapshot.Nodes = []planning.Node{cores("full", "100m")}
+	if steps := solver.FirstSteps(batch, instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())); steps > 10e3 {
+		t.Errorf("planning took %d steps", steps)
+	}
+}
+
 // TestPodsThatCountOthersComeFirst places pods with a spread that counts only other pods before those other pods.
 func TestPodsThatCountOthersComeFirst(t *testing.T) {
 	together := affine(corev1.PodAffinityTerm{TopologyKey: karpenter.CapacityTypeLabelKey, LabelSelector: selector("app", "web")})
