@@ -12,11 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // rejectCalls makes the API server reject the calls of lifecycle about an object, or about all objects of the kind without a name.
 func (s *testCluster) rejectCalls(verb memcluster.Verb, kind cluster.Kind, name string) {
 	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, Name: name, As: fault.Denied})
+}
+
+// forgetNode removes the name of the node from a claim's status.
+func (s *testCluster) forgetNode(claim string) {
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: claim}, func(o cluster.Object) { o.(*karpenter.NodeClaim).Status.NodeName = "" })
 }
 
 // The confirmation of a removal arrives again after the claim was marked and could not be deleted. It is not counted again, and the next

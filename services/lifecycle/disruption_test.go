@@ -258,9 +258,7 @@ func TestLiveObjections(t *testing.T) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "the node is another instance's", changes: node("old-0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///eu-west-1a/i-other" }), blocked: "NodeClaim old-0: nodeclaim does not have an associated node"},
-		{name: "the claim names no node", changes: func(s *testCluster) {
-			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*karpenter.NodeClaim).Status.NodeName = "" })
-		}, blocked: "NodeClaim old-0: nodeclaim does not have an associated node"},
+		{name: "the claim names no node", changes: func(s *testCluster) { s.forgetNode("old-0") }, blocked: "NodeClaim old-0: nodeclaim does not have an associated node"},
 		{name: "the budget is smaller now", changes: func(s *testCluster) { s.setBudgetAndLimit("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
 		{name: "the budget is invalid", changes: func(s *testCluster) { s.setBudgetAndLimit("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
 		{name: "the budget's time zone is invalid", changes: func(s *testCluster) {
