@@ -64,13 +64,12 @@ func (c *checker) sumRunning(records []memcloud.Record, forgive func(*karpenter.
 	for pool := range c.limits.pools {
 		out[pool] = sumCounts{}
 	}
-	counted := map[string]int{}
+	counted := map[string]int{} // By instance if it is bound, else by intent.
 	for _, r := range c.listLimited(records) {
-		key, claims := r.ID, c.boundClaims[r.ID]
-		if len(claims) == 0 {
-			key, claims = r.Tags[intentTag], c.unboundClaims[r.Tags[intentTag]]
+		claims, key, staying := c.claimsOfInstance(r), r.Tags[intentTag], 0
+		if len(c.boundClaims[r.ID]) > 0 {
+			key = r.ID
 		}
-		staying := 0
 		for _, claim := range claims {
 			if !c.leaving[claim] && !forgive(claim) {
 				staying++

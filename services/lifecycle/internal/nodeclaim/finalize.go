@@ -42,9 +42,9 @@ const terminationPause = 10 * time.Second
 // that the instance is gone was wrong, no instance without a claim stays. In a zone that is shifted away no request is sent,
 // and inventories find the instance after the shift.
 //
-// The claim waits until the other claims of its intent have their instances. A late result of the launch names all instances,
-// and without this claim it would bind the terminated one to another claim. Besides, that claim would be deleted, because the
-// launch cannot be requested for fewer claims.
+// The claim waits until the other claims of its intent have their instances, for two reasons. A late copy of the launch's
+// result names all instances: if this claim were gone, lifecycle would bind its terminated instance to another claim. And
+// lifecycle deletes a claim without an instance if another claim of its intent is gone (checkLaunch).
 func (v View) releaseNode() []effect.Effect {
 	if v.Node == nil {
 		id, err := v.Claim.Instance()
