@@ -55,6 +55,28 @@ func NormalizeLabel(key string) string {
 	return key
 }
 
+// olderNames are the older names of each stable one, sorted.
+var olderNames = func() map[string][]string {
+	out := map[string][]string{}
+	for _, older := range slices.Sorted(maps.Keys(normalizedLabels)) {
+		out[normalizedLabels[older]] = append(out[normalizedLabels[older]], older)
+	}
+	return out
+}()
+
+// FindLabel returns the value of a label by its stable name, or else by an older one.
+func FindLabel(labels map[string]string, stable string) (string, bool) {
+	if value, ok := labels[stable]; ok {
+		return value, true
+	}
+	for _, older := range olderNames[stable] {
+		if value, ok := labels[older]; ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
 // NormalizedLabels returns a copy of the map from older label names to stable ones.
 func NormalizedLabels() map[string]string { return maps.Clone(normalizedLabels) }
 

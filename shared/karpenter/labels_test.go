@@ -30,6 +30,32 @@ func TestNormalizeLabel(t *testing.T) {
 	}
 }
 
+func TestFindLabel(t *testing.T) {
+	const beta, ebs, zone = "failure-domain.beta.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone", corev1.LabelTopologyZone
+	for name, c := range map[string]struct {
+		labels map[string]string
+		want   string
+		found  bool
+	}{
+		"no labels":         {nil, "", false},
+		"another label":     {map[string]string{"team": "x"}, "", false},
+		"an empty value":    {map[string]string{zone: ""}, "", true},
+		"the stable name":   {map[string]string{zone: "a"}, "a", true},
+		"an older name":     {map[string]string{ebs: "a"}, "a", true},
+		"both names":        {map[string]string{zone: "a", beta: "b", ebs: "c"}, "a", true},
+		"two older names":   {map[string]string{ebs: "c", beta: "b"}, "b", true},
+		"name of another":   {map[string]string{"beta.kubernetes.io/os": "linux"}, "", false},
+		"empty older value": {map[string]string{beta: "", ebs: "c"}, "", true},
+	} {
+		if got, found := FindLabel(c.labels, zone); got != c.want || found != c.found {
+			t.Errorf("%s: got %q, %v, want %q, %v", name, got, found, c.want, c.found)
+		}
+	}
+	if got, found := FindLabel(map[string]string{"team": "x"}, "team"); got != "x" || !found {
+		t.Errorf("a custom label: got %q, %v", got, found)
+	}
+}
+
 func TestValidateTemplateLabel(t *testing.T) {
 	for key, allowed := range map[string]bool{
 		"team":                              true,

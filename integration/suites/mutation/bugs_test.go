@@ -410,9 +410,9 @@ var bugs = []bug{{
 	name: "template-of-initialized", promise: "no device is allocated twice",
 	file: "shared/planning/solver/claims.go",
 	from: `	if e.node.Claim == "" || e.node.Initialized {
-		out.Types`,
+		instanceType`,
 	to: `	if e.node.Claim == "" {
-		out.Types`,
+		instanceType`,
 }, {
 	name: "leaving-claims-stay", promise: "TestLeavingPods", in: "./shared/planning/devices",
 	file: "shared/planning/devices/allocator.go",

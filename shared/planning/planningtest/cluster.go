@@ -77,6 +77,10 @@ func (d *clusterGenerator) newNode(i int, pool string) planning.Node {
 		corev1.LabelInstanceTypeStable: t.Name,
 	}
 	maps.Copy(labels, t.Labels)
+	maps.Copy(labels, planning.RegistrationLabels.Labels())
+	for older, stable := range karpenter.NormalizedLabels() { // Kubelet and the EBS driver set both names.
+		labels[older] = labels[stable]
+	}
 	return planning.Node{
 		Name: name, Claim: "claim-" + name, ClaimUID: "uid-" + name, NodePool: pool, Instance: fmt.Sprintf("i-%017d", i), Labels: labels,
 		Allocatable: t.Allocatable, Capacity: t.Capacity, Used: corev1.ResourceList{},

@@ -87,7 +87,7 @@ func newBaseline(s planning.Snapshot, stock instancetypes.InstanceTypes, waiting
 	s.Nodes = slices.Clip(maskUnreadyNodes(s.Nodes))
 	known := st.readKinds(&s, waiting)
 	batch := &planning.Batch{Snapshot: s, Pending: st.kinds.podClasses()}
-	st.state = newState(&s, stock, collectResources(batch), collectNamedLabels(batch))
+	st.state = newState(batch, stock)
 	if st.state.sets == nil {
 		st.state.sets = map[string]packing.Set{}
 	}

@@ -17,9 +17,17 @@ type repellingPods struct {
 // findRepellingPods returns the running pods with a required anti-affinity that may select a pending pod.
 func (w *state) findRepellingPods() []repellingPods {
 	var out []repellingPods
-	w.visitBoundPods(w.listPendingLabels().mayBeRepelled, func(node, count int, bound *planning.PodSpec) {
-		out = append(out, repellingPods{node, count, bound})
-	})
+	pending := w.listPendingLabels()
+	for i := range w.problem.Nodes {
+		for _, bound := range w.nodes[i].antiAffine {
+			if !pending.mayBeRepelled(&bound.Spec) {
+				continue
+			}
+			if n := planning.CountNotTerminating(bound.Pods); n > 0 {
+				out = append(out, repellingPods{i, n, &bound.Spec})
+			}
+		}
+	}
 	return out
 }
 

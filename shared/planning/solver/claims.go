@@ -170,11 +170,12 @@ func (w *state) nodeSite(i int) devices.Site {
 	e := w.nodes[i]
 	out := devices.Site{ID: fmt.Sprint("node/", i), NodeName: e.node.Name, Fixed: true, Requirements: e.openRequirements}
 	if out.Requirements == nil {
-		out.Requirements = planning.NewLabelRequirements(e.labels).Clone()
+		out.Requirements = e.labelRequirements()
 		out.Requirements.Add(corev1.LabelHostname, planning.In(e.node.Name))
 	}
 	if e.node.Claim == "" || e.node.Initialized {
-		out.Types = []*devices.NodeDevices{devices.NewNodeDevices(e.labels[corev1.LabelInstanceTypeStable], nil, nil)}
+		instanceType, _ := e.label(corev1.LabelInstanceTypeStable)
+		out.Types = []*devices.NodeDevices{devices.NewNodeDevices(instanceType, nil, nil)}
 		return out
 	}
 	names, listed := out.Requirements[corev1.LabelInstanceTypeStable].ListValues()

@@ -165,7 +165,7 @@ func (st *baseline) addPlannedNode(planned *planning.PlannedNode, removed []stri
 		room[r] = -1
 	}
 	open := planned.Requirements.Intersect(planning.RegistrationLabels)
-	w.nodes = slices.Insert(w.nodes, i, &existingNode{node: node, labels: open.Labels(), openRequirements: open})
+	w.nodes = slices.Insert(w.nodes, i, &existingNode{node: node, openRequirements: open})
 	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Free: room})
 	st.removedNodes = append(st.removedNodes, packing.NewSet(i + 1)[len(st.removedNodes):]...)
 	st.movable, st.residents = append(st.movable, nil), append(st.residents, nil)

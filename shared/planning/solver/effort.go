@@ -103,7 +103,7 @@ type batchTask struct {
 }
 
 func (q batchTask) newState() *state {
-	return newState(&q.batch.Snapshot, q.types, collectResources(q.batch), collectNamedLabels(q.batch))
+	return newState(q.batch, q.types)
 }
 
 func (q batchTask) readClasses(w *state) { w.readClasses(q.batch) }

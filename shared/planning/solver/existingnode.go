@@ -15,20 +15,25 @@ import (
 
 // existingNode is a node, or a NodeClaim that will become one.
 type existingNode struct {
-	node   *planning.Node
-	labels map[string]string
+	node *planning.Node
 	// openRequirements are the requirements of a NodeClaim that is not launched yet.
 	openRequirements planning.Requirements
 	taints           []corev1.Taint
 	// markedForDeletion nodes take no pods, and the pods on them are planned again.
 	markedForDeletion bool
+	// antiAffine are the running pods with a required anti-affinity.
+	antiAffine []*planning.PodClass
 }
 
 // addNodes adds the nodes, initialized ones first. Those marked for deletion come last, so that the
-// packer's nodes are a prefix of the list.
-func (w *state) addNodes(stock instancetypes.InstanceTypes) {
-	for i := range w.snapshot.Nodes {
-		w.nodes = append(w.nodes, newExistingNode(&w.snapshot.Nodes[i], w.snapshot))
+// packer's nodes are a prefix of the list. It adds the labels that running pods name.
+func (w *state) addNodes(stock instancetypes.InstanceTypes, named namedLabels) {
+	nodes := make([]existingNode, len(w.snapshot.Nodes))
+	w.nodes = make([]*existingNode, len(nodes))
+	for i := range nodes {
+		nodes[i] = newExistingNode(&w.snapshot.Nodes[i], w.snapshot)
+		nodes[i].addAntiAffine(named)
+		w.nodes[i] = &nodes[i]
 	}
 	rank := func(e *existingNode) int {
 		switch {
@@ -42,10 +47,15 @@ func (w *state) addNodes(stock instancetypes.InstanceTypes) {
 	slices.SortStableFunc(w.nodes, func(x, y *existingNode) int {
 		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.node.Name, y.node.Name))
 	})
+	var used []int64
+	arena := make([]int64, 0, len(nodes)*len(w.resources.names))
+	w.problem.Nodes = make([]packing.Node, 0, len(nodes))
 	for _, e := range w.nodes {
 		if !e.markedForDeletion {
 			has := stock.ExpectedAllocatable(e.node)
-			room := w.resources.setUnreportedLimits(w.resources.toAmounts(has), has).minus(w.resources.toAmounts(e.node.Used))
+			room := w.resources.setUnreportedLimits(w.resources.toAmountsIn(&arena, has), has)
+			used = used[:0]
+			room.subtract(w.resources.toAmountsIn(&used, e.node.Used))
 			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Free: room})
 		}
 	}
@@ -54,21 +64,47 @@ func (w *state) addNodes(stock instancetypes.InstanceTypes) {
 // registrationLabels are the labels of each registered node of a NodeClaim.
 var registrationLabels = planning.RegistrationLabels.Labels()
 
-func newExistingNode(node *planning.Node, s *planning.Snapshot) *existingNode {
-	e := &existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion, labels: make(map[string]string, len(node.Labels)+len(registrationLabels))}
-	for key, value := range node.Labels {
-		e.labels[karpenter.NormalizeLabel(key)] = value
-	}
-	if node.Claim != "" {
-		maps.Copy(e.labels, registrationLabels)
-	}
+func newExistingNode(node *planning.Node, s *planning.Snapshot) existingNode {
+	e := existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion}
 	if node.Claim != "" && (!node.Initialized || node.Rebooting) {
 		e.taints = lastingTaints(node.Taints, findStartupTaints(node.NodePool, s))
 	}
 	if node.Claim != "" && !node.Launched {
-		e.openRequirements = planning.NewNodeClaimRequirements(node.Requirements).Intersect(planning.NewLabelRequirements(e.labels))
+		e.openRequirements = planning.NewNodeClaimRequirements(node.Requirements).Intersect(e.labelRequirements())
 	}
 	return e
+}
+
+// addAntiAffine sets antiAffine, and adds the topology keys of these pods to the labels: the pods may keep pending pods away.
+func (e *existingNode) addAntiAffine(named namedLabels) {
+	for _, list := range [][]planning.PodClass{e.node.Pods, e.node.DaemonPods} {
+		for i := range list {
+			terms := requiredAntiAffinity(list[i].Spec.Affinity)
+			for j := range terms {
+				named.addLabel(terms[j].TopologyKey)
+			}
+			if len(terms) > 0 {
+				e.antiAffine = append(e.antiAffine, &list[i])
+			}
+		}
+	}
+}
+
+// label returns the node's value of a label, by the label's stable name.
+func (e *existingNode) label(key string) (string, bool) {
+	if value, ok := registrationLabels[key]; ok && e.node.Claim != "" {
+		return value, true
+	}
+	return karpenter.FindLabel(e.node.Labels, key)
+}
+
+// labelRequirements returns the node's labels as requirements.
+func (e *existingNode) labelRequirements() planning.Requirements {
+	out := planning.NewLabelRequirements(e.node.Labels)
+	if e.node.Claim != "" {
+		maps.Copy(out, planning.RegistrationLabels)
+	}
+	return out
 }
 
 func findStartupTaints(pool string, s *planning.Snapshot) []corev1.Taint {
@@ -108,7 +144,7 @@ func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
 		return e.openRequirements.Guarantees(want)
 	}
 	for key, values := range want {
-		value, ok := e.labels[key]
+		value, ok := e.label(key)
 		if ok && !values.Has(value) || !ok && !values.AllowsAbsent() {
 			return false
 		}
@@ -122,8 +158,7 @@ func (e *existingNode) domainValue(key string) (string, bool) {
 	if e.openRequirements != nil {
 		return e.openRequirements[key].SingleValue()
 	}
-	value, ok := e.labels[key]
-	return value, ok
+	return e.label(key)
 }
 
 // newNomination nominates the node for the pod.

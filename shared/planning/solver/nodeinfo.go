@@ -38,7 +38,7 @@ func (r *schedulerSimulation) newPlannedNodeInfo(planned *planning.PlannedNode) 
 	w := r.baseline.state
 	node := &planning.Node{Name: "planned-" + strconv.Itoa(len(r.nodes)), NodePool: planned.NodePool}
 	open := planned.Requirements.Intersect(planning.RegistrationLabels)
-	e := &existingNode{node: node, labels: open.Labels(), openRequirements: open}
+	e := &existingNode{node: node, openRequirements: open}
 	if i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool }); i >= 0 {
 		e.taints = w.snapshot.NodePools[i].Spec.Template.Spec.Taints
 	}

@@ -113,7 +113,7 @@ func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) plan
 	if !template.ExpireAfter.IsNever() {
 		out.ExpiresAt = was.TakenAt.Add(*template.ExpireAfter.Duration)
 	}
-	out.DaemonRequests, out.HostPorts = st.daemonRequests(&existingNode{node: &out, labels: out.Labels, taints: out.Taints})
+	out.DaemonRequests, out.HostPorts = st.daemonRequests(&existingNode{node: &out, taints: out.Taints})
 	out.Used = out.DaemonRequests
 	bindPods(&out, a.runs)
 	return out

@@ -57,8 +57,8 @@ func (a resourceIndex) toAmountsIn(arena *[]int64, list corev1.ResourceList) amo
 	from := len(*arena)
 	*arena = append(*arena, make([]int64, len(a.names))...)
 	out := amounts((*arena)[from:len(*arena):len(*arena)])
-	for name, quantity := range list {
-		if i, ok := a.index[name]; ok {
+	for i, name := range a.names {
+		if quantity, ok := list[name]; ok {
 			out[i] = toInteger(name, quantity)
 		}
 	}

@@ -89,14 +89,15 @@ const noIndex = -1
 // has at most six zones, and there are three capacity types.
 const maxZoneCapacityTypes = 64
 
-// newState reads a snapshot. axis has the resources, and named the custom labels, that the pods ask
-// for.
-func newState(s *planning.Snapshot, stock instancetypes.InstanceTypes, axis resourceIndex, named namedLabels) *state {
-	w := &state{snapshot: s, resources: axis, feasibleSets: map[string]*feasibleSet{}, feasibleByKey: map[feasibleKey]*feasibleSet{}, preferences: map[string]preferences{}, softTaints: hasSoftTaints(s), typeKeys: map[string]bool{}}
+// newState reads a batch's snapshot, with the resources and the custom labels that its pods ask for.
+func newState(batch *planning.Batch, stock instancetypes.InstanceTypes) *state {
+	s := &batch.Snapshot
+	w := &state{snapshot: s, resources: collectResources(batch), feasibleSets: map[string]*feasibleSet{}, feasibleByKey: map[feasibleKey]*feasibleSet{}, preferences: map[string]preferences{}, softTaints: hasSoftTaints(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.resources.names), Policy: packerPolicy(s.Settings)}
-	w.priceLimits = newPriceLimits(s, stock, axis)
+	w.priceLimits = newPriceLimits(s, stock, w.resources)
+	named := collectNamedLabels(batch.Pending)
+	w.addNodes(stock, named)
 	w.addPools(stock, named)
-	w.addNodes(stock)
 	w.addDaemons()
 	return w
 }

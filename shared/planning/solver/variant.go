@@ -17,12 +17,11 @@ const maxVariants = 64
 // namedLabels are the values of custom labels that pods ask for, by key. Topology keys have no values.
 type namedLabels map[string][]string
 
-// collectNamedLabels collects the labels from the pods' selectors, affinity and topology, and the topology keys of the required
-// anti-affinity of running pods, which may keep pending pods away.
-func collectNamedLabels(batch *planning.Batch) namedLabels {
+// collectNamedLabels collects the labels from the pods' selectors, affinity and topology. addNodes adds those of running pods.
+func collectNamedLabels(pending []planning.PodClass) namedLabels {
 	out := namedLabels{}
-	for i := range batch.Pending {
-		spec := &batch.Pending[i].Spec
+	for i := range pending {
+		spec := &pending[i].Spec
 		for key, value := range spec.NodeSelector {
 			out.addLabel(key, value)
 		}
@@ -33,19 +32,7 @@ func collectNamedLabels(batch *planning.Batch) namedLabels {
 			out.addAffinity(spec.Affinity)
 		}
 	}
-	for i := range batch.Snapshot.Nodes {
-		out.addRunning(batch.Snapshot.Nodes[i].Pods)
-		out.addRunning(batch.Snapshot.Nodes[i].DaemonPods)
-	}
 	return out
-}
-
-func (n namedLabels) addRunning(pods []planning.PodClass) {
-	for i := range pods {
-		for _, term := range requiredAntiAffinity(pods[i].Spec.Affinity) {
-			n.addLabel(term.TopologyKey)
-		}
-	}
 }
 
 func (n namedLabels) addAffinity(a *corev1.Affinity) {
