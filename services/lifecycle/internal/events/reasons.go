@@ -39,6 +39,8 @@ var (
 	FailedDraining           = Reason{Type: warning, Reason: karpenter.ReasonFailedDraining}
 	AwaitingVolumeDetachment = Reason{Type: normal, Reason: karpenter.ReasonAwaitingVolumeDetachment}
 	GracePeriodExpiring      = Reason{Type: warning, Reason: karpenter.ReasonGracePeriodExpiring}
+	// AwaitingOtherNodeClaims is Joist's own: Karpenter launches each NodeClaim alone.
+	AwaitingOtherNodeClaims = Reason{Type: normal, Reason: "AwaitingOtherNodeClaims"}
 
 	InvalidDoNotDisrupt = Reason{Type: warning, Reason: karpenter.ReasonInvalidDoNotDisrupt, Exact: true}
 	DoNotDisruptUntil   = Reason{Type: normal, Reason: karpenter.ReasonDoNotDisruptUntil, Exact: true}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -49,7 +50,7 @@ func (v View) releaseNode() []effect.Effect {
 	if v.Node == nil {
 		id, err := v.Claim.Instance()
 		if err == nil && v.HasUnboundSibling != nil && v.HasUnboundSibling() {
-			return nil
+			return v.reportUnboundSibling()
 		}
 		requested, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeInstanceTerminating)
 		if err != nil || v.ZoneShifted || requested.Status == metav1.ConditionTrue && v.Now.Sub(requested.LastTransitionTime.Time) >= terminationPause {
@@ -67,6 +68,18 @@ func (v View) releaseNode() []effect.Effect {
 	node := v.Node.DeepCopy()
 	node.Finalizers = removeItem(node.Finalizers, karpenter.TerminationFinalizer)
 	return append(effects, effect.Update{Object: node})
+}
+
+// siblingPause is how long a claim may be deleted before an Event says that it waits for others. Most wait for seconds.
+const siblingPause = time.Minute
+
+// reportUnboundSibling says in an Event why a claim without an instance stays.
+func (v View) reportUnboundSibling() []effect.Effect {
+	if v.Now.Sub(v.Claim.DeletionTimestamp.Time) < siblingPause || !v.MayRepeat("siblings") {
+		return nil
+	}
+	return []effect.Effect{events.AwaitingOtherNodeClaims.About(cluster.NodeClaims, v.Claim, v.Now,
+		"The instance has ended. The NodeClaim stays until the other NodeClaims of its launch have instances or are deleted")}
 }
 
 // removeFinalizer removes the finalizer from the claim.

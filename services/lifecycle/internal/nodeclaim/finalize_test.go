@@ -45,7 +45,7 @@ func TestUnlaunchedClaimIsFinalized(t *testing.T) {
 		{"refused, token unspent", view(leaves, refused("unspent")), nil},
 		{"a launch may be in flight", view(leaves), nil},
 		{"absent from inventories", view(leaves, markedGone), []string{"update c"}},
-		{"absent from inventories, like another claim of its intent", view(leaves, markedGone, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return true } }), []string{"update c"}},
+		{"absent from inventories, like another claim of its intent", view(leaves, markedGone, withUnboundSibling), []string{"update c"}},
 		{"without Joist's finalizer", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
 	})
 	released := object[*karpenter.NodeClaim](t, view(leaves, unadmitted, func(v *nodeclaim.View) {
@@ -71,7 +71,8 @@ func TestTerminatedInstanceIsFinalized(t *testing.T) {
 		{"a pod is being deleted", view(leaves, deleted, pods("web"), podDeleted), []string{"update n"}},
 		{"another finalizer remains", view(leaves, deleted, bare), nil},
 		{"the claim's finalizer is removed last", view(leaves, nodeless), []string{"send terminate.requested.v1", "update c"}},
-		{"another claim of its intent has no instance yet", view(leaves, nodeless, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return true } }), nil},
+		{"another claim of its intent has no instance yet", view(change(initialized).and(beingDeleted(59*time.Second), markedGone), nodeless, withUnboundSibling), nil},
+		{"another claim has none after a minute", view(leaves, nodeless, withUnboundSibling), []string{"report AwaitingOtherNodeClaims"}},
 		{"the other claims of its intent have their instances", view(leaves, nodeless, func(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return false } }), []string{"send terminate.requested.v1", "update c"}},
 		{"no request during a zonal shift", view(leaves, nodeless, withZonalShift), []string{"update c"}},
 		{"its termination was requested", view(leaves, nodeless, condition(karpenter.ConditionTypeInstanceTerminating)), []string{"update c"}},

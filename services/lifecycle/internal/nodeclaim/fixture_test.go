@@ -152,6 +152,8 @@ func beingDeleted(since time.Duration) change {
 	return func(v *nodeclaim.View) { at := metav1.NewTime(noon.Add(-since)); v.Claim.DeletionTimestamp = &at }
 }
 
+func withUnboundSibling(v *nodeclaim.View) { v.HasUnboundSibling = func() bool { return true } }
+
 func annotated(key, value string) change {
 	return func(v *nodeclaim.View) { v.Claim.Annotations[key] = value }
 }
