@@ -216,6 +216,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 	plans := map[string]bool{}
 	for _, after := range []time.Duration{20 * time.Second, 40 * time.Second} {
 		s := carryProposal(s, first, start)
+		s.Nodes[0].Proposal.ProposedAt = start.Add(-2 * time.Second)
 		b.now = start.Add(after)
 		s.TakenAt = b.now
 		ref, err := b.handleSnapshot(t, s)
@@ -223,7 +224,7 @@ func TestReplacementIsProposedAndConfirmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := proposal(t, b.published[len(b.published)-1])
-		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != planning.PlanKind {
+		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != planning.PlanKind || !second.ProposedAt.Equal(start) {
 			t.Fatalf("confirmed %+v", second)
 		}
 		plan, err := blob.Get[planning.Plan](t.Context(), b.blobs, second.Plan)

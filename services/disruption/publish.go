@@ -28,7 +28,7 @@ func (s Service) publishDecisions(ctx context.Context, e event.Envelope, from de
 	for _, d := range decisions {
 		body := event.DisruptionProposed{
 			Proposal: d.Proposal, Phase: d.phase, Reason: string(d.Reason), Method: string(d.Method), Claims: d.claims,
-			TerminateFirst: string(d.TerminateFirst), Reboot: d.Reboot, SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.TakenAt.UTC(),
+			TerminateFirst: string(d.TerminateFirst), Reboot: d.Reboot, SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.TakenAt.UTC(), ProposedAt: d.Since.UTC(),
 		}
 		if d.phase == event.Confirmed {
 			if err := s.storePlan(ctx, from, d, &body); err != nil {

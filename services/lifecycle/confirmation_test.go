@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // rejectCalls makes the API server reject the calls of lifecycle about an object, or about all objects of the kind without a name.
@@ -168,5 +169,49 @@ func TestReplacementsKeepIntentLeftBehind(t *testing.T) {
 	}
 	if sent := typesAndSubjects(s.takeSent()); !slices.Contains(sent, "launch.requested.v1 intent/left") {
 		t.Errorf("the intent that was left behind is not launched: sent %v", sent)
+	}
+}
+
+// After a rollback a proposal may be recorded again under its ID. A late copy of its first confirmation must not start it:
+// the replacements of that confirmation have failed, and the client token of their launch is used.
+func TestLateConfirmationAfterRollback(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		copied func(event.DisruptionProposed) event.DisruptionProposed
+		want   fault.Kind
+		state  string
+	}{
+		{"a late copy", func(b event.DisruptionProposed) event.DisruptionProposed { return b }, fault.Stale, "proposed "},
+		{"a confirmation of an older version, which has no time", func(b event.DisruptionProposed) event.DisruptionProposed { b.ProposedAt = time.Time{}; return b }, "", stateActing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newInitializedCluster(t, 3)
+			m := s.startProposal(1, "old-0", "old-1")
+			first := m.envelope(event.Confirmed)
+			s.handleMessage(first, "")
+			s.advance(2 * time.Second)
+			s.handleMessage(s.newMessage(launchSettled("new", 1)), "") // EC2 refuses the launch.
+			s.advance(5 * time.Second)
+			s.expectStates(stateUntouched, "old-0", "old-1")
+			m.deliver(event.Proposed, "")
+			s.advanceOnce(planning.ConfirmAfter)
+			body, err := event.DecodeBody[event.DisruptionProposed](first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seq := s.readOutbox().Seq
+			s.handleMessage(s.newMessage(c.copied(body)), c.want)
+			if started := s.readOutbox().Seq != seq; started != (c.want == "") {
+				t.Errorf("the replacements were admitted: %v", started)
+			}
+			s.expectStates(c.state, "old-0", "old-1")
+			if c.want == "" {
+				return
+			}
+			m.Plan = s.storeReplacementPlan("newer", 1)
+			m.deliver(event.Confirmed, "")
+			s.expectStates(stateActing, "old-0", "old-1")
+			s.checkInvariants(2, 4)
+		})
 	}
 }

@@ -90,6 +90,16 @@ func (m testProposal) envelope(phase event.Phase) event.Envelope {
 	b.Snapshot = event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(m.now.String())), Size: 1}
 	if phase != event.Confirmed {
 		b.Plan = event.Ref{}
+		return m.newMessage(b)
+	}
+	for _, name := range b.Claims {
+		claim, err := m.Get(m.t.Context(), cluster.NodeClaims, cluster.Key{Name: name})
+		if err != nil {
+			continue
+		}
+		if p := planning.ReadProposal(claim.(*karpenter.NodeClaim)); p != nil && p.ID == b.Proposal && p.ProposedAt.After(b.ProposedAt) {
+			b.ProposedAt = p.ProposedAt
+		}
 	}
 	return m.newMessage(b)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
@@ -94,13 +95,22 @@ func (s *Service) readProposedClaims(ctx context.Context, b event.DisruptionProp
 	return claims, nil
 }
 
-// checkProposalAge returns an error if a claim has carried the proposal for less than
-// planning.ConfirmAfter. The proposal stays, and a later snapshot confirms it again.
+// checkProposalAge returns an error if a claim has carried the proposal for less than planning.ConfirmAfter, or if it was
+// recorded again since the snapshot: after a rollback a late copy of its first confirmation must not launch again the
+// replacements that failed. The proposal stays, and a later snapshot confirms it again.
 func (s *Service) checkProposalAge(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
+	var newest time.Time
 	for _, c := range claims {
-		if s.Now().Sub(planning.ReadProposal(c).ProposedAt) < planning.ConfirmAfter {
+		at := planning.ReadProposal(c).ProposedAt
+		if s.Now().Sub(at) < planning.ConfirmAfter {
 			return staleProposal(b, "NodeClaim %s has carried it for less than %s", c.Name, planning.ConfirmAfter)
 		}
+		if at.After(newest) {
+			newest = at
+		}
+	}
+	if !b.ProposedAt.IsZero() && !b.ProposedAt.Equal(newest) {
+		return staleProposal(b, "it was recorded at %s, and a proposal of %s is confirmed", newest.Format(time.RFC3339), b.ProposedAt.Format(time.RFC3339))
 	}
 	return nil
 }

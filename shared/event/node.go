@@ -106,6 +106,9 @@ type DisruptionProposed struct {
 	// Snapshot is the document on which the decision is based.
 	Snapshot Ref       `json:"snapshot"`
 	Decided  time.Time `json:"decided"`
+	// ProposedAt is when lifecycle recorded the proposal that is confirmed: the newest time on its claims in the snapshot. A
+	// proposal that was rolled back may be recorded again under its ID. Versions before November 2026 send no time.
+	ProposedAt time.Time `json:"proposed,omitzero"`
 }
 
 func (DisruptionProposed) EventType() Type { return DisruptionProposedType }

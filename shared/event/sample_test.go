@@ -145,6 +145,10 @@ var further = map[string]sample{
 		Proposal: "9c1d", Phase: event.Confirmed, Reason: "Underutilized", Claims: []string{"default-abc"}, Method: "MultiNode", SavedPerHr: 0.5, Moved: 3,
 		Plan: ref("plans"), Snapshot: ref("snapshots"), Decided: noon,
 	}),
+	"disruption.proposed.v1-recorded": of(event.DisruptionProposed{
+		Proposal: "9c1d", Phase: event.Confirmed, Reason: "Empty", Claims: []string{"default-abc"}, Method: "Emptiness",
+		Snapshot: ref("snapshots"), Decided: noon, ProposedAt: noon.Add(-20 * time.Second),
+	}),
 	"disruption.proposed.v1-terminate-first": of(event.DisruptionProposed{
 		Proposal: "9c1d", Phase: event.Proposed, Reason: "Drifted", Claims: []string{"default-abc"}, Method: "Drift", Moved: 3,
 		TerminateFirst: "no-reserved-capacity", Snapshot: ref("snapshots"), Decided: noon,
