@@ -15,11 +15,13 @@ import (
 )
 
 const (
-	// rateWindow is in which pods are counted, and agingTime after how long in peace all of
-	// them may move.
-	rateWindow, agingTime = time.Hour, 64 * time.Minute
+	// rateWindow is in which pods are counted.
+	rateWindow = time.Hour
 	// extraPodsTime is how long there are more pods than later.
 	extraPodsTime = 4 * time.Minute
+	// agingTime is after how long in peace all pods may move. A pod may be created just before the extra ones are removed,
+	// and ages have a resolution of one second.
+	agingTime = extraPodsTime + rateWindow + 2*time.Second
 )
 
 // evictionRate checks that consolidation evicts at most the allowed number of pods of a workload per hour. Joist
