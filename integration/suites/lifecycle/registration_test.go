@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/joist-autoscaler/joist/integration/environment/testbed"
 	"github.com/joist-autoscaler/joist/services/lifecycle"
@@ -242,10 +243,13 @@ func (e *estate) renamed() {
 	first := e.newClaim("first", 4)
 	first.joinNode("again")
 	first.waitForCondition("Registered", "True Registered")
-	n := first.node("again")
-	n.Finalizers = nil
-	_, err := e.Kube.CoreV1().Nodes().Update(e.Ctx, n, metav1.UpdateOptions{})
-	e.RequireNoError(err)
+	// Lifecycle may write the node between the two calls.
+	e.RequireNoError(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		n := first.node("again")
+		n.Finalizers = nil
+		_, err := e.Kube.CoreV1().Nodes().Update(e.Ctx, n, metav1.UpdateOptions{})
+		return err
+	}))
 	second := e.newClaim("second", 5)
 	e.RequireNoError(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
 	e.WaitUntil(time.Minute, "the node to be removed", func() bool {
