@@ -93,11 +93,11 @@ func (m testProposal) envelope(phase event.Phase) event.Envelope {
 		return m.newMessage(b)
 	}
 	for _, name := range b.Claims {
-		claim, err := m.Get(m.t.Context(), cluster.NodeClaims, cluster.Key{Name: name})
-		if err != nil {
+		claim := m.getClaim(name)
+		if claim == nil {
 			continue
 		}
-		if p := planning.ReadProposal(claim.(*karpenter.NodeClaim)); p != nil && p.ID == b.Proposal && p.ProposedAt.After(b.ProposedAt) {
+		if p := planning.ReadProposal(claim); p != nil && p.ID == b.Proposal && p.ProposedAt.After(b.ProposedAt) {
 			b.ProposedAt = p.ProposedAt
 		}
 	}
