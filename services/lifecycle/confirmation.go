@@ -72,7 +72,7 @@ func replacementNames(plan planning.Plan) []string {
 
 // startRemoval starts a proposal without replacements, whose claims are reserved. The order of its
 // steps keeps budgets: check the live state, count, mark each claim so that the next count includes
-// it, taint the nodes, and then delete the claims. After a crash, reconcileDisruptions continues
+// it, taint the nodes, check that no pods came before the taint, and then delete the claims. After a crash, reconcileDisruptions continues
 // from the marks on the claims.
 func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveState) error {
 	candidates, err := s.readCandidates(ctx, f.claims)
@@ -91,6 +91,12 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 	}
 	if candidates, err = s.confirmCandidates(ctx, f.envelope, candidates, nil); err != nil {
 		return err
+	}
+	if objection, found, err = s.findNewPods(ctx, candidates); err != nil {
+		return err
+	}
+	if found {
+		return s.rejectProposal(ctx, f.body, candidates, objection)
 	}
 	s.countDecision(f)
 	return errors.Join(s.nominateClaims(ctx, f.plan), s.deleteCandidates(ctx, candidates))
@@ -134,8 +140,14 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if refused, err := s.spendRateOrReject(ctx, f, candidates, l); refused || err != nil {
 		return nil, err
 	}
-	if _, err = s.confirmCandidates(ctx, f.envelope, candidates, replacementNames(f.plan)); err != nil {
+	if candidates, err = s.confirmCandidates(ctx, f.envelope, candidates, replacementNames(f.plan)); err != nil {
 		return nil, err
+	}
+	if objection, found, err = s.findNewPods(ctx, candidates); err != nil {
+		return nil, err
+	}
+	if found {
+		return nil, s.rejectProposal(ctx, f.body, candidates, objection)
 	}
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
 		return nil, err
@@ -167,17 +179,36 @@ func (s *Service) readCandidates(ctx context.Context, claims []*karpenter.NodeCl
 	return out, errors.Join(s.executor.ForEach(len(claims), func(i int) (err error) {
 		c := disruption.Candidate{Claim: claims[i]}
 		c.Nominated, _ = time.Parse(time.RFC3339, claims[i].Annotations[NominatedAnnotation])
-		if c.Node, err = s.readNode(ctx, claims[i]); err == nil && c.Node != nil {
-			var pods []cluster.Object
-			pods, err = s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, c.Node.Name)
-			c.Pods = cluster.CastAll[*corev1.Pod](pods)
-		}
-		if err != nil {
+		if c.Node, err = s.readNode(ctx, claims[i]); err != nil {
 			return fmt.Errorf("reading the node of NodeClaim %s for a proposal: %w", claims[i].Name, err)
 		}
 		out[i] = c
-		return nil
+		return s.readPodsOnNode(ctx, &out[i])
 	})...)
+}
+
+// readPodsOnNode sets the candidate's pods to those that the API server has on its node now.
+func (s *Service) readPodsOnNode(ctx context.Context, c *disruption.Candidate) error {
+	if c.Node == nil {
+		return nil
+	}
+	pods, err := s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, c.Node.Name)
+	if err != nil {
+		return fmt.Errorf("reading the pods of node %s for a proposal: %w", c.Node.Name, err)
+	}
+	c.Pods = cluster.CastAll[*corev1.Pod](pods)
+	return nil
+}
+
+// findNewPods reads the pods of tainted nodes again, and returns an objection if there are more than the confirmation found.
+func (s *Service) findNewPods(ctx context.Context, candidates []disruption.Candidate) (disruption.Objection, bool, error) {
+	candidates = slices.Clone(candidates)
+	err := errors.Join(s.executor.ForEach(len(candidates), func(i int) error { return s.readPodsOnNode(ctx, &candidates[i]) })...)
+	if err != nil {
+		return disruption.Objection{}, false, err
+	}
+	objection, found := disruption.FindNewPods(candidates, s.Now())
+	return objection, found, nil
 }
 
 // readNode reads the claim's node from the API server, or nil.

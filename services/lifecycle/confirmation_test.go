@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
@@ -212,6 +214,46 @@ func TestLateConfirmationAfterRollback(t *testing.T) {
 			m.deliver(event.Confirmed, "")
 			s.expectStates(stateActing, "old-0", "old-1")
 			s.checkInvariants(2, 4)
+		})
+	}
+}
+
+// The process stops after it confirmed a proposal without replacements and before it taints the node. If pods come meanwhile, no
+// capacity was planned for them, and they may be protected: the proposal is rolled back. Pods that belong to the node do not keep it.
+func TestPodsThatCameBeforeTheTaint(t *testing.T) {
+	for name, c := range map[string]struct {
+		comes func(*corev1.Pod)
+		want  string
+	}{
+		"none":  {want: "going"},
+		"a pod": {comes: func(*corev1.Pod) {}, want: stateUntouched},
+		"a protected pod": {comes: func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+		}, want: stateUntouched},
+		"a pod of a DaemonSet": {comes: func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent"}}
+		}, want: "going"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInitializedCluster(t, 1)
+			m := s.startProposal(0, "old-0")
+			s.rejectCalls(memcluster.VerbUpdate, cluster.Nodes, "old-0")
+			m.deliver(event.Confirmed, fault.Denied)
+			s.expectStates("proposed confirmed condition ", "old-0")
+			if c.comes != nil {
+				s.addPod("old-0", "late", c.comes)
+			}
+			s.restartService()
+			s.ClearFaults()
+			s.advance(3 * time.Second)
+			s.expectStates(c.want, "old-0")
+			if c.want == "going" {
+				return
+			}
+			const why = "NodeClaim old-0: Disruption was rolled back: new pods were scheduled before the node was tainted: 2 must move, 1 were planned"
+			if got := s.eventsWithReason("DisruptionBlocked"); !slices.Contains(got, why) {
+				t.Errorf("Events %q, want %q", got, why)
+			}
 		})
 	}
 }

@@ -155,7 +155,31 @@ func (s *Service) finishReplacement(ctx context.Context, w clusterState, c *karp
 	if err != nil || progress != disruption.Ready {
 		return err
 	}
-	return s.deleteCandidates(ctx, []disruption.Candidate{{Claim: now, Node: w.findNode(now)}})
+	if len(p.Replacements) > 0 {
+		return s.deleteCandidates(ctx, []disruption.Candidate{{Claim: now, Node: w.findNode(now)}})
+	}
+	return s.finishRemoval(ctx, now)
+}
+
+// finishRemoval deletes a claim without replacements. The process that confirmed its proposal may have stopped before the
+// taint, or before it looked for new pods.
+func (s *Service) finishRemoval(ctx context.Context, c *karpenter.NodeClaim) error {
+	node, err := s.readNode(ctx, c)
+	if err != nil {
+		return fmt.Errorf("reading the node of NodeClaim %s before its deletion: %w", c.Name, err)
+	}
+	if c, err = s.markDisrupted(ctx, c, node); err != nil || disruption.ActingProposal(c) == nil {
+		return err
+	}
+	candidates := []disruption.Candidate{{Claim: c, Node: node}}
+	objection, found, err := s.findNewPods(ctx, candidates)
+	if err != nil {
+		return err
+	}
+	if found {
+		return s.rollBackClaim(ctx, c, objection.Why)
+	}
+	return s.deleteCandidates(ctx, candidates)
 }
 
 // deleteCandidates deletes the claims of a proposal whose replacements are ready, each only if it
@@ -261,8 +285,19 @@ func (s *Service) updateTaints(ctx context.Context, c *karpenter.NodeClaim, node
 }
 
 // rollBackClaim removes the taint, the condition and the proposal, in this order, so that after a
-// crash the proposal is still there and the rollback continues.
-func (s *Service) rollBackClaim(ctx context.Context, c *karpenter.NodeClaim, why string) error {
+// crash the proposal is still there and the rollback continues. It reads the claim again: this replica may have been paused,
+// and a claim that another replica deletes, or that carries another proposal, keeps its taint.
+func (s *Service) rollBackClaim(ctx context.Context, known *karpenter.NodeClaim, why string) error {
+	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(known))
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading NodeClaim %s to roll back: %w", known.Name, err)
+	}
+	if c.UID != known.UID || c.DeletionTimestamp != nil || readMarks(c) != readMarks(known) {
+		return nil
+	}
 	node, err := s.readNode(ctx, c)
 	if err != nil {
 		return fmt.Errorf("reading the node of NodeClaim %s to roll back: %w", c.Name, err)

@@ -169,8 +169,8 @@ func TestEmptyNodesAreRemovedTogether(t *testing.T) {
 		}
 		for call, most := range map[string]int{
 			"list NodePool": nodes / 25, "list NodeClaim": nodes / 25, "list PodDisruptionBudget": nodes / 25, "list Node": 0, "list Pod": 0,
-			// One read before the node is deleted, and one before its instance is terminated.
-			"list some Pod": 2*nodes + 10, "get Node": nodes + 10,
+			// One read after the node was tainted, one before it is deleted, and one before its instance is terminated.
+			"list some Pod": 3*nodes + 10, "get Node": nodes + 10,
 			// One read for the confirmation, and one more for a late message.
 			"get NodeClaim": 2 * nodes,
 		} {

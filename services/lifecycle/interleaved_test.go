@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -83,6 +84,60 @@ func TestDeletedReplacementKeepsOldNode(t *testing.T) {
 		t.Error("the old node was deleted although its replacement is being deleted")
 	}
 	s.expectStates(stateUntouched, "old-0")
+}
+
+// A pod that is bound to a node between the check of its pods and its taint keeps the node, and no replacement is launched. Without such a
+// pod the disruption begins.
+func TestPodBoundBeforeTheTaint(t *testing.T) {
+	for _, c := range []struct {
+		replacements int
+		came         bool
+		want         string
+	}{{0, false, "going"}, {1, false, stateActing}, {0, true, stateUntouched}, {1, true, stateUntouched}} {
+		s := newInitializedCluster(t, 1)
+		m := s.startProposal(c.replacements, "old-0")
+		s.startService(&interleavedTaint{Client: s.ClientFor("lifecycle"), before: func() {
+			if c.came {
+				s.addPod("old-0", "late")
+			}
+		}})
+		m.deliver(event.Confirmed, "")
+		s.expectStates(c.want, "old-0")
+		if launched := s.getClaim("new-0") != nil; launched != (c.want == stateActing) {
+			t.Errorf("with %d replacements, and a pod that came (%t): the replacement was created: %t", c.replacements, c.came, launched)
+		}
+	}
+}
+
+// A replica that was paused before the taint finds new pods, but another replica has begun to delete the claim. The node keeps its taint.
+func TestPausedReplicaKeepsTaintOfDeletedClaim(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	m := s.startProposal(0, "old-0")
+	s.startService(&interleavedTaint{Client: s.ClientFor("lifecycle"), before: func() {
+		if err := s.Delete(context.Background(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+			s.t.Fatal(err)
+		}
+		s.addPod("old-0", "late")
+	}})
+	m.deliver(event.Confirmed, "")
+	s.expectStates("going", "old-0")
+	if !karpenter.HasTaint(s.getNode("old-0").Spec.Taints, karpenter.DisruptedTaint()) {
+		t.Error("the taint was removed")
+	}
+}
+
+// interleavedTaint runs a function before the first write of a node.
+type interleavedTaint struct {
+	cluster.Client
+	before func()
+}
+
+func (c *interleavedTaint) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if _, isNode := o.(*corev1.Node); isNode && c.before != nil {
+		c.before()
+		c.before = nil
+	}
+	return c.Client.Update(ctx, o)
 }
 
 // interleavedGet runs a function before the claim old-0 is read while the claim new-0 is

@@ -197,8 +197,8 @@ func (s *Service) confirmClaim(ctx context.Context, e event.Envelope, candidate 
 	if disruption.ActingProposal(c) != nil {
 		return c, nil
 	}
-	p := *planning.ReadProposal(c)
-	p.ConfirmedAt, p.Replacements = s.Now().UTC(), replacements
+	p, moving := *planning.ReadProposal(c), candidate.CountMoving(s.Now())
+	p.ConfirmedAt, p.Replacements, p.MovingPods = s.Now().UTC(), replacements, &moving
 	if p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
 		decided := candidate.DecideRepair(s.Repair, s.Now())
 		host.AddLogFields(ctx, "unhealthy_condition", decided.Condition.Type, "unhealthy_reason", decided.Condition.Reason, "reboot_escalated", decided.Escalated)

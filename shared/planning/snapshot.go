@@ -346,6 +346,9 @@ type Proposal struct {
 	// ConfirmedAt is when it was confirmed. After that it is only removed when it completes or is
 	// rolled back.
 	ConfirmedAt time.Time `json:"confirmed,omitzero"`
+	// MovingPods is how many pods of the node needed another one when the proposal was confirmed. Versions before December
+	// 2026 wrote nil.
+	MovingPods *int `json:"movingPods,omitempty"`
 	// Condition is the unhealthy condition of a node that is repaired. It is set when the proposal is
 	// confirmed, as GracePeriod is.
 	Condition corev1.NodeConditionType `json:"condition,omitempty"`

@@ -264,9 +264,9 @@ var bugs = []bug{{
 	from: `	if err != nil || progress != disruption.Ready {
 		return err
 	}
-	return s.deleteCandidates(`,
+	if len(p.Replacements) > 0 {`,
 	to: `	_, _ = progress, err
-	return s.deleteCandidates(`,
+	if len(p.Replacements) > 0 {`,
 }, {
 	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
 	file: "services/lifecycle/internal/nodeclaim/nodeclaim.go",

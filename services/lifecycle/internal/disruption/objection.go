@@ -54,7 +54,7 @@ func (l LiveProposal) FindObjection() (Objection, bool) {
 		if why := l.podObjection(c); why != "" {
 			return Objection{Claim: c.Claim.Name, Why: why}, true
 		}
-		if pods += c.countMoving(l.Now); pods > l.Moved && !l.Reboot {
+		if pods += c.CountMoving(l.Now); pods > l.Moved && !l.Reboot {
 			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("new pods were scheduled since the decision: at least %d must move, %d were planned", pods, l.Moved)}, true
 		}
 	}
@@ -161,8 +161,23 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// countMoving counts the pods that need another node.
-func (c Candidate) countMoving(now time.Time) int {
+// FindNewPods returns the first objection because pods were scheduled to a node after its confirmation and before its taint
+// kept them away: no capacity was planned for them, and they may be protected. Repair does not depend on pods.
+func FindNewPods(candidates []Candidate, now time.Time) (Objection, bool) {
+	for _, c := range candidates {
+		p := ActingProposal(c.Claim)
+		if p == nil || p.MovingPods == nil || p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
+			continue
+		}
+		if n := c.CountMoving(now); n > *p.MovingPods {
+			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("new pods were scheduled before the node was tainted: %d must move, %d were planned", n, *p.MovingPods)}, true
+		}
+	}
+	return Objection{}, false
+}
+
+// CountMoving counts the pods that need another node.
+func (c Candidate) CountMoving(now time.Time) int {
 	n := 0
 	for _, pod := range c.Pods {
 		if podspec.Reschedulable(pod) && termination.IsDrainable(pod, now) {

@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,6 +26,42 @@ func TestReplacementTimeout(t *testing.T) {
 	} {
 		if got := disruption.ReplacementTimeout(acting); got != want {
 			t.Errorf("with %d proposals in execution the timeout is %s, want %s", acting, got, want)
+		}
+	}
+}
+
+// Each node may have as many pods as when it was confirmed. Repair does not depend on pods, nor do proposals of versions that recorded no
+// number.
+func TestFindNewPods(t *testing.T) {
+	one, none := 1, 0
+	confirmed := func(name string, reason karpenter.DisruptionReason, moving *int, pods int) disruption.Candidate {
+		c := disruption.Candidate{Claim: claim(name, true, false)}
+		text, err := json.Marshal(planning.Proposal{ID: "p", Reason: string(reason), ConfirmedAt: noon, MovingPods: moving})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Claim.Annotations = map[string]string{planning.ProposalAnnotation: string(text)}
+		for range pods {
+			c.Pods = append(c.Pods, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+		}
+		return c
+	}
+	const drifted, unhealthy = karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnhealthy
+	for name, c := range map[string]struct {
+		candidates []disruption.Candidate
+		want       disruption.Objection
+	}{
+		"as many":               {candidates: []disruption.Candidate{confirmed("a", drifted, &one, 1), confirmed("b", drifted, &none, 0)}},
+		"fewer":                 {candidates: []disruption.Candidate{confirmed("a", drifted, &one, 0)}},
+		"one more, on one node": {candidates: []disruption.Candidate{confirmed("a", drifted, &one, 0), confirmed("b", drifted, &one, 2)}, want: disruption.Objection{Claim: "b", Why: "new pods were scheduled before the node was tainted: 2 must move, 1 were planned"}},
+		"the first pod":         {candidates: []disruption.Candidate{confirmed("a", drifted, &none, 1)}, want: disruption.Objection{Claim: "a", Why: "new pods were scheduled before the node was tainted: 1 must move, 0 were planned"}},
+		"an old version":        {candidates: []disruption.Candidate{confirmed("a", drifted, nil, 2)}},
+		"repair":                {candidates: []disruption.Candidate{confirmed("a", unhealthy, &one, 2)}},
+		"not confirmed":         {candidates: []disruption.Candidate{{Claim: claim("a", true, false)}}},
+	} {
+		got, found := disruption.FindNewPods(c.candidates, noon)
+		if got != c.want || found != (c.want != disruption.Objection{}) {
+			t.Errorf("%s: %+v, %t, want %+v", name, got, found, c.want)
 		}
 	}
 }
