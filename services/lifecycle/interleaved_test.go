@@ -109,6 +109,25 @@ func TestPodBoundBeforeTheTaint(t *testing.T) {
 	}
 }
 
+// A claim is not deleted before the pods of its tainted node could be read again.
+func TestPodsMustBeReadAfterTheTaint(t *testing.T) {
+	for replacements := range 2 {
+		s := newInitializedCluster(t, 1)
+		m := s.startProposal(replacements, "old-0")
+		s.startService(&interleavedTaint{Client: s.ClientFor("lifecycle"), before: func() { s.rejectCalls(memcluster.VerbList, cluster.Pods, "") }})
+		m.deliver(event.Confirmed, fault.Denied)
+		s.expectStates(stateActing, "old-0")
+		s.ClearFaults()
+		if replacements > 0 {
+			m.deliver(event.Confirmed, "") // No plan was admitted, so the proposal is rolled back.
+			s.expectStates(stateUntouched, "old-0")
+			continue
+		}
+		s.advance(2 * time.Second)
+		s.expectStates("going", "old-0")
+	}
+}
+
 // A replica that was paused before the taint finds new pods, but another replica has begun to delete the claim. The node keeps its taint.
 func TestPausedReplicaKeepsTaintOfDeletedClaim(t *testing.T) {
 	s := newInitializedCluster(t, 1)
