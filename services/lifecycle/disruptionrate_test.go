@@ -171,7 +171,7 @@ func TestNoHourExceedsBudget(t *testing.T) {
 	})
 }
 
-// The record is written in at most four attempts.
+// After conflicts the record is written in at most four attempts. Another error is not tried again.
 func TestSpentRateIsWrittenAgain(t *testing.T) {
 	for conflicts, want := range map[int]fault.Kind{3: "", 4: fault.Conflict} {
 		s := newInitializedCluster(t, 1)
@@ -184,6 +184,12 @@ func TestSpentRateIsWrittenAgain(t *testing.T) {
 			t.Errorf("%d conflicts: the node is removed: %t", conflicts, going)
 		}
 	}
+	s := newInitializedCluster(t, 1)
+	s.setRate("1")
+	s.advance(time.Second)
+	m := s.proposeSingle("old-0")
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodePools, As: fault.Denied, Times: 1})
+	m.deliver(event.Confirmed, fault.Denied)
 }
 
 // A percentage is of the nodes that the pool has.

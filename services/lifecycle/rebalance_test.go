@@ -78,3 +78,22 @@ func TestRebalanceReplacesNode(t *testing.T) {
 		}
 	})
 }
+
+// A plan's replacements are written on the node that is left, and not on others.
+func TestReplacementsOfOneOfTwoNodes(t *testing.T) {
+	s := newInitializedCluster(t, 2)
+	s.configureService(func(c *lifecycle.Config) { c.Rebalance = lifecycle.RebalanceReplace })
+	s.addPod("old-1", "web")
+	s.handleMessage(s.noticeMessage(event.RebalanceRecommendation, "i-1", ""), "")
+	s.advance(10 * time.Second)
+	held := s.startBatch()
+	s.handleMessage(s.planMadeMessage(held, planning.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{s.planIntent(held, "new", 1)},
+		Nominations: []planning.Nomination{{Namespace: "default", Claim: "new-0", Pod: planning.PodRef{Name: "web", Node: "old-1"}}},
+	}), "")
+	for name, want := range map[string]string{"old-0": "", "old-1": "new-0"} {
+		if got := s.getClaim(name).Annotations[nodeclaim.ReplacementsAnnotation]; got != want {
+			t.Errorf("%s has the replacements %q, want %q", name, got, want)
+		}
+	}
+}

@@ -20,11 +20,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// startRepair starts a cluster of n nodes, of which old-0 is not ready for half an hour, and proposes
-// its repair.
-func startRepair(t *testing.T, n, replacements int, changes ...func(*repair.Policy)) testProposal {
+// withRepair returns a configuration with the changed policies of the provider.
+func withRepair(t *testing.T, changes ...func(*repair.Policy)) func(*lifecycle.Config) {
 	t.Helper()
-	s := newInitializedCluster(t, n)
 	policies := repair.Provider(false)
 	for i := range policies {
 		for _, change := range changes {
@@ -35,7 +33,15 @@ func startRepair(t *testing.T, n, replacements int, changes ...func(*repair.Poli
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.configureService(func(c *lifecycle.Config) { c.Repair = m })
+	return func(c *lifecycle.Config) { c.Repair = m }
+}
+
+// startRepair starts a cluster of n nodes, of which old-0 is not ready for half an hour, and proposes
+// its repair.
+func startRepair(t *testing.T, n, replacements int, changes ...func(*repair.Policy)) testProposal {
+	t.Helper()
+	s := newInitializedCluster(t, n)
+	s.configureService(withRepair(t, changes...))
 	s.makeNotReady("old-0")
 	s.addPod("old-0", "web", func(p *corev1.Pod) { p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"} })
 	s.advanceOnce(31 * time.Minute)

@@ -202,6 +202,24 @@ func TestNodePoolsAreReconciledInQuiet(t *testing.T) {
 	}
 }
 
+// A changed NodePool does not wait until the next full reconcile is due.
+func TestChangedNodePoolIsReconciledAtOnce(t *testing.T) {
+	s, _ := restCluster(t, false)
+	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) { c.Rest, c.VerifySettled = time.Hour, false })
+	s.advance(10 * time.Second)
+	if s.getClaim("one-0").Status.Conditions.IsTrue(karpenter.ConditionTypeConsolidatable) {
+		t.Fatal("the claim is consolidatable already")
+	}
+	s.ChangeObject(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.SetGeneration(o.GetGeneration() + 1)
+		o.(*karpenter.NodePool).Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(time.Second)
+	})
+	s.advance(2 * time.Second)
+	if !s.getClaim("one-0").Status.Conditions.IsTrue(karpenter.ConditionTypeConsolidatable) {
+		t.Error("the claim is not consolidatable two seconds after consolidateAfter was shortened")
+	}
+}
+
 // Each change of an input has its effect within two seconds, as it has without skipped reconciles.
 func TestChangesEndTheQuiet(t *testing.T) {
 	begun := func(s *testCluster) bool { return s.getClaim("one-0").DeletionTimestamp != nil }

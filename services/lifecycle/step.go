@@ -160,7 +160,7 @@ func (s *Service) launchStep(held *outbox.Stored) reconcileFunc {
 // joinUnexpected joins errors except blocked evictions and lost swaps, which are expected.
 func joinUnexpected(failures []error) error {
 	return errors.Join(slices.DeleteFunc(failures, func(err error) bool {
-		return err == nil || fault.Is(err, fault.Throttled, fault.Conflict)
+		return err == nil || fault.AreAll(err, fault.Throttled, fault.Conflict)
 	})...)
 }
 

@@ -108,6 +108,9 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 			if len(launchTexts(sent)) != 1 {
 				t.Fatalf("sent %v; the claim has %v, Events %v", typesAndSubjects(sent), s.getClaim("mine").Status.Conditions, s.Events())
 			}
+			if got := s.getClaim("mine").Labels[corev1.LabelInstanceTypeStable]; got != "" {
+				t.Errorf("before the launch the claim has the instance type %s", got)
+			}
 			intent := s.readIntent("mine")
 			if intent.Fleet.Count != 1 || intent.Fleet.Token != intent.ID || intent.NodePool != tt.pool || intent.Claims[0] != "mine" {
 				t.Errorf("got launch %+v", intent.Fleet)

@@ -88,24 +88,72 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// order has the kinds of joined errors, of which the last one counts: a message is not finished before all that may still
+// succeed has been tried again.
+var order = []Kind{"", Foreign, Stale, Poison, Invalid, Bug, Conflict, Missing, Throttled, Retry, Rejected, Denied, Unknown}
+
 // KindOf returns the outermost kind in err's chain. A cancelled context is Retry, because the host is stopping; an
-// error without a kind is Bug.
+// error without a kind is Bug. Of joined errors, the kind counts with which the message is tried again most certainly.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Kind
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return Retry
+	if kind := findKind(err); kind != "" {
+		return kind
 	}
 	return Bug
+}
+
+// findKind is KindOf, and "" for an error without a kind.
+func findKind(err error) Kind {
+	causes := joinedErrors(err)
+	if len(causes) == 0 {
+		if e, ok := errors.AsType[*Error](err); ok {
+			return e.Kind
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return Retry
+		}
+		return ""
+	}
+	last := Kind("")
+	for _, cause := range causes {
+		if kind := findKind(cause); slices.Index(order, kind) > slices.Index(order, last) {
+			last = kind
+		}
+	}
+	return last
+}
+
+// joinedErrors returns the errors that err joins, without a kind of its own; nil if there are none.
+func joinedErrors(err error) []error {
+	for err != nil {
+		switch e := err.(type) { //nolint:errorlint // the tree is walked here
+		case *Error:
+			return nil
+		case interface{ Unwrap() []error }:
+			return e.Unwrap()
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // Is reports whether err has one of the kinds.
 func Is(err error, kinds ...Kind) bool {
 	return err != nil && slices.Contains(kinds, KindOf(err))
+}
+
+// AreAll reports whether each of the joined errors has one of the kinds.
+func AreAll(err error, kinds ...Kind) bool {
+	causes := joinedErrors(err)
+	if len(causes) == 0 {
+		return err != nil && slices.Contains(kinds, findKind(err))
+	}
+	return !slices.ContainsFunc(causes, func(cause error) bool { return !AreAll(cause, kinds...) })
 }
 
 // FindHint returns the first hint in err's tree, or "".

@@ -23,7 +23,13 @@ func TestKindOf(t *testing.T) {
 		{"its own", poison, fault.Poison},
 		{"wrapped", fmt.Errorf("handling: %w", poison), fault.Poison},
 		{"outermost", fault.E("reading", fault.Retry, poison), fault.Retry},
-		{"first of many", errors.Join(io.EOF, poison, fault.E("x", fault.Retry, nil)), fault.Poison},
+		{"one of many without a kind", errors.Join(io.EOF, poison, nil), fault.Poison},
+		{"joined without causes", fmt.Errorf("%w, %w", error(nil), error(nil)), fault.Bug},
+		{"many without a kind", errors.Join(io.EOF, io.ErrClosedPipe), fault.Bug},
+		{"one of many may succeed later", errors.Join(poison, fault.E("x", fault.Retry, nil), fault.E("y", fault.Stale, nil)), fault.Retry},
+		{"joined and wrapped", fmt.Errorf("a: %w", errors.Join(fault.E("y", fault.Stale, nil), fmt.Errorf("b: %w", fault.E("x", fault.Unknown, nil)))), fault.Unknown},
+		{"joined below a kind", fault.E("z", fault.Stale, errors.Join(fault.E("x", fault.Unknown, nil))), fault.Stale},
+		{"stopping beside another", errors.Join(poison, fmt.Errorf("calling: %w", context.Canceled)), fault.Retry},
 		{"stopping", fmt.Errorf("calling: %w", context.Canceled), fault.Retry},
 		{"late", context.DeadlineExceeded, fault.Retry},
 		{"a kind beats the context", fault.E("calling", fault.Unknown, context.Canceled), fault.Unknown},
@@ -41,6 +47,40 @@ func TestIs(t *testing.T) {
 	}
 	if fault.Is(err, fault.Retry) || fault.Is(err) || fault.Is(nil, "") {
 		t.Error("a kind was found that is not there")
+	}
+}
+
+// Every kind with which a message is tried again counts more than one that ends it.
+func TestKindOfJoinedErrors(t *testing.T) {
+	ends := []fault.Kind{fault.Foreign, fault.Stale, fault.Poison, fault.Invalid, fault.Bug}
+	retried := []fault.Kind{fault.Conflict, fault.Missing, fault.Throttled, fault.Retry, fault.Rejected, fault.Denied, fault.Unknown}
+	for _, end := range ends {
+		for _, again := range retried {
+			a, b := fault.E("a", end, nil), fault.E("b", again, nil)
+			if got, swapped := fault.KindOf(errors.Join(a, b)), fault.KindOf(errors.Join(b, a)); got != again || swapped != again {
+				t.Errorf("%s and %s: %q, and in the other order %q", end, again, got, swapped)
+			}
+		}
+	}
+}
+
+func TestAreAll(t *testing.T) {
+	conflict, throttled, unknown := fault.E("a", fault.Conflict, nil), fault.E("b", fault.Throttled, nil), fault.E("c", fault.Unknown, nil)
+	for _, test := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"success", nil, false},
+		{"one", conflict, true},
+		{"both", fmt.Errorf("more: %w", errors.Join(conflict, throttled)), true},
+		{"one of another kind", fmt.Errorf("more: %w", errors.Join(conflict, unknown)), false},
+		{"one without a kind", errors.Join(conflict, io.EOF), false},
+		{"joined without causes", fmt.Errorf("%w, %w", error(nil), error(nil)), false},
+	} {
+		if got := fault.AreAll(test.err, fault.Conflict, fault.Throttled); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
 	}
 }
 
