@@ -146,7 +146,7 @@ type unreliableCluster struct {
 // deliver delivers a message until it is handled, as a queue does.
 func (u *unreliableCluster) deliver(e event.Envelope) {
 	for range 4 {
-		u.cache.DeliverAll()
+		u.cache.Advance(u.now)
 		err := u.svc.Handle(u.t.Context(), e)
 		if err == nil || fault.Is(err, fault.Stale, fault.Foreign) {
 			return
@@ -160,7 +160,7 @@ func (u *unreliableCluster) deliver(e event.Envelope) {
 
 // step reconciles once.
 func (u *unreliableCluster) step() {
-	u.cache.DeliverAll()
+	u.cache.Advance(u.now)
 	if err := u.svc.Step(u.t.Context()); err != nil {
 		u.returned = append(u.returned, err)
 	}

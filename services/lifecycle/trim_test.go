@@ -85,13 +85,10 @@ func TestTrimChangesNoDecision(t *testing.T) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(trimTime.Add(-time.Second))}}}}
 		},
-		"resized, and ended with a time": func(p *corev1.Pod) {
-			p.Status.Phase, p.Spec.Resources = corev1.PodFailed, nil
-			p.Spec.Containers[0].Name = "app"
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-				Name: "app", AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("3")},
-				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(trimTime.Add(-time.Second))}},
-			}}
+		"a limit without a request, and ended with a time": func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(trimTime.Add(-time.Second))}}}}
 		},
 		"terminating": func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(trimTime.Add(25*time.Second))), new(int64(30))

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,6 +149,43 @@ func TestUnplannedClaimKeepsItsLabelsIfThePlanHasNone(t *testing.T) {
 	s.handleMessage(made, "")
 	if c := s.getClaim("mine"); c.Annotations[launchspec.IntentRefAnnotation] == "" || c.Labels["team"] != "a" {
 		t.Errorf("the claim has the annotations %v and the labels %v", c.Annotations, c.Labels)
+	}
+}
+
+// claimGet runs a function before the first claim is read.
+type claimGet struct {
+	cluster.Client
+	before func()
+}
+
+func (c *claimGet) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if before := c.before; before != nil && kind == cluster.NodeClaims {
+		c.before = nil
+		before()
+	}
+	return c.Client.Get(ctx, kind, key)
+}
+
+// A NodeClaim that its user deletes after it was admitted, and before its launch is written on it, is not launched.
+func TestUnplannedClaimIsDeletedMeanwhile(t *testing.T) {
+	batch := planningtest.NewBatch()
+	s, configure := withCatalogue(t, batch)
+	s.createClaim(personalClaim("mine"))
+	made := s.planUnplanned(batch.Snapshot)
+	s.reconcile() // It gets its finalizer.
+	deleted := false
+	s.startService(&claimGet{s.ClientFor("lifecycle"), func() {
+		deleted = true
+		if err := s.ClientFor("person").Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "mine"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}}, configure)
+	s.handleMessage(made, "")
+	if c := s.getClaim("mine"); !deleted || c.Annotations[launchspec.IntentRefAnnotation] != "" {
+		t.Errorf("the claim was deleted: %t, and the launch was written on it: %v", deleted, c.Annotations)
+	}
+	if sent := launchTexts(s.takeSent()); len(sent) != 0 {
+		t.Errorf("sent %v", sent)
 	}
 }
 

@@ -30,6 +30,7 @@ var modules = []mutants.MutatedModule{
 // the tests killed then.
 var samples = []mutants.FixedSample{
 	{Dir: "services/lifecycle", Size: 300, Seed: 1},
+	{Dir: "services/lifecycle", Size: 100, Seed: 777002, FirstKilled: 88},
 	{Dir: "shared/planning/solver", Size: 300, Seed: 1},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 2, FirstKilled: 72},
 	{Dir: "shared/planning/solver", Size: 100, Seed: 3, FirstKilled: 77},
