@@ -72,8 +72,8 @@ func replacementNames(plan planning.Plan) []string {
 
 // startRemoval starts a proposal without replacements, whose claims are reserved. The order of its
 // steps keeps budgets: check the live state, count, mark each claim so that the next count includes
-// it, taint the nodes, check that no pods came before the taint, and then delete the claims. After a crash, reconcileDisruptions continues
-// from the marks on the claims.
+// it, taint the nodes, check that no pods came before the taint, and then delete the claims. After a
+// crash, reconcileDisruptions continues from the marks on the claims.
 func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveState) error {
 	candidates, err := s.readCandidates(ctx, f.claims)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Service) readCandidates(ctx context.Context, claims []*karpenter.NodeCl
 	})...)
 }
 
-// readPodsOnNode sets the candidate's pods to those that the API server has on its node now.
+// readPodsOnNode reads the pods on the candidate's node from the API server, and stores them in the candidate.
 func (s *Service) readPodsOnNode(ctx context.Context, c *disruption.Candidate) error {
 	if c.Node == nil {
 		return nil

@@ -88,12 +88,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// order has the kinds of joined errors, of which the last one counts: a message is not finished before all that may still
-// succeed has been tried again.
-var order = []Kind{"", Foreign, Stale, Poison, Invalid, Bug, Conflict, Missing, Throttled, Retry, Rejected, Denied, Unknown}
+// retryOrder decides the kind of joined errors: the one that is last here. The kinds after Bug are retried, so a message
+// is only deleted or moved to the DLQ when none of its errors has such a kind.
+var retryOrder = []Kind{"", Foreign, Stale, Poison, Invalid, Bug, Conflict, Missing, Throttled, Retry, Rejected, Denied, Unknown}
 
 // KindOf returns the outermost kind in err's chain. A cancelled context is Retry, because the host is stopping; an
-// error without a kind is Bug. Of joined errors, the kind counts with which the message is tried again most certainly.
+// error without a kind is Bug. If errors are joined, retryOrder decides which of their kinds it is.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -118,14 +118,15 @@ func findKind(err error) Kind {
 	}
 	last := Kind("")
 	for _, cause := range causes {
-		if kind := findKind(cause); slices.Index(order, kind) > slices.Index(order, last) {
+		if kind := findKind(cause); slices.Index(retryOrder, kind) > slices.Index(retryOrder, last) {
 			last = kind
 		}
 	}
 	return last
 }
 
-// joinedErrors returns the errors that err joins, without a kind of its own; nil if there are none.
+// joinedErrors returns the errors that err joins. It returns nil if there are none, or if an *Error wraps them: then that
+// Error's kind counts.
 func joinedErrors(err error) []error {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // the tree is walked here

@@ -29,7 +29,7 @@ func TestKindOf(t *testing.T) {
 		{"one of many may succeed later", errors.Join(poison, fault.E("x", fault.Retry, nil), fault.E("y", fault.Stale, nil)), fault.Retry},
 		{"joined and wrapped", fmt.Errorf("a: %w", errors.Join(fault.E("y", fault.Stale, nil), fmt.Errorf("b: %w", fault.E("x", fault.Unknown, nil)))), fault.Unknown},
 		{"joined below a kind", fault.E("z", fault.Stale, errors.Join(fault.E("x", fault.Unknown, nil))), fault.Stale},
-		{"stopping beside another", errors.Join(poison, fmt.Errorf("calling: %w", context.Canceled)), fault.Retry},
+		{"cancelled, and another error", errors.Join(poison, fmt.Errorf("calling: %w", context.Canceled)), fault.Retry},
 		{"stopping", fmt.Errorf("calling: %w", context.Canceled), fault.Retry},
 		{"late", context.DeadlineExceeded, fault.Retry},
 		{"a kind beats the context", fault.E("calling", fault.Unknown, context.Canceled), fault.Unknown},
@@ -50,7 +50,7 @@ func TestIs(t *testing.T) {
 	}
 }
 
-// Every kind with which a message is tried again counts more than one that ends it.
+// If a message is retried for one of two joined errors, it is retried for both of them.
 func TestKindOfJoinedErrors(t *testing.T) {
 	ends := []fault.Kind{fault.Foreign, fault.Stale, fault.Poison, fault.Invalid, fault.Bug}
 	retried := []fault.Kind{fault.Conflict, fault.Missing, fault.Throttled, fault.Retry, fault.Rejected, fault.Denied, fault.Unknown}
