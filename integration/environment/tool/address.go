@@ -2,24 +2,39 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
+// FindFreeAddresses looks at the ports from firstPort to lastPort. The system chooses the ports of connections,
+// and those of listeners that ask for any, from higher ones (Linux from 32768, macOS and Windows from 49152), and so does not
+// take a port that was found before the program listens on it.
+const firstPort, lastPort = 20000, 32767
+
 // FindFreeAddresses returns n different addresses of loopback on which nothing listens, for programs that take an address
-// and not a listener. Another process may take one of them before the program listens.
+// and not a listener. They are drawn, so another process that calls it at the same time hardly finds the same.
 func FindFreeAddresses(ctx context.Context, n int) ([]netip.AddrPort, error) {
 	var found []netip.AddrPort
-	for range n {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	for _, i := range rand.Perm(lastPort - firstPort + 1) { //nolint:gosec // no secret
+		if len(found) == n {
+			return found, nil
+		}
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address.String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port of loopback: %w", err)
 		}
-		defer listener.Close() // Only after the others are found, so that they differ.
-		found = append(found, listener.Addr().(*net.TCPAddr).AddrPort())
+		listener.Close()
+		found = append(found, address)
 	}
-	return found, nil
+	return nil, fmt.Errorf("finding a free port of loopback: fewer than %d of %d to %d are free; end programs that listen there", n, firstPort, lastPort)
 }
 
 // FindFreePort returns the port of one such address.

@@ -44,7 +44,7 @@ func TestBuildFailureNamesTool(t *testing.T) {
 	}
 }
 
-// Free addresses differ, and a program can listen on them.
+// Free addresses differ, a program can listen on them, and the system does not choose their ports for connections.
 func TestFindFreeAddresses(t *testing.T) {
 	found, err := FindFreeAddresses(t.Context(), 3)
 	if err != nil || len(found) != 3 {
@@ -58,6 +58,9 @@ func TestFindFreeAddresses(t *testing.T) {
 		defer listener.Close()
 		if !at.Addr().IsLoopback() {
 			t.Errorf("%s is no address of loopback", at)
+		}
+		if at.Port() >= 32768 {
+			t.Errorf("the port of %s may become the port of a connection", at)
 		}
 	}
 }
