@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -157,6 +159,43 @@ func (c *interleavedTaint) Update(ctx context.Context, o cluster.Object) (cluste
 		c.before = nil
 	}
 	return c.Client.Update(ctx, o)
+}
+
+// A replica that is paused between its decision to evict a pod and the request does not evict it: by now the pod may be protected, and
+// another replica may lead. The next reconcile decides again.
+func TestPausedReplicaEvictsNoPod(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.addPod("old-0", "web")
+	s.deleteClaim("old-0")
+	s.startService(&interleavedDelete{Client: s.ClientFor("lifecycle"), before: func() { s.now = s.now.Add(lease.Duration) }})
+	isEvicted := func() bool {
+		pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: "web"})
+		return err != nil || pod.DeletionTimestamp != nil
+	}
+	for s.getNode("old-0").DeletionTimestamp == nil {
+		s.reconcile()
+	}
+	if isEvicted() {
+		t.Error("the pod was evicted after a pause")
+	}
+	s.reconcile()
+	if !isEvicted() {
+		t.Error("the next reconcile did not evict the pod")
+	}
+}
+
+// interleavedDelete runs a function before the first deletion of a node.
+type interleavedDelete struct {
+	cluster.Client
+	before func()
+}
+
+func (c *interleavedDelete) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+	if kind == cluster.Nodes && c.before != nil {
+		c.before()
+		c.before = nil
+	}
+	return c.Client.Delete(ctx, kind, key, uid)
 }
 
 // interleavedGet runs a function before the claim old-0 is read while the claim new-0 is

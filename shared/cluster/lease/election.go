@@ -34,9 +34,10 @@ type Election struct {
 	turn chan struct{}
 
 	mu sync.Mutex
-	// leading is true while all leases are held. runs has the cancel functions of the runs
-	// in progress.
+	// leading is true while all leases are held. renewed is when the first of them was last renewed. runs has the
+	// cancel functions of the runs in progress.
 	leading bool
+	renewed time.Time
 	runs    map[*context.CancelCauseFunc]bool
 }
 
@@ -93,6 +94,14 @@ func (e *Election) RunAsLeader(ctx context.Context, act func(ctx context.Context
 	return err
 }
 
+// HoldsLeases reports whether the leases are held and were renewed within RenewDeadline. It makes no call, so
+// that a process which was paused can find out at any step that another replica may lead by now.
+func (e *Election) HoldsLeases(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leading && now.Sub(e.renewed) < RenewDeadline
+}
+
 // startRun registers the cancel function of a run, and returns false if the leases are not
 // held.
 func (e *Election) startRun(act *context.CancelCauseFunc) bool {
@@ -116,6 +125,7 @@ func (e *Election) acquireLocked(ctx context.Context, client cluster.Client, now
 	leads, err := AcquireAll(ctx, client, now, e.listLeases()...)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.renewed = e.firstRenewal()
 	if e.leading = e.holdsAll(); !e.leading {
 		for act := range e.runs {
 			(*act)(ErrLeaseLost)
@@ -129,6 +139,10 @@ func (e *Election) listLeases() []*Lease {
 		return []*Lease{e.karpenter}
 	}
 	return []*Lease{e.own, e.karpenter}
+}
+
+func (e *Election) firstRenewal() time.Time {
+	return slices.MinFunc(e.listLeases(), func(a, b *Lease) int { return a.renewed.Compare(b.renewed) }).renewed
 }
 
 func (e *Election) holdsAll() bool {
@@ -157,5 +171,8 @@ func (e *Election) ReleaseLease(ctx context.Context, client cluster.Client) erro
 		return err
 	}
 	defer e.endTurn()
+	e.mu.Lock()
+	e.leading = false
+	e.mu.Unlock()
 	return e.own.Release(ctx, client)
 }

@@ -247,6 +247,37 @@ func TestStandbysDoNotAct(t *testing.T) {
 	})
 }
 
+// A leader that makes no renewal, because it is paused or is shutting down, knows by its clock that it holds no Leases.
+func TestHoldsLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		leader, standby := newReplica(server, "a"), newReplica(server, "b")
+		check := func(r replica, want bool, when string) {
+			t.Helper()
+			if got := r.HoldsLeases(time.Now()); got != want {
+				t.Errorf("%s: HoldsLeases returns %t", when, got)
+			}
+		}
+		check(leader, false, "before the election")
+		if !leader.leads(t) || standby.leads(t) {
+			t.Fatal("the first replica does not lead")
+		}
+		check(standby, false, "on a standby replica")
+		time.Sleep(lease.RenewDeadline - time.Second)
+		check(leader, true, "before the deadline of the renewal")
+		time.Sleep(time.Second)
+		check(leader, false, "at the deadline of the renewal")
+		if !leader.leads(t) {
+			t.Fatal("the leader cannot renew its Leases")
+		}
+		check(leader, true, "after a renewal")
+		if err := leader.ReleaseLease(t.Context(), leader.client); err != nil {
+			t.Fatal(err)
+		}
+		check(leader, false, "after the release")
+	})
+}
+
 func setHolder(o cluster.Object, holder string) {
 	o.(*coordinationv1.Lease).Spec.HolderIdentity = &holder
 }
