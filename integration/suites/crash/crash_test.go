@@ -1,6 +1,7 @@
-// Package crash crashes each service before and after the writes of a scenario, one crash per run. The point
-// after the write that deletes a message is after the acknowledgement. No work may be lost, repeated or orphaned.
-// With JOIST_CRASH_POINTS=all it crashes at every write, with sample at one in four, which the number JOIST_SAMPLE draws,
+// Package crash stops each service before and after the writes of a scenario, one fault per run: it crashes, or it pauses while
+// its other replica goes on and something changes in the cluster. The point after the write that deletes a message is after the
+// acknowledgement. No work may be lost, repeated or orphaned, and no pod may be evicted that a decision did not know.
+// With JOIST_CRASH_POINTS=all it stops at every write, with sample at some, which the number JOIST_SAMPLE draws,
 // and otherwise at the first and the last write of each kind of each service.
 package crash_test
 
@@ -9,52 +10,93 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/joist-autoscaler/joist/integration/suites/sim"
 )
 
+var scenarios = []sim.FaultScenario{sim.Interruption, sim.Drift, sim.TerminateFirst, sim.Reboot, sim.Consolidation}
+
 func TestCrashPoints(t *testing.T) {
-	choosePoints := chooseTypicalPoints
+	for _, scenario := range scenarios {
+		t.Run(scenario.Name, func(t *testing.T) { runPoints(t, scenario, 0, choosePoints(t, 4)) })
+	}
+}
+
+// pause is longer than a Lease is valid, so that the other replica leads and acts.
+const pause = 70 * time.Second
+
+// A service that was paused may act on what it read before. Lifecycle pauses at its writes of NodeClaims and nodes, by which it
+// decides what is removed, while each of sim.ClusterChanges happens. Unless all points are wanted, one of them happens at each point.
+func TestPausePoints(t *testing.T) {
+	for _, scenario := range scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			choose := choosePoints(t, 8)
+			runPoints(t, scenario, pause, func(writes []string) []sim.FaultPoint {
+				var out []sim.FaultPoint
+				for _, p := range choose(writes) {
+					if !decides.MatchString(writes[p.Write-1]) {
+						continue
+					}
+					changes := sim.ClusterChanges
+					if os.Getenv("JOIST_CRASH_POINTS") != "all" {
+						i := len(out) % len(changes)
+						changes = changes[i : i+1]
+					}
+					for _, change := range changes {
+						p.Pause, p.Meanwhile = pause, change
+						out = append(out, p)
+					}
+				}
+				return out
+			})
+		})
+	}
+}
+
+// decides matches lifecycle's writes of NodeClaims and nodes.
+var decides = regexp.MustCompile(`^lifecycle-\d .* (NodeClaim|Node)$`)
+
+// choosePoints returns the function that chooses points as JOIST_CRASH_POINTS says. A sample has one in so many.
+func choosePoints(t *testing.T, oneIn int) func(writes []string) []sim.FaultPoint {
+	t.Helper()
 	switch wanted := os.Getenv("JOIST_CRASH_POINTS"); wanted {
 	case "":
+		return chooseTypicalPoints
 	case "all":
-		choosePoints = chooseAllPoints
+		return chooseAllPoints
 	case "sample":
 		number, err := strconv.ParseUint(os.Getenv("JOIST_SAMPLE"), 10, 64)
 		if err != nil {
 			t.Fatalf("JOIST_SAMPLE=%q is not a number: %v", os.Getenv("JOIST_SAMPLE"), err)
 		}
 		random := rand.New(rand.NewPCG(number, 0))
-		choosePoints = func(writes []string) []sim.CrashPoint { return drawPoints(writes, random) }
+		return func(writes []string) []sim.FaultPoint {
+			return slices.DeleteFunc(chooseAllPoints(writes), func(sim.FaultPoint) bool { return random.IntN(oneIn) > 0 })
+		}
 	default:
 		t.Fatalf("JOIST_CRASH_POINTS=%q is unknown: set it to all or sample, or unset it for the first and the last write of each kind", wanted)
-	}
-	for _, scenario := range []sim.CrashScenario{sim.Interruption, sim.Drift, sim.TerminateFirst, sim.Reboot} {
-		t.Run(scenario.Name, func(t *testing.T) { runPoints(t, scenario, choosePoints) })
+		return nil
 	}
 }
 
 // chooseAllPoints returns two points per write: before and after it.
-func chooseAllPoints(writes []string) []sim.CrashPoint {
-	var out []sim.CrashPoint
+func chooseAllPoints(writes []string) []sim.FaultPoint {
+	var out []sim.FaultPoint
 	for i := range writes {
-		out = append(out, sim.CrashPoint{Write: i + 1}, sim.CrashPoint{Write: i + 1, After: true})
+		out = append(out, sim.FaultPoint{Write: i + 1}, sim.FaultPoint{Write: i + 1, After: true})
 	}
 	return out
 }
 
-// drawPoints draws one in four points.
-func drawPoints(writes []string, random *rand.Rand) []sim.CrashPoint {
-	return slices.DeleteFunc(chooseAllPoints(writes), func(sim.CrashPoint) bool { return random.IntN(4) > 0 })
-}
-
 // chooseTypicalPoints returns the points of the first and of the last write of each service and kind.
-func chooseTypicalPoints(writes []string) []sim.CrashPoint {
+func chooseTypicalPoints(writes []string) []sim.FaultPoint {
 	first, last := map[string]int{}, map[string]int{}
 	for i, kind := range writes {
 		if _, seen := first[kind]; !seen {
@@ -63,43 +105,46 @@ func chooseTypicalPoints(writes []string) []sim.CrashPoint {
 		last[kind] = i
 	}
 	all := chooseAllPoints(writes)
-	return slices.DeleteFunc(all, func(p sim.CrashPoint) bool {
+	return slices.DeleteFunc(all, func(p sim.FaultPoint) bool {
 		kind := writes[p.Write-1]
 		return p.Write-1 != first[kind] && p.Write-1 != last[kind]
 	})
 }
 
-func runPoints(t *testing.T, scenario sim.CrashScenario, choosePoints func(writes []string) []sim.CrashPoint) {
-	baseline, err := sim.PlayScenario(scenario, sim.CrashPoint{})
+// runPoints plays the scenario once for each chosen point. Services have two replicas if pause is not 0.
+func runPoints(t *testing.T, scenario sim.FaultScenario, pause time.Duration, choose func(writes []string) []sim.FaultPoint) {
+	t.Helper()
+	baseline, err := sim.PlayScenario(scenario, sim.FaultPoint{Pause: pause})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(baseline.Violations) > 0 {
-		t.Fatalf("violations without a crash: %s", baseline.FailureText())
+		t.Fatalf("violations without a fault: %s", baseline.FailureText())
 	}
-	chosen := choosePoints(baseline.Writes)
-	fmt.Printf("crash: %s: %d writes, %d crash points\n", scenario.Name, len(baseline.Writes), len(chosen))
+	chosen := choose(baseline.Writes)
+	fmt.Printf("%s: %d writes, %d points\n", t.Name(), len(baseline.Writes), len(chosen))
 	var mu sync.Mutex
-	crashes := map[string]int{}
+	reached := map[string]int{}
 	failed := 0
-	points := make(chan sim.CrashPoint)
+	points := make(chan sim.FaultPoint)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for point := range points {
-				crash, err := sim.PlayScenario(scenario, point)
+				result, err := sim.PlayScenario(scenario, point)
 				mu.Lock()
-				crashes[crash.Actor+" "+crash.Verb]++
+				reached[result.Actor+" "+result.Verb]++
+				where := fmt.Sprintf("write %d (%s), after %v, %s", point.Write, baseline.Writes[point.Write-1], point.After, point.Meanwhile.Name)
 				switch {
 				case err != nil:
-					t.Errorf("crash at write %d, after %v: %v", point.Write, point.After, err)
-				case !crash.Crashed:
-					t.Errorf("crash at write %d, after %v: no service crashed, so the scenario is not deterministic", point.Write, point.After)
-				case len(crash.Violations) > 0:
+					t.Errorf("%s: %v", where, err)
+				case !result.Reached:
+					t.Errorf("%s: no service got there, so the scenario is not deterministic", where)
+				case len(result.Violations) > 0:
 					if failed++; failed <= 3 {
-						t.Errorf("%s crashed at %s (write %d, after %v): %s", crash.Actor, crash.Verb, point.Write, point.After, crash.FailureText())
+						t.Errorf("%s: %s", where, result.FailureText())
 					} else {
-						t.Errorf("%s crashed at %s (write %d, after %v): %s", crash.Actor, crash.Verb, point.Write, point.After, crash.Violations[0])
+						t.Errorf("%s: %s", where, result.Violations[0])
 					}
 				}
 				mu.Unlock()
@@ -109,13 +154,13 @@ func runPoints(t *testing.T, scenario sim.CrashScenario, choosePoints func(write
 	for i, point := range chosen {
 		points <- point
 		if (i+1)%200 == 0 {
-			fmt.Printf("crash: %s: %d of %d points\n", scenario.Name, i+1, len(chosen))
+			fmt.Printf("%s: %d of %d points\n", t.Name(), i+1, len(chosen))
 		}
 	}
 	close(points)
 	workers.Wait()
-	fmt.Printf("crash: %s: %d points, %d failed; crashes by service and write:\n", scenario.Name, len(chosen), failed)
-	for _, at := range slices.Sorted(maps.Keys(crashes)) {
-		fmt.Printf("  %-40s %d\n", at, crashes[at])
+	fmt.Printf("%s: %d points, %d failed; by service and write:\n", t.Name(), len(chosen), failed)
+	for _, at := range slices.Sorted(maps.Keys(reached)) {
+		fmt.Printf("  %-40s %d\n", at, reached[at])
 	}
 }

@@ -62,4 +62,18 @@ var pauseBugs = []bug{{
 	file: "services/lifecycle/clusterstate.go",
 	from: `known && now.GetUID() == node.UID {`,
 	to:   `known || now == nil {`,
+}, {
+	name: "evictions-after-a-pause", promise: "TestPausedReplicaEvictsNoPod", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/termination/eviction/queue.go",
+	from: `			if q.leads() {
+`,
+	to: `			if true {
+`,
+}, {
+	name: "pods-before-the-taint", promise: "TestPodBoundBeforeTheTaint", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/disruption/objection.go",
+	from: `		if n := c.CountMoving(now); n > *p.MovingPods {
+			return Objection{`,
+	to: `		if n := c.CountMoving(now); n > 1000 {
+			return Objection{`,
 }}

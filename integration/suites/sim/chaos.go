@@ -37,6 +37,8 @@ type chaos struct {
 	// apiServerFails is whether a fault of the API server lasts, and watchesHang whether all watches are stopped.
 	apiServerFails, watchesHang bool
 	endings                     []ending
+	// hasChanged is whether a ClusterChange was made. Nodes may then be replaced that would stay otherwise.
+	hasChanged bool
 }
 
 func newChaos(s *sim, seed int64) *chaos {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
@@ -25,12 +27,14 @@ type disruptionChecker struct {
 	claims map[string]*karpenter.NodeClaim
 	// everInitialized are the names of NodeClaims that were initialized once.
 	everInitialized map[string]bool
+	// protectedPods are the protected pods that were on a node when it was tainted, by the node's name.
+	protectedPods map[string][]cluster.Key
 	// faultsEnd is when the faults stopped; zero during the fault phase.
 	faultsEnd time.Time
 }
 
 func newDisruptionChecker() disruptionChecker {
-	return disruptionChecker{claims: map[string]*karpenter.NodeClaim{}, everInitialized: map[string]bool{}}
+	return disruptionChecker{claims: map[string]*karpenter.NodeClaim{}, everInitialized: map[string]bool{}, protectedPods: map[string][]cluster.Key{}}
 }
 
 // proposal is the part of the proposal annotation that the checkers read.
@@ -56,6 +60,9 @@ func confirmedProposal(claim *karpenter.NodeClaim) (proposal, bool) {
 
 // observeWrite checks one write.
 func (s *disruptionChecker) observeWrite(c *checker, e memcluster.Effect) {
+	if e.Kind == cluster.Nodes {
+		s.recordProtected(c, e)
+	}
 	if e.Kind != cluster.NodeClaims {
 		return
 	}
@@ -79,6 +86,7 @@ func (s *disruptionChecker) observeWrite(c *checker, e memcluster.Effect) {
 	}
 	if p, acts := confirmedProposal(before); acts && before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil) {
 		s.checkReplacements(c, e, before, p)
+		s.checkProtected(c, e, before, p)
 		c.repairs.checkDeadline(c, e, before, p)
 	}
 }
@@ -108,10 +116,9 @@ func (s *disruptionChecker) checkBudget(c *checker, e memcluster.Effect, claim *
 	}
 }
 
-// checkReplacements checks that all replacements of a deleted NodeClaim were initialized. Interrupted instances are
-// exempt, and NodeClaims with a deadline that is not the repair's.
+// checkReplacements checks that all replacements of a deleted NodeClaim were initialized.
 func (s *disruptionChecker) checkReplacements(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim, p proposal) {
-	if claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"] != "" && p.Reason != unhealthyReason || isInterrupted(c.world.Cloud.Records(), claim) {
+	if c.mustGo(claim, p) {
 		return
 	}
 	for _, name := range p.Replacements {
@@ -122,6 +129,53 @@ func (s *disruptionChecker) checkReplacements(c *checker, e memcluster.Effect, c
 	if len(p.Replacements) > 0 {
 		c.occurrences["disruption that replaced"]++
 	}
+}
+
+// recordProtected records the protected pods on a node that is being tainted.
+func (s *disruptionChecker) recordProtected(c *checker, e memcluster.Effect) {
+	isTainted := func(o cluster.Object) bool {
+		node, ok := o.(*corev1.Node)
+		return ok && karpenter.HasTaint(node.Spec.Taints, karpenter.DisruptedTaint())
+	}
+	if !isTainted(e.After) {
+		delete(s.protectedPods, e.Key.Name)
+		return
+	}
+	if isTainted(e.Before) {
+		return
+	}
+	for key, pod := range c.evictions.pods {
+		if pod.Spec.NodeName == e.Key.Name && pod.DeletionTimestamp == nil && protectionReason(pod, c.clocks.readClock(e.Actor, e.At)) != "" {
+			s.protectedPods[e.Key.Name] = append(s.protectedPods[e.Key.Name], key)
+		}
+	}
+}
+
+// checkProtected checks that no NodeClaim is deleted while a pod that was on its node before the taint, and is protected, is there. Repair
+// may do that, and so may the replacement of a drifted node whose drain has a limit.
+func (s *disruptionChecker) checkProtected(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim, p proposal) {
+	isLimited := claim.Spec.TerminationGracePeriod != nil && p.Reason == string(karpenter.DisruptionReasonDrifted)
+	if isLimited || p.Reason == unhealthyReason || c.mustGo(claim, p) {
+		return
+	}
+	for _, key := range s.protectedPods[claim.Status.NodeName] {
+		pod := c.evictions.pods[key]
+		if pod == nil || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if why := protectionReason(pod, c.clocks.readClock(e.Actor, e.At)); why != "" {
+			c.reportViolation("a node with a protected pod is not removed by choice", "%s deleted %s as %s, and its pod %s is %s", e.Actor, e.Key.Name, p.Reason, key, why)
+		}
+	}
+}
+
+// mustGo reports whether a NodeClaim may be deleted at once for another reason than its proposal: it has a deadline that is not
+// the repair's, EC2 interrupts its instance, or a user deleted its node.
+func (c *checker) mustGo(claim *karpenter.NodeClaim, p proposal) bool {
+	hasDeadline := claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" && p.Reason != unhealthyReason
+	node := c.evictions.nodes[cluster.Key{Name: claim.Status.NodeName}]
+	isNodeDeleted := claim.Status.NodeName != "" && (node == nil || node.DeletionTimestamp != nil)
+	return hasDeadline || isNodeDeleted || isInterrupted(c.world.Cloud.Records(), claim)
 }
 
 // isInterrupted reports whether EC2 has warned about or ended the NodeClaim's instance.

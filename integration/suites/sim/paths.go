@@ -97,12 +97,10 @@ func (p *pathChecker) checkClaim(c *checker, e memcluster.Effect, before, after 
 	}
 }
 
-// isForCommand reports whether lifecycle deletes a NodeClaim because its command ends, and not because EC2 interrupts its instance or
-// the NodeClaim has a deadline.
+// isForCommand reports whether lifecycle deletes a NodeClaim because its command ends.
 func isForCommand(c *checker, e memcluster.Effect, before *karpenter.NodeClaim) bool {
 	acting, ok := confirmedProposal(before)
-	hasDeadline := before.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" && acting.Reason != unhealthyReason
-	return ok && strings.HasPrefix(e.Actor, "lifecycle-") && !hasDeadline && !isInterrupted(c.world.Cloud.Records(), before)
+	return ok && strings.HasPrefix(e.Actor, "lifecycle-") && !c.mustGo(before, acting)
 }
 
 func (p *pathChecker) viewLaunch(claim *karpenter.NodeClaim) protocol.LaunchView {

@@ -10,7 +10,7 @@ import (
 // A node is repaired by a reboot: it is rebooted in place, once. The crash
 // suite runs the same scenario with a crash at each write.
 func TestRebootThroughAllServices(t *testing.T) {
-	run, err := sim.PlayScenario(sim.Reboot, sim.CrashPoint{})
+	run, err := sim.PlayScenario(sim.Reboot, sim.FaultPoint{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s *sim) playReboot(ctx context.Context) error {
 	rebooted := func() bool {
 		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.world.Kube, cluster.NodeClaims, cluster.KeyOf(claims[0]))
 		if err != nil || c.UID != claims[0].UID {
-			return false
+			return s.chaos.hasChanged && s.allPodsRun()
 		}
 		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeRebooting)
 		return condition.Reason == karpenter.RebootSucceededReason && c.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) && s.allPodsRun()

@@ -150,10 +150,9 @@ func (r *repairChecker) checkRepair(c *checker, e memcluster.Effect, claim *karp
 	}
 }
 
-// checkDeadline checks that the drain of a repaired node has the deadline of its policy. Interrupted instances are
-// exempt.
+// checkDeadline checks that the drain of a repaired node has the deadline of its policy.
 func (r *repairChecker) checkDeadline(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim, p proposal) {
-	if p.Reason != unhealthyReason || isInterrupted(c.world.Cloud.Records(), claim) {
+	if p.Reason != unhealthyReason || c.mustGo(claim, p) {
 		return
 	}
 	text := claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]

@@ -35,7 +35,7 @@ type Report struct {
 	Faults map[string]int
 	// LastWrites are the last writes before the first violation or the end.
 	LastWrites []string
-	// target is the make target of the run.
+	// target is the make target that repeats the seed; "" for a scenario.
 	target string
 	// Attacker is the attacker of a hostile seed.
 	Attacker string
@@ -44,7 +44,9 @@ type Report struct {
 // FailureText returns the violations and the command that repeats the run.
 func (r Report) FailureText() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d broke %d promises; repeat it with: make %s SEED=%d\n", r.Seed, len(r.Violations), r.target, r.Seed)
+	if r.target != "" {
+		fmt.Fprintf(&b, "seed %d broke %d promises; repeat it with: make %s SEED=%d\n", r.Seed, len(r.Violations), r.target, r.Seed)
+	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
@@ -154,7 +156,12 @@ func run(seed int64, versions *versionPlan) (Report, error) {
 	if err := s.playPhases(ctx); err != nil {
 		return Report{}, err
 	}
-	return s.makeReport(seed), nil
+	report := s.makeReport(seed)
+	report.target = "sim"
+	if versions != nil {
+		report.target = "upgrades"
+	}
+	return report, nil
 }
 
 // workloadObjects returns the Deployments, PodDisruptionBudgets and the StatefulSet. Some pods must not be
@@ -206,7 +213,7 @@ func (s *sim) requireWithin(ctx context.Context, promise string, size replicaCou
 		}
 	}
 	scaleStatefulSet(s.world, int32(min(1, size.sum())))
-	err := s.advanceUntil(ctx, recoveryDuration, func() bool { return done() || len(s.checker.violations) > 0 })
+	err := s.advanceUntil(ctx, recoveryDuration, func() bool { return done() && len(s.chaos.endings) == 0 || len(s.checker.violations) > 0 })
 	if err == nil && !done() && len(s.checker.violations) == 0 {
 		s.checker.reportViolation(promise, "not within %s: %s", recoveryDuration, s.describeState())
 	}
@@ -336,9 +343,5 @@ func (s *sim) makeReport(seed int64) Report {
 		s.faults[kind] += n
 	}
 	s.features.countInto(s.faults)
-	target := "sim"
-	if s.versions != nil {
-		target = "upgrades"
-	}
-	return Report{target: target, Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.violations, Faults: s.faults, LastWrites: s.lastWrites}
+	return Report{Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.violations, Faults: s.faults, LastWrites: s.lastWrites}
 }

@@ -18,59 +18,73 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// CrashPoint is one point of a scenario at which a service crashes: before or after the n-th write of all
+// FaultPoint is one point of a scenario at which a service crashes or pauses: before or after the n-th write of all
 // services. The point after the write that deletes a message is after the acknowledgement.
-type CrashPoint struct {
+type FaultPoint struct {
 	Write int
 	After bool
+	// Pause is how long the service pauses instead of crashing. With a pause, each service has two replicas, so that the other
+	// one acts meanwhile, and Deployment guestWorkload exists.
+	Pause time.Duration
+	// Meanwhile happens when the pause begins. The zero ClusterChange is nothing.
+	Meanwhile ClusterChange
 }
 
-// CrashResult is the result of a scenario with a crash.
-type CrashResult struct {
+// FaultResult is the result of a scenario with a fault.
+type FaultResult struct {
 	Report
-	// Actor and Verb are the service and the write at which it crashed.
+	// Actor and Verb are the service and the write at which it crashed or paused. Reached is false if no service did.
 	Actor, Verb string
-	Crashed     bool
+	Reached     bool
 	// Writes are all writes of the scenario in their order, as "lifecycle-0 cluster.update NodeClaim". The last word
 	// is the kind of the object or the name of the queue.
 	Writes []string
 }
 
-// CrashScenario is a sequence of events without any fault but one crash.
-type CrashScenario struct {
+// FaultScenario is a sequence of events without any fault but one crash or pause.
+type FaultScenario struct {
 	Name  string
 	sizes replicaCounts
 	// millicores are the CPU requests of a pod, by Deployment.
 	millicores map[string]int64
-	// reserved is the number of instances in a capacity reservation, which is then all that the NodePool may use.
+	// reserved is the number of instances in a capacity reservation.
 	reserved int
+	// capacityType is the only one that the NodePool may use; "" leaves the choice.
+	capacityType string
 	// repairs turns node repair on.
 	repairs bool
 	play    func(*sim, context.Context) error
 }
 
 // Interruption is a scenario in which pods and nodes start, EC2 interrupts one node, and all pods are removed.
-var Interruption = CrashScenario{
+var Interruption = FaultScenario{
 	Name: "interruption", sizes: replicaCounts{"web": 6, "batch": 8}, millicores: map[string]int64{"web": 900, "batch": 400}, play: (*sim).playInterruption,
 }
 
-// Drift is a scenario in which a node with pods drifts and is replaced. Crash points begin at the drift.
-var Drift = CrashScenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
+// Drift is a scenario in which a node with pods drifts and is replaced. Its points begin at the drift.
+var Drift = FaultScenario{Name: "replaced", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, play: (*sim).playDrift}
 
 // TerminateFirst is a scenario in which a node in a full capacity reservation drifts. It is removed before its
-// replacement is launched, which uses its place. Crash points begin at the drift.
-var TerminateFirst = CrashScenario{
-	Name: "terminated first", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, reserved: 1, play: (*sim).playDrift,
+// replacement is launched, which uses its place. Its points begin at the drift.
+var TerminateFirst = FaultScenario{
+	Name: "terminated first", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, reserved: 1,
+	capacityType: karpenter.CapacityTypeReserved, play: (*sim).playDrift,
 }
 
-// Reboot is a scenario in which an unhealthy node is rebooted. Crash points begin when it is unhealthy.
-var Reboot = CrashScenario{Name: "rebooted", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, repairs: true, play: (*sim).playReboot}
+// Reboot is a scenario in which an unhealthy node is rebooted. Its points begin when it is unhealthy.
+var Reboot = FaultScenario{Name: "rebooted", sizes: replicaCounts{"web": 2}, millicores: map[string]int64{"web": 900}, repairs: true, play: (*sim).playReboot}
 
-// PlayScenario runs a scenario and crashes one service at one point. The zero point crashes none.
-func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
+// Consolidation is a scenario in which most pods are removed, and the others move to one node. Its points begin at the removal.
+var Consolidation = FaultScenario{
+	Name: "consolidated", sizes: replicaCounts{"web": 6, "batch": 8}, millicores: map[string]int64{"web": 900, "batch": 400},
+	capacityType: karpenter.CapacityTypeOnDemand, play: (*sim).playConsolidation,
+}
+
+// PlayScenario runs a scenario, in which one service crashes or pauses at one point. At Write 0 none does.
+func PlayScenario(tale FaultScenario, point FaultPoint) (FaultResult, error) {
 	const seed = 1
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: tale.sizes}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, finalSizes: maps.Clone(tale.sizes)}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	options := embedded.Options{
@@ -80,64 +94,81 @@ func PlayScenario(tale CrashScenario, point CrashPoint) (CrashResult, error) {
 			s.checker.checkHandled(actor, m, began, err)
 		},
 	}
+	if point.Pause > 0 {
+		options.Replicas = 2
+	}
 	if err := (seedFeatures{repairs: tale.repairs}).setRepair(&options); err != nil {
-		return CrashResult{}, err
+		return FaultResult{}, err
 	}
 	world, err := embedded.New(options)
 	if err != nil {
-		return CrashResult{}, err
+		return FaultResult{}, err
 	}
 	s.world = world
 	pool, class := newNodePool("default", 16, 8), newNodeClass(world)
 	if tale.reserved > 0 {
-		tale.reserve(world, pool, class)
+		tale.reserve(world, class)
+	}
+	if tale.capacityType != "" {
+		requireCapacityType(pool, tale.capacityType)
 	}
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
 	s.onCall = s.checker.checkCall
 	s.chaos = &chaos{sim: s, isStopped: true}
 	defer s.endTasks()
-	var death CrashResult
-	s.chooseFault = s.crashAt(point, &death)
+	var result FaultResult
+	s.chooseFault = s.stopAt(point, &result)
 	objects := []cluster.Object{class, pool}
 	for _, name := range slices.Sorted(maps.Keys(tale.millicores)) {
 		objects = append(objects, newDeployment(name, tale.millicores[name]))
 	}
+	if point.Pause > 0 {
+		objects = append(objects, protectedDeployment(newDeployment(guestWorkload, 50), "true"))
+	}
 	if err := world.Apply(ctx, objects...); err != nil {
-		return CrashResult{}, err
+		return FaultResult{}, err
 	}
 	err = tale.play(s, ctx)
-	death.Report = s.makeReport(seed)
-	return death, err
+	result.Report = s.makeReport(seed)
+	return result, err
 }
 
-// reserve adds the capacity reservation, and lets the NodePool and the class use nothing else.
-func (c CrashScenario) reserve(w *embedded.EmbeddedCluster, pool *karpenter.NodePool, class *karpenter.EC2NodeClass) {
+// reserve adds the capacity reservation, and selects it in the class.
+func (c FaultScenario) reserve(w *embedded.EmbeddedCluster, class *karpenter.EC2NodeClass) {
 	tags := map[string]string{"team": "web"}
 	w.Cloud.AddReservation(cloud.Reservation{InstanceType: "m6g.large", Zone: w.AWS.Subnets[0].Zone, Available: c.reserved, Tags: tags})
 	class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: tags}}
+}
+
+// requireCapacityType lets a NodePool use one capacity type only.
+func requireCapacityType(pool *karpenter.NodePool, capacityType string) {
 	for i := range pool.Spec.Template.Spec.Requirements {
 		if r := &pool.Spec.Template.Spec.Requirements[i]; r.Key == karpenter.CapacityTypeLabelKey {
-			r.Values = []string{karpenter.CapacityTypeReserved}
+			r.Values = []string{capacityType}
 		}
 	}
 }
 
-// crashAt returns a chooseFault that crashes at one write only.
-func (s *sim) crashAt(point CrashPoint, death *CrashResult) func(embedded.Call, int, callPhase) callFault {
+// stopAt returns a chooseFault that crashes or pauses at one write only.
+func (s *sim) stopAt(point FaultPoint, result *FaultResult) func(embedded.Call, int, callPhase) callFault {
 	leases, number := map[string]int{}, map[int]int{}
 	return func(call embedded.Call, serial int, m callPhase) callFault {
 		if m == beforeCall && call.Writes && s.countsWrites && (!isLeaseRenewal(call) || leases[call.Actor] < maxLeaseWrites) {
-			death.Writes = append(death.Writes, nameWrite(call))
-			number[serial] = len(death.Writes)
+			result.Writes = append(result.Writes, nameWrite(call))
+			number[serial] = len(result.Writes)
 			if isLeaseRenewal(call) {
 				leases[call.Actor]++
 			}
 		}
-		if n, counted := number[serial]; death.Crashed || !counted || point.Write != n || point.After != (m == afterCall) {
+		if n, counted := number[serial]; result.Reached || !counted || point.Write != n || point.After != (m == afterCall) {
 			return callFault{}
 		}
-		death.Crashed, death.Actor, death.Verb = true, call.Actor, call.Port+"."+call.Verb
-		return callFault{crash: true}
+		result.Reached, result.Actor, result.Verb = true, call.Actor, call.Port+"."+call.Verb
+		if point.Pause == 0 {
+			return callFault{crash: true}
+		}
+		s.chaos.makeChange(point.Meanwhile)
+		return callFault{pause: point.Pause}
 	}
 }
 
@@ -189,6 +220,16 @@ func (s *sim) playDrift(ctx context.Context) error {
 		o.(*karpenter.NodePool).Spec.Template.Labels = map[string]string{"tier": "gold"}
 	})
 	return s.requireWithin(ctx, "drifted nodes are replaced", s.finalSizes, s.areClaimsUpdated)
+}
+
+func (s *sim) playConsolidation(ctx context.Context) error {
+	if err := s.requireWithin(ctx, "every pod runs", s.finalSizes, s.allPodsRun); err != nil {
+		return err
+	}
+	s.countsWrites = true
+	s.finalSizes = replicaCounts{"web": 1, "batch": 1}
+	consolidated := func() bool { return s.allPodsRun() && len(s.listObjects(cluster.NodeClaims)) == 1 }
+	return s.requireWithin(ctx, "the pods that remain are on one node", s.finalSizes, consolidated)
 }
 
 // areClaimsUpdated reports whether every NodeClaim has the new label of its NodePool.

@@ -8,9 +8,9 @@ import (
 
 // TestScenarios runs the scenarios without a crash.
 func TestScenarios(t *testing.T) {
-	for _, tale := range []sim.CrashScenario{sim.Interruption, sim.Drift} {
+	for _, tale := range []sim.FaultScenario{sim.Interruption, sim.Drift} {
 		t.Run(tale.Name, func(t *testing.T) {
-			calm, err := sim.PlayScenario(tale, sim.CrashPoint{})
+			calm, err := sim.PlayScenario(tale, sim.FaultPoint{})
 			if err != nil {
 				t.Fatal(err)
 			}
