@@ -172,15 +172,17 @@ func TestPausedReplicaEvictsNoPod(t *testing.T) {
 		pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: "web"})
 		return err != nil || pod.DeletionTimestamp != nil
 	}
-	for s.getNode("old-0").DeletionTimestamp == nil {
-		s.reconcile()
+	s.reconcile()
+	s.cache.DeliverAll()
+	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Retry) || s.getNode("old-0").DeletionTimestamp == nil {
+		t.Fatalf("the step that was paused returned %v", err)
 	}
 	if isEvicted() {
 		t.Error("the pod was evicted after a pause")
 	}
-	s.reconcile()
+	s.advance(time.Second)
 	if !isEvicted() {
-		t.Error("the next reconcile did not evict the pod")
+		t.Error("the next reconciles did not evict the pod")
 	}
 }
 

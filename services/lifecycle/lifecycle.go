@@ -185,9 +185,10 @@ func New(config Config) *Service {
 		unavailableMutex: host.NewMutex(),
 		listMutex:        host.NewMutex(),
 		throttle:         newThrottle(config.Now),
+		evictions:        eviction.New(config.Parallel, config.Now),
 		podTrackers:      map[string]podevents.Tracker{},
 	}
-	s.evictions = eviction.New(config.Parallel, config.Now, func() bool { return s.election.HoldsLeases(s.Now()) })
+	s.executor.Leads = func() bool { return s.election.HoldsLeases(s.Now()) }
 	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{MaxItems: MaxInFlight, Call: s.searchAllClaims})
 	s.executor.OnEffect = s.effects.count
 	s.executor.OnClaimDeleted, s.executor.CauseOf = s.metricState.recordDeletion, s.causeOfMessage

@@ -64,10 +64,10 @@ var pauseBugs = []bug{{
 	to:   `known || now == nil {`,
 }, {
 	name: "evictions-after-a-pause", promise: "TestPausedReplicaEvictsNoPod", in: "./services/lifecycle",
-	file: "services/lifecycle/internal/termination/eviction/queue.go",
-	from: `			if q.leads() {
+	file: "services/lifecycle/internal/effect/executor.go",
+	from: `	if d.Leads == nil || d.Leads() {
 `,
-	to: `			if true {
+	to: `	if d.Leads == nil || true {
 `,
 }, {
 	name: "pods-before-the-taint", promise: "TestPodBoundBeforeTheTaint", in: "./services/lifecycle",

@@ -20,6 +20,9 @@ type Executor struct {
 	Launcher queue.Sender
 	Maker    event.Maker
 	Now      func() time.Time
+	// Leads reports whether no other replica can lead yet; nil means that none exists. A replica that was paused since its decision
+	// must not execute what the API server cannot refuse: evictions, and deletions of objects that may have changed.
+	Leads func() bool
 	// Parallel is the number of concurrent jobs of ExecuteJobs; zero is one.
 	Parallel int
 	// CauseOf returns the cause of a message that a reconcile sends, or nil.
@@ -75,6 +78,9 @@ func (d Executor) deletePod(ctx context.Context, e DeletePod) error {
 func (d Executor) ExecuteOne(ctx context.Context, e Effect) error { return d.executeOne(ctx, nil, e) }
 
 func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effect) error {
+	if err := d.checkLeads(e); err != nil {
+		return err
+	}
 	if d.OnEffect != nil {
 		d.OnEffect(e)
 	}
@@ -109,6 +115,24 @@ func (d Executor) executeOne(ctx context.Context, cause *event.Envelope, e Effec
 	default:
 		return fault.F("executing an effect", fault.Bug, "unknown effect type %T", e)
 	}
+}
+
+// checkLeads returns an error if another replica may lead and the API server would execute the effect even if its object has changed
+// since it was read.
+func (d Executor) checkLeads(e Effect) error {
+	switch e := e.(type) {
+	case Evict, DeletePod:
+	case Delete:
+		if e.Read != nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	if d.Leads == nil || d.Leads() {
+		return nil
+	}
+	return fault.F("executing an effect", fault.Retry, "the Leases were not renewed in time, so another replica may lead")
 }
 
 func (d Executor) sendMessage(ctx context.Context, cause *event.Envelope, s Send) error {

@@ -111,6 +111,52 @@ func TestExecuteReturnsSendErrors(t *testing.T) {
 	}
 }
 
+// A replica that another may have replaced executes only what the API server refuses if the object has changed.
+func TestOnlyTheLeaderRemovesObjects(t *testing.T) {
+	read := func(s *memcluster.Server, kind cluster.Kind, key cluster.Key) cluster.Object {
+		o, err := s.Get(t.Context(), kind, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	web, node := cluster.Key{Namespace: "default", Name: "web"}, cluster.Key{Name: "n"}
+	for name, c := range map[string]struct {
+		effect      func(s *memcluster.Server) effect.Effect
+		conditional bool
+	}{
+		"evict": {effect: func(s *memcluster.Server) effect.Effect {
+			return effect.Evict{Pod: read(s, cluster.Pods, web).(*corev1.Pod)}
+		}},
+		"delete a pod": {effect: func(s *memcluster.Server) effect.Effect {
+			return effect.DeletePod{Pod: read(s, cluster.Pods, web).(*corev1.Pod)}
+		}},
+		"delete by UID": {effect: func(s *memcluster.Server) effect.Effect {
+			return effect.Delete{Kind: cluster.Nodes, Key: node, UID: read(s, cluster.Nodes, node).GetUID()}
+		}},
+		"delete as read": {effect: func(s *memcluster.Server) effect.Effect {
+			return effect.Delete{Kind: cluster.Nodes, Key: node, Read: read(s, cluster.Nodes, node)}
+		}, conditional: true},
+		"update": {effect: func(s *memcluster.Server) effect.Effect { return effect.Update{Object: read(s, cluster.Nodes, node)} }, conditional: true},
+		"update the status": {effect: func(s *memcluster.Server) effect.Effect {
+			return effect.UpdateStatus{Object: read(s, cluster.Nodes, node)}
+		}, conditional: true},
+	} {
+		for _, leads := range []bool{true, false} {
+			s := memcluster.New(memcluster.Options{})
+			s.SeedObjects(
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: "web"}, Spec: corev1.PodSpec{NodeName: node.Name}},
+				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: "n"}},
+			)
+			executor := effect.Executor{Client: s.ClientFor("lifecycle"), Now: epoch, Leads: func() bool { return leads }}
+			err := executor.ExecuteOne(t.Context(), c.effect(s))
+			if want := leads || c.conditional; (err == nil) != want || !want && !fault.Is(err, fault.Retry) {
+				t.Errorf("%s by a replica of which Leads returns %t: %v", name, leads, err)
+			}
+		}
+	}
+}
+
 // A pod is deleted from the node for which that was decided, and not from another one of that name.
 func TestPodOfAnotherNodeStays(t *testing.T) {
 	for uid, want := range map[types.UID]fault.Kind{"node-1": "", "node-2": fault.Conflict, "": fault.Missing} {

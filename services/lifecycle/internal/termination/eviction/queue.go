@@ -3,7 +3,7 @@
 //
 // The invariants: a pod has one request in flight at a time; at most as many requests as workers
 // are in flight; a removal that the last reconcile did not list, or listed too long ago, is not
-// started, and neither is one after another replica may lead; and a rejected pod is retried after 100 ms, then twice as long each time, up to 10 s.
+// started; and a rejected pod is retried after 100 ms, then twice as long each time, up to 10 s.
 package eviction
 
 import (
@@ -41,10 +41,7 @@ type Removal struct {
 
 // Queue removes pods.
 type Queue struct {
-	now func() time.Time
-	// leads reports whether no other replica can lead yet. An eviction cannot be refused because the pod has changed, such as
-	// by the annotation do-not-disrupt, so a replica that was paused since its decision must not request it.
-	leads    func() bool
+	now      func() time.Time
 	parallel int
 	attempts attemptLog
 
@@ -59,8 +56,8 @@ type Queue struct {
 
 // New returns a queue. With parallel up to one, removals are made in order within Remove; otherwise
 // that many goroutines make them.
-func New(parallel int, now func() time.Time, leads func() bool) *Queue {
-	return &Queue{now: now, leads: leads, parallel: parallel, attempts: attemptLog{byPod: map[types.UID]Attempt{}}, inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{}}
+func New(parallel int, now func() time.Time) *Queue {
+	return &Queue{now: now, parallel: parallel, attempts: attemptLog{byPod: map[types.UID]Attempt{}}, inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{}}
 }
 
 // MayEvict reports whether the pod's removal may be tried now: it is not in flight and its backoff
@@ -102,9 +99,7 @@ func (q *Queue) Prune() { q.attempts.prune(q.now()) }
 func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	if q.parallel <= 1 {
 		for _, r := range removals {
-			if q.leads() {
-				q.removePod(ctx, r)
-			}
+			q.removePod(ctx, r)
 		}
 		return q.takeErrors()
 	}
@@ -155,7 +150,7 @@ func (q *Queue) runWorker(ctx context.Context, r Removal) {
 
 // startNext starts the next removal. The caller holds the lock.
 func (q *Queue) startNext() (Removal, bool) {
-	if len(q.waiting) == 0 || !q.now().Before(q.validUntil) || !q.leads() {
+	if len(q.waiting) == 0 || !q.now().Before(q.validUntil) {
 		return Removal{}, false
 	}
 	r := q.waiting[0]

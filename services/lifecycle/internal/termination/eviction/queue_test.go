@@ -61,41 +61,10 @@ func (a *api) removals(n int) []eviction.Removal {
 	return out
 }
 
-// leading is for replicas that lead all the time.
-func leading() bool { return true }
-
-// A replica that another may have replaced starts no removal, neither after a pause nor while others are in flight.
-func TestOnlyTheLeaderRemovesPods(t *testing.T) {
-	for _, parallel := range []int{0, 2} {
-		t.Run(fmt.Sprint(parallel), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := &api{takes: time.Second}
-				begun := time.Now()
-				q := eviction.New(parallel, time.Now, func() bool { return time.Since(begun) < 1500*time.Millisecond })
-				if err := q.Remove(t.Context(), a.removals(9)); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(5 * time.Second)
-				// Removals begin at 0 and 1 s.
-				if n, want := a.count(), 2*max(1, parallel); n != want {
-					t.Errorf("%d removals were started, want %d", n, want)
-				}
-				if err := q.Remove(t.Context(), a.removals(9)); err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				if n, want := a.count(), 2*max(1, parallel); n != want {
-					t.Errorf("%d removals after a list of a replica that does not lead, want %d", n, want)
-				}
-			})
-		})
-	}
-}
-
 func TestRemovalsStartInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
-		if err := eviction.New(0, time.Now, leading).Remove(t.Context(), a.removals(3)); err != nil {
+		if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"p000", "p001", "p002"}, a.requested); diff != "" || a.most != 1 {
@@ -109,7 +78,7 @@ func TestRemovalsStartInOrder(t *testing.T) {
 func TestRemoveIsAsynchronous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
-		q := eviction.New(32, time.Now, leading)
+		q := eviction.New(32, time.Now)
 		began := time.Now()
 		look, end := context.WithCancel(t.Context())
 		if err := q.Remove(look, a.removals(100)); err != nil {
@@ -138,7 +107,7 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 func TestManyRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: 20 * time.Millisecond}
-		q := eviction.New(32, time.Now, leading)
+		q := eviction.New(32, time.Now)
 		began := time.Now()
 		if err := q.Remove(t.Context(), a.removals(1500)); err != nil {
 			t.Fatal(err)
@@ -164,7 +133,7 @@ func TestEvictionBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := fault.F("evicting", fault.Throttled, "a budget")
 		a := &api{answer: func(string) error { return no }}
-		q := eviction.New(0, time.Now, leading)
+		q := eviction.New(0, time.Now)
 		began := time.Now()
 		for _, want := range []time.Duration{
 			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
@@ -221,7 +190,7 @@ func TestFirstRetry(t *testing.T) {
 			}
 			return fault.F("evicting "+name, fault.Throttled, "a budget")
 		}}
-		q := eviction.New(0, time.Now, leading)
+		q := eviction.New(0, time.Now)
 		// The backoff of a pod doubles with each rejection: p001 waits for 100 ms, p000 for 200 ms.
 		for _, list := range [][]eviction.Removal{{a.removal("p000")}, {a.removal("gone"), a.removal("p000"), a.removal("p001")}} {
 			if err := q.Remove(t.Context(), list); err != nil {
@@ -241,7 +210,7 @@ func TestReportedErrorsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n, want := range map[int]string{5: "evicting p004: no answer", 6: "and 1 more failed pod removals"} {
 			a := &api{answer: func(name string) error { return fault.F("evicting "+name, fault.Unknown, "no answer") }}
-			if err := eviction.New(0, time.Now, leading).Remove(t.Context(), a.removals(n)); !strings.HasSuffix(err.Error(), want) {
+			if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(n)); !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%d failures: %v, want %q at the end", n, err, want)
 			}
 		}
@@ -257,7 +226,7 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 			}
 			return fault.F("evicting "+name, fault.Unknown, "no answer")
 		}}
-		q := eviction.New(0, time.Now, leading)
+		q := eviction.New(0, time.Now)
 		err := q.Remove(t.Context(), a.removals(10))
 		if len(a.requested) != 10 {
 			t.Errorf("a failed removal blocks the others: %v", a.requested)
@@ -280,7 +249,7 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 func TestUnansweredRemovalsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Hour}
-		q := eviction.New(2, time.Now, leading)
+		q := eviction.New(2, time.Now)
 		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
 			t.Fatal(err)
 		}
