@@ -125,8 +125,8 @@ func findKind(err error) Kind {
 	return last
 }
 
-// joinedErrors returns the errors that err joins. It returns nil if there are none, or if an *Error wraps them: then that
-// Error's kind counts.
+// joinedErrors returns the errors that err joins. It returns nil if err joins none, and if an *Error wraps the joined errors,
+// because the kind of that *Error counts.
 func joinedErrors(err error) []error {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // the tree is walked here

@@ -10,13 +10,12 @@ import (
 	"syscall"
 )
 
-// FindFreeAddresses looks at the ports from firstPort to lastPort. The system chooses the ports of connections,
-// and those of listeners that ask for any, from higher ones (Linux from 32768, macOS and Windows from 49152), and so does not
-// take a port that was found before the program listens on it.
+// firstPort and lastPort limit the ports that FindFreeAddresses returns. Operating systems give higher ports to outgoing
+// connections (Linux from 32768, macOS and Windows from 49152), so no connection takes one before the program listens on it.
 const firstPort, lastPort = 20000, 32767
 
 // FindFreeAddresses returns n different addresses of loopback on which nothing listens, for programs that take an address
-// and not a listener. They are drawn, so another process that calls it at the same time hardly finds the same.
+// and not a listener. It draws them at random, so two processes that call it at the same time are unlikely to get the same one.
 func FindFreeAddresses(ctx context.Context, n int) ([]netip.AddrPort, error) {
 	var found []netip.AddrPort
 	for _, i := range rand.Perm(lastPort - firstPort + 1) { //nolint:gosec // no secret

@@ -32,8 +32,9 @@ func TestCrashPoints(t *testing.T) {
 // pause is longer than a Lease is valid, so that the other replica leads and acts.
 const pause = 70 * time.Second
 
-// A service that was paused may act on what it read before. Lifecycle pauses at its writes of NodeClaims and nodes, by which it
-// decides what is removed, while each of sim.ClusterChanges happens. Unless all points are wanted, one of them happens at each point.
+// A service that was paused may act on what it read before the pause. Lifecycle pauses before or after a write of a NodeClaim or node,
+// and the cluster changes meanwhile. With JOIST_CRASH_POINTS=all, each point is run once for each of sim.ClusterChanges, otherwise with
+// one of them.
 func TestPausePoints(t *testing.T) {
 	for _, scenario := range scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestPausePoints(t *testing.T) {
 			runPoints(t, scenario, pause, func(writes []string) []sim.FaultPoint {
 				var out []sim.FaultPoint
 				for _, p := range choose(writes) {
-					if !decides.MatchString(writes[p.Write-1]) {
+					if !writesNodes.MatchString(writes[p.Write-1]) {
 						continue
 					}
 					changes := sim.ClusterChanges
@@ -60,8 +61,8 @@ func TestPausePoints(t *testing.T) {
 	}
 }
 
-// decides matches lifecycle's writes of NodeClaims and nodes.
-var decides = regexp.MustCompile(`^lifecycle-\d .* (NodeClaim|Node)$`)
+// writesNodes matches lifecycle's writes of NodeClaims and nodes.
+var writesNodes = regexp.MustCompile(`^lifecycle-\d .* (NodeClaim|Node)$`)
 
 // choosePoints returns the function that chooses points as JOIST_CRASH_POINTS says. A sample has one in so many.
 func choosePoints(t *testing.T, oneIn int) func(writes []string) []sim.FaultPoint {
@@ -159,6 +160,9 @@ func runPoints(t *testing.T, scenario sim.FaultScenario, pause time.Duration, ch
 	}
 	close(points)
 	workers.Wait()
+	if failed > 0 {
+		t.Logf("to repeat: cd integration && JOIST_CRASH_POINTS=all go test ./suites/crash -v -timeout 180m -run '^%s$'", t.Name())
+	}
 	fmt.Printf("%s: %d points, %d failed; by service and write:\n", t.Name(), len(chosen), failed)
 	for _, at := range slices.Sorted(maps.Keys(reached)) {
 		fmt.Printf("  %-40s %d\n", at, reached[at])
