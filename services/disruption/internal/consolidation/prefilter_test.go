@@ -73,6 +73,31 @@ func TestPrefilterLooksAtEachNode(t *testing.T) {
 	}
 }
 
+// Of 32 nodes without enough free capacity, none is compared alone, and pods that are placed are not compared again.
+func TestPrefilterComparesBlocks(t *testing.T) {
+	full := func(n *planning.Node) { n.Used = n.Allocatable }
+	nodes := []planning.Node{fixture.Node("n0", "t4g.medium", fixture.With(fixture.Pods("web", 3, "500m", "1Gi")))}
+	for i := 1; i < 200; i++ {
+		nodes = append(nodes, fixture.Node(fmt.Sprint("n", i), "t4g.large", full))
+	}
+	nodes[0].Used, nodes[65].Used = nodes[0].Allocatable, corev1.ResourceList{}
+	s := fixture.Snapshot(fixture.Pool(), nodes...)
+	stock := fixture.Stock(s)
+	floor, all := consolidation.NewPrefilter(&s, stock), candidate.FindAll(&s, stock)
+	// First two blocks, node 64 with its block, node 65, and node 65 when its pods are placed; then only the last.
+	for call, want := range []int{5, 6, 7} {
+		if got := floor.CheckNode(&all[0]); !got.IsNone() {
+			t.Fatalf("call %d objects: %+v", call, got)
+		}
+		if got := floor.Compared(); got != want {
+			t.Errorf("after call %d: %d comparisons, want %d", call, got, want)
+		}
+		if got := floor.Used(); got != 0 {
+			t.Errorf("after call %d: %d changes of free capacity are kept", call, got)
+		}
+	}
+}
+
 // Each size of pods is compared with each node once, and not again for each candidate.
 func TestPrefilterComparesFewNodes(t *testing.T) {
 	const count = 2000
