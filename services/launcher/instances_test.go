@@ -192,6 +192,10 @@ func TestTagsThatEC2DoesNotShowYet(t *testing.T) {
 	// Only the NodeClaim's tag may be denied for that reason.
 	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
 	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: s.launchInstance("two"), ClaimUID: "u", Tags: map[string]string{"Name": "two"}}), fault.Denied)
+	// Without other tags, no call can show that tags are allowed.
+	s.Refuse(memcloud.CreateTags, fault.Denied, "UnauthorizedOperation", "not authorized")
+	alone := map[string]string{"karpenter.sh/nodeclaim": claimName("three", 0)}
+	s.handleMessage(s.newMessage(event.TagRequested{InstanceID: s.launchInstance("three"), ClaimUID: "u", Tags: alone}), fault.Denied)
 }
 
 // Existing tags of an instance are kept, for example a Name of the EC2NodeClass. The NodeClaim tag

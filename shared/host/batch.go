@@ -89,7 +89,8 @@ type batchState struct {
 	deliveries           []Delivery
 	deleted, deadLetters []*Delivery
 	separate             []*Delivery
-	receipts             []string
+	// receipts is memory for deleteMessages, which empties it first.
+	receipts []string
 	// fields is the backing array of the deliveries' LogFields.Pairs.
 	fields  []any
 	logLine LogLine
@@ -148,7 +149,7 @@ func (b *batchState) releaseMemory() {
 	clear(b.receipts)
 	clear(b.fields)
 	*b = batchState{
-		deliveries: b.deliveries[:0], deleted: b.deleted[:0], deadLetters: b.deadLetters[:0], separate: b.separate[:0], receipts: b.receipts[:0],
+		deliveries: b.deliveries[:0], deleted: b.deleted[:0], deadLetters: b.deadLetters[:0], separate: b.separate[:0], receipts: b.receipts,
 		fields: b.fields[:0],
 	}
 	batchPool.Put(b)

@@ -272,6 +272,8 @@ func TestAllowsLaunch(t *testing.T) {
 		{"deleted before the plan was done", nil, "b", "2", false},
 		{"of another plan", nil, "c", "1", false},
 		{"a plan that is applying", func(o *outbox.Outbox) { o.State = outbox.Applying }, "a", "1", false},
+		{"a plan that is applying and creates all its NodeClaims", func(o *outbox.Outbox) { o.State, o.UIDs = outbox.Applying, nil }, "a", "1", false},
+		{"another plan's NodeClaim in an outbox of an earlier version", func(o *outbox.Outbox) { o.UIDs = nil }, "c", "1", false},
 		{"an outbox of an earlier version", func(o *outbox.Outbox) { o.UIDs = nil }, "a", "2", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
