@@ -17,6 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -258,6 +259,16 @@ func TestAnyCallMayFail(t *testing.T) {
 			u.deliver(u.inventoryMessage(u.now, listedInstance("i-0", "old", "old-0"), listedInstance("i-1", "old", "old-1"), listedInstance("i-new", "new", "new-0")))
 			u.wait(10 * time.Second)
 		}},
+		"a removal that a crash interrupted": {proposal: true, prepare: prepared(func(t *testing.T) *testCluster {
+			s := newInitializedCluster(t, 2)
+			m := s.newProposal("p", "old-0", "old-1")
+			s.handleMessage(m.envelope(event.Proposed), "")
+			s.now = s.now.Add(20 * time.Second)
+			s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: fault.Unknown, Times: 2})
+			s.handleMessage(m.envelope(event.Confirmed), fault.Unknown)
+			s.cache.DeliverAll()
+			return s
+		}, nil), run: func(u *unreliableCluster) { u.wait(5 * time.Second) }},
 		"a repair": {prepare: prepared(func(t *testing.T) *testCluster { return startRepair(t, 1, 0).testCluster }, withRepair(t)), run: func(u *unreliableCluster) {
 			u.setBudgetAndLimit("1", 1)
 			m := u.newProposal("p", "old-0")
