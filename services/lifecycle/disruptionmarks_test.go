@@ -18,7 +18,7 @@ import (
 )
 
 // A node is marked as disrupted, and no proposal is recorded: the marks are removed, unless the claim has been deleted
-// meanwhile. If the claim cannot be read, nothing changes.
+// or replaced meanwhile, which the cache does not show yet. If the claim cannot be read, nothing changes.
 func TestMarksWithoutProposal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile func(*testCluster)
@@ -32,6 +32,20 @@ func TestMarksWithoutProposal(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, "", false},
+		"the claim is being deleted": {func(s *testCluster) {
+			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "", false},
+		"another claim has its name": {func(s *testCluster) {
+			other := s.getClaim("old-0")
+			s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
+			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+			other.UID, other.ResourceVersion = "other", ""
+			s.SeedObjects(other)
+		}, "", false},
 		"the claim cannot be read": {func(s *testCluster) {
 			s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, Name: "old-0", As: fault.Unknown})
 		}, fault.Unknown, false},
@@ -40,6 +54,7 @@ func TestMarksWithoutProposal(t *testing.T) {
 			s := newInitializedCluster(t, 1)
 			s.updateNodeOf("old-0", func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, karpenter.DisruptedTaint()) })
 			s.cache.DeliverAll()
+			s.cache.SetDelay(cluster.NodeClaims, time.Hour)
 			tt.meanwhile(s)
 			if err := s.svc.Step(t.Context()); fault.KindOf(err) != tt.want {
 				t.Errorf("got error %v, want kind %q", err, tt.want)

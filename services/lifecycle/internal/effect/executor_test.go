@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -153,6 +154,31 @@ func TestOnlyTheLeaderRemovesObjects(t *testing.T) {
 			if want := leads || c.conditional; (err == nil) != want || !want && !fault.Is(err, fault.Retry) {
 				t.Errorf("%s by a replica of which Leads returns %t: %v", name, leads, err)
 			}
+		}
+	}
+}
+
+// Each effect is reported before it is executed, and each deleted NodeClaim after it, with the reason. Nobody needs to listen.
+func TestReportsOfEffects(t *testing.T) {
+	claim, node := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"}}
+	deletions := []effect.Effect{
+		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: "empty"},
+		effect.Delete{Kind: cluster.Nodes, Key: cluster.KeyOf(node), UID: node.UID},
+	}
+	for _, listens := range []bool{true, false} {
+		s := memcluster.New(memcluster.Options{})
+		s.SeedObjects(claim, node)
+		executor := effect.Executor{Client: s.ClientFor("lifecycle"), Now: epoch}
+		var got []string
+		if listens {
+			executor.OnEffect = func(e effect.Effect) { got = append(got, "effect on "+string(e.(effect.Delete).UID)) }
+			executor.OnClaimDeleted = func(uid types.UID, why string) { got = append(got, "deleted "+string(uid)+": "+why) }
+		}
+		if err := executor.Execute(t.Context(), nil, deletions...); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"effect on c", "deleted c: empty", "effect on n"}; listens && !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
