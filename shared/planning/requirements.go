@@ -135,6 +135,16 @@ func (r Requirements) Guarantees(want Requirements) bool {
 	return true
 }
 
+// IsImpossible reports whether no node can satisfy r.
+func (r Requirements) IsImpossible() bool {
+	for _, values := range r {
+		if values.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
 // HasMinValues reports whether any key has minValues.
 func (r Requirements) HasMinValues() bool {
 	for _, values := range r {

@@ -254,6 +254,8 @@ type Node struct {
 	// Labels and Taints are those of the node, or the planned ones of the NodeClaim.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// StartupTaints are those of the NodeClaim, until its node is initialized and while it is rebooted.
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
 	// Requirements are those of a NodeClaim that is not launched yet.
 	Requirements []karpenter.NodeSelectorRequirementWithMinValues `json:"requirements,omitempty"`
 	// Allocatable is the total capacity for pods. For a NodeClaim that is not launched it is what it
@@ -313,6 +315,20 @@ type Node struct {
 	// DaemonPods are the daemon and mirror pods that a selector may count, or that exclude other pods.
 	// Used includes them.
 	DaemonPods []PodClass `json:"daemonPods,omitempty"`
+}
+
+// FindStartupTaints returns the startup taints of a NodeClaim's node. A document of an earlier version has only those that
+// its NodePool has now.
+func (s *Snapshot) FindStartupTaints(n *Node) []corev1.Taint {
+	if len(n.StartupTaints) > 0 {
+		return n.StartupTaints
+	}
+	for i := range s.NodePools {
+		if s.NodePools[i].Name == n.NodePool {
+			return s.NodePools[i].Spec.Template.Spec.StartupTaints
+		}
+	}
+	return nil
 }
 
 // Drift is the NodeClaim's Drifted condition.

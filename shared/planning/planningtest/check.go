@@ -146,7 +146,7 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 	maps.Copy(status.Capacity, n.Capacity)
 	status.Allocatable[corev1.ResourcePods] = pods
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { // Some taints end when the node is ready, as in Karpenter for a node that reboots.
-		starting := (!n.Initialized || n.Rebooting) && i >= 0 && slices.Contains(pools[i].Spec.Template.Spec.StartupTaints, t)
+		starting := (!n.Initialized || n.Rebooting) && slices.Contains(d.batch.Snapshot.FindStartupTaints(n), t)
 		return starting || n.Rebooting && t == karpenter.RebootingTaint()
 	})
 	for _, r := range openRequirements(n) {

@@ -67,7 +67,7 @@ var registrationLabels = planning.RegistrationLabels.Labels()
 func newExistingNode(node *planning.Node, s *planning.Snapshot) existingNode {
 	e := existingNode{node: node, taints: node.Taints, markedForDeletion: node.MarkedForDeletion}
 	if node.Claim != "" && (!node.Initialized || node.Rebooting) {
-		e.taints = lastingTaints(node.Taints, findStartupTaints(node.NodePool, s))
+		e.taints = lastingTaints(node.Taints, s.FindStartupTaints(node))
 	}
 	if node.Claim != "" && !node.Launched {
 		e.openRequirements = planning.NewNodeClaimRequirements(node.Requirements).Intersect(e.labelRequirements())
@@ -107,15 +107,6 @@ func (e *existingNode) labelRequirements() planning.Requirements {
 	return out
 }
 
-func findStartupTaints(pool string, s *planning.Snapshot) []corev1.Taint {
-	for i := range s.NodePools {
-		if s.NodePools[i].Name == pool {
-			return s.NodePools[i].Spec.Template.Spec.StartupTaints
-		}
-	}
-	return nil
-}
-
 // nodesFor returns the nodes that meet the requirements.
 func (w *state) nodesFor(r *feasibleSet) packing.Set {
 	if len(w.problem.Nodes) == 0 {
@@ -138,13 +129,19 @@ func (w *state) isFeasibleNode(r *feasibleSet, i int) bool {
 
 // satisfiesRequirements reports whether the node meets the requirements. A label that a node does not
 // have is absent, even a well-known one. A NodeClaim that is not launched must meet them with every
-// value that it may still get.
+// value that it may still get, and one whose node has not joined will have some host name.
 func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
-	if e.openRequirements != nil {
-		return e.openRequirements.Guarantees(want)
-	}
 	for key, values := range want {
+		if e.openRequirements != nil && key != corev1.LabelHostname {
+			if !e.openRequirements.AllowedValues(key).IsSubset(values) {
+				return false
+			}
+			continue
+		}
 		value, ok := e.label(key)
+		if !ok && key == corev1.LabelHostname && (e.openRequirements != nil || e.node.Claim != "") {
+			value, ok = plannedHostname, true
+		}
 		if ok && !values.Has(value) || !ok && !values.AllowsAbsent() {
 			return false
 		}

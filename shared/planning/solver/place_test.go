@@ -2,6 +2,8 @@ package solver_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +41,15 @@ func selecting(key, value string) func(*planning.PodSpec) {
 	return func(s *planning.PodSpec) { s.NodeSelector = map[string]string{key: value} }
 }
 
+// requireExpression requires a label with one expression.
+func requireExpression(key string, operator corev1.NodeSelectorOperator, values ...string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}},
+		}}}
+	}
+}
+
 // node returns an initialized node of the default pool.
 func node(name string, edits ...func(*planning.Node)) planning.Node {
 	n := planning.Node{
@@ -72,6 +83,10 @@ func TestExistingNodesFirst(t *testing.T) {
 	starting := func(n *planning.Node) {
 		n.Initialized, n.Taints = false, []corev1.Taint{notReady, karpenter.UnregisteredTaint()}
 	}
+	agent := corev1.Taint{Key: "node.cilium.io/agent-not-ready", Value: "true", Effect: corev1.TaintEffectNoExecute}
+	withStartupTaint := func(n *planning.Node) {
+		n.StartupTaints, n.Taints = []corev1.Taint{agent}, append(slices.Clone(n.Taints), agent)
+	}
 	for _, tt := range []struct {
 		name  string
 		nodes []planning.Node
@@ -82,6 +97,9 @@ func TestExistingNodesFirst(t *testing.T) {
 		{"free capacity on a node", []planning.Node{node("a")}, 2, map[string]int{"aa": 2}, 0},
 		{"the remaining pod needs a new node", []planning.Node{node("a")}, 3, map[string]int{"aa": 2}, 1},
 		{"initialized before starting", []planning.Node{node("a", starting), node("b")}, 1, map[string]int{"bb": 1}, 0},
+		{"startup taints of its NodeClaim, which its NodePool no longer has", []planning.Node{node("a", starting, withStartupTaint)}, 1, map[string]int{"aa": 1}, 0},
+		{"startup taints of a NodeClaim without a NodePool", []planning.Node{node("a", starting, withStartupTaint, func(n *planning.Node) { n.NodePool = "" })}, 1, map[string]int{"aa": 1}, 0},
+		{"that taint on an initialized node", []planning.Node{node("a", withStartupTaint)}, 1, map[string]int{}, 1},
 		{"startup taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
 		{"the same taints on an initialized node", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
 		{"the capacity of a rebooting node returns", []planning.Node{node("a", func(n *planning.Node) { n.Taints, n.Rebooting = []corev1.Taint{karpenter.RebootingTaint()}, true })}, 1, map[string]int{"aa": 1}, 0},
@@ -114,6 +132,7 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 		planningtest.NewPods("inflate", 5, "1", "256Mi"),
 		planningtest.NewPods("spot", 2, "500m", "1Gi", selecting(karpenter.CapacityTypeLabelKey, "spot")),
 		planningtest.NewPods("apart", 3, "100m", "0", apart("x")),
+		planningtest.NewPods("named", 1, "100m", "0", requireExpression(corev1.LabelHostname, corev1.NodeSelectorOpExists)),
 	)
 	batch.Snapshot.DaemonSets = []planning.PodSpec{
 		{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")},
@@ -138,6 +157,16 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 	again := solver.Solve(batch, planningtest.NewCatalogue())
 	if len(again.Nodes) > 0 || len(again.Unplaced) > 0 {
 		t.Errorf("second plan: %d new nodes, unplaced %+v", len(again.Nodes), again.Unplaced)
+	}
+	launched := batch
+	launched.Snapshot.Nodes = slices.Clone(batch.Snapshot.Nodes)
+	for i := range launched.Snapshot.Nodes {
+		n := &launched.Snapshot.Nodes[i]
+		n.Launched, n.Requirements, n.Labels = true, nil, maps.Clone(n.Labels)
+		maps.Copy(n.Labels, map[string]string{corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: "ap-northeast-2a", karpenter.CapacityTypeLabelKey: "spot"})
+	}
+	if third := solver.Solve(launched, planningtest.NewCatalogue()); len(third.Nodes) > 0 || len(third.Unplaced) > 0 {
+		t.Errorf("plan while the instances boot: %d new nodes, unplaced %+v", len(third.Nodes), third.Unplaced)
 	}
 	batch.Pending = append(batch.Pending, planningtest.NewPods("one-more", 1, "100m", "0"))
 	if more := solver.Solve(batch, planningtest.NewCatalogue()); len(more.Nodes) != 1 {
@@ -228,6 +257,22 @@ func TestNodeAffinity(t *testing.T) {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Each volume of a pod may be in one of three zones. All must be in the same one, and a selector requires the last.
+func TestZonesOfManyVolumes(t *testing.T) {
+	for count := 1; count <= 6; count++ {
+		result := solve(t, planningtest.NewBatch(planningtest.NewPods("db", 1, "100m", "0", selecting(corev1.LabelTopologyZone, "ap-northeast-2a"), func(s *planning.PodSpec) {
+			for range count {
+				s.Volumes = append(s.Volumes, planning.Volume{Driver: "ebs.csi.aws.com", Alternatives: []corev1.NodeSelectorTerm{
+					topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2b"), topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2c"), topologyTerm(corev1.LabelTopologyZone, "ap-northeast-2a"),
+				}})
+			}
+		})))
+		if len(result.Nodes) != 1 || result.Nodes[0].Offerings[0].Zone != "ap-northeast-2a" {
+			t.Errorf("%d volumes: %d nodes, unplaced %+v", count, len(result.Nodes), result.Unplaced)
+		}
 	}
 }
 

@@ -140,14 +140,24 @@ func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
 	})
 }
 
+// combineTerms returns each set with each term, at most maxAlternatives. Combinations that no node can meet are left out; if
+// there are no others, they are returned, so that the pod's rejection names the conflict.
 func combineTerms(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []planning.Requirements {
-	var out []planning.Requirements
+	var out, impossible []planning.Requirements
 	for _, set := range sets {
 		for _, term := range terms {
-			if len(out) < maxAlternatives {
-				out = append(out, set.Intersect(planning.NewNodeSelectorTermRequirements(term)))
+			list := &out
+			both := set.Intersect(planning.NewNodeSelectorTermRequirements(term))
+			if both.IsImpossible() {
+				list = &impossible
+			}
+			if len(*list) < maxAlternatives {
+				*list = append(*list, both)
 			}
 		}
+	}
+	if len(out) == 0 {
+		return impossible
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package collect_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,29 @@ func TestSnapshotHasReboots(t *testing.T) {
 		_, _, look := disruptionSnapshot(node("n"), claim("c", registered, rebooting(status)))
 		if snapshot, view := look(); snapshot.Nodes[0].Rebooting != want || view.Snapshot.Nodes[0].Rebooting != want {
 			t.Errorf("with Rebooting=%s: %+v", status, snapshot.Nodes[0])
+		}
+	}
+}
+
+// A node that starts or is rebooted has the startup taints of its NodeClaim, whatever its NodePool has now.
+func TestStartupTaintsOfNodeClaims(t *testing.T) {
+	taints := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoExecute}}
+	startup := func(c *karpenter.NodeClaim) { c.Spec.StartupTaints = taints }
+	starting := func(c *karpenter.NodeClaim) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionUnknown}, noon)
+	}
+	for name, c := range map[string]struct {
+		objects []cluster.Object
+		want    []corev1.Taint
+	}{
+		"no node yet": {[]cluster.Object{claim("c", startup)}, taints},
+		"starting":    {[]cluster.Object{node("n"), claim("c", startup, registered, starting)}, taints},
+		"initialized": {[]cluster.Object{node("n"), claim("c", startup, registered)}, nil},
+		"rebooting":   {[]cluster.Object{node("n"), claim("c", startup, registered, rebooting(metav1.ConditionTrue))}, taints},
+	} {
+		_, _, look := disruptionSnapshot(c.objects...)
+		if _, view := look(); !slices.Equal(view.Snapshot.Nodes[0].StartupTaints, c.want) {
+			t.Errorf("%s: startup taints %v, want %v", name, view.Snapshot.Nodes[0].StartupTaints, c.want)
 		}
 	}
 }

@@ -149,7 +149,9 @@ func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	if !out.Initialized {
 		out.ExpectedPods = planning.ParseExpectedPods(claim.Annotations[planning.ExpectedPodsAnnotation])
 	}
-	out.Rebooting = claim.IsRebooting()
+	if out.Rebooting = claim.IsRebooting(); out.Rebooting || !out.Initialized {
+		out.StartupTaints = claim.Spec.StartupTaints
+	}
 	out.Terminating = conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating)
 	out.MarkedForDeletion = claim.DeletionTimestamp != nil || out.Terminating
 	out.Deadline = parseTime(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
