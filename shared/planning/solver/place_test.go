@@ -133,7 +133,10 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 		planningtest.NewPods("spot", 2, "500m", "1Gi", selecting(karpenter.CapacityTypeLabelKey, "spot")),
 		planningtest.NewPods("apart", 3, "100m", "0", apart("x")),
 		planningtest.NewPods("named", 1, "100m", "0", requireExpression(corev1.LabelHostname, corev1.NodeSelectorOpExists)),
+		planningtest.NewPods("above", 1, "100m", "0", requireExpression("example.com/tier", corev1.NodeSelectorOpGt, "5")),
+		planningtest.NewPods("below", 1, "100m", "0", requireExpression("example.com/tier", corev1.NodeSelectorOpLt, "3")),
 	)
+	requirePoolLabel(&batch.Snapshot.NodePools[0], "example.com/tier", corev1.NodeSelectorOpExists)
 	batch.Snapshot.DaemonSets = []planning.PodSpec{
 		{Namespace: "kube-system", Requests: planningtest.NewRequests("100m", "64Mi")},
 		{Namespace: "kube-system", Requests: planningtest.NewRequests("200m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},

@@ -14,8 +14,23 @@ import (
 // maxVariants bounds the number of variants of one pool.
 const maxVariants = 64
 
-// namedLabels are the values of custom labels that pods ask for, by key. Topology keys have no values.
-type namedLabels map[string][]string
+// namedLabels are what pods ask of custom labels, by key.
+type namedLabels map[string]*namedLabel
+
+// namedLabel is what pods ask of a custom label. All of it is empty for a topology key.
+type namedLabel struct {
+	values []string
+	// bounds are the requirements with Gt and Lt.
+	bounds []labelBound
+	// present and absent report that a pod requires the label with any value, and that a pod requires its absence.
+	present, absent bool
+}
+
+// labelBound is a requirement Gt or Lt, and the integer that it names.
+type labelBound struct {
+	operator corev1.NodeSelectorOperator
+	value    string
+}
 
 // collectNamedLabels collects the labels from the pods' selectors, affinity and topology. addNodes adds those of running pods.
 func collectNamedLabels(pending []planning.PodClass) namedLabels {
@@ -51,22 +66,46 @@ func (n namedLabels) addAffinity(a *corev1.Affinity) {
 
 func (n namedLabels) addTerm(term corev1.NodeSelectorTerm) {
 	for _, one := range term.MatchExpressions {
-		n.addLabel(one.Key, one.Values...)
+		n.addExpression(one)
 	}
 }
 
-func (n namedLabels) addLabel(key string, values ...string) {
+func (n namedLabels) addExpression(e corev1.NodeSelectorRequirement) {
+	switch e.Operator {
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		label := n.addLabel(e.Key)
+		if label == nil || planning.NewValues(e.Operator, e.Values...).IsEmpty() {
+			return
+		}
+		if bound := (labelBound{e.Operator, e.Values[0]}); !slices.Contains(label.bounds, bound) {
+			label.bounds = append(label.bounds, bound)
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if label := n.addLabel(e.Key); label != nil {
+			label.present = label.present || e.Operator == corev1.NodeSelectorOpExists
+			label.absent = label.absent || e.Operator == corev1.NodeSelectorOpDoesNotExist
+		}
+	default:
+		n.addLabel(e.Key, e.Values...)
+	}
+}
+
+// addLabel adds values of a label, and returns the label; nil if it is not one that a NodePool may leave open.
+func (n namedLabels) addLabel(key string, values ...string) *namedLabel {
 	if !isChoosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
-		return
+		return nil
+	}
+	label := n[key]
+	if label == nil {
+		label = &namedLabel{}
+		n[key] = label
 	}
 	for _, value := range values {
 		if planning.IsLabelValue(value) {
-			n[key] = append(n[key], value)
+			label.values = append(label.values, value)
 		}
 	}
-	if n[key] == nil {
-		n[key] = []string{}
-	}
+	return label
 }
 
 // isChoosable reports whether neither the instance type nor the offering sets the label: custom
@@ -76,8 +115,8 @@ func isChoosable(key string) bool {
 }
 
 // listVariants splits the requirements of a pool's nodes by the values of custom labels that the pool
-// leaves open and a pod asks for. A node gets one of the values, and pods that need another one cannot
-// share it.
+// leaves open and a pod asks for. All pods that accept some value of a variant accept one of its values
+// together, so that a node has a value that suits all its pods.
 func (w *state) listVariants(base planning.Requirements, named namedLabels) []planning.Requirements {
 	out := []planning.Requirements{base}
 	for _, key := range slices.Sorted(maps.Keys(named)) {
@@ -88,7 +127,7 @@ func (w *state) listVariants(base planning.Requirements, named namedLabels) []pl
 		if _, single := values.SingleValue(); single {
 			continue
 		}
-		out = splitByLabel(out, key, w.selectWindow(listVariantValues(values, named[key]), maxVariants/len(out)))
+		out = splitByLabel(out, key, w.selectWindow(named[key].split(values), maxVariants/len(out)))
 	}
 	return out
 }
@@ -109,18 +148,42 @@ func (w *state) selectWindow(choices []planning.Values, most int) []planning.Val
 	return slices.Concat(choices, choices)[start : start+most]
 }
 
-// listVariantValues returns the values to distinguish: values that pods name, values that the pool
-// lists, and one for all others.
-func listVariantValues(values planning.Values, named []string) []planning.Values {
+// split returns the sets of values to distinguish: each value that a pod names or the pool lists, and sets of all
+// others.
+func (n *namedLabel) split(values planning.Values) []planning.Values {
 	listed, finite := values.ListValues()
 	var out []planning.Values
-	for _, value := range planning.SortUnique(append(slices.Clone(listed), named...)) {
+	for _, value := range planning.SortUnique(append(slices.Clone(listed), n.values...)) {
 		if values.Has(value) {
 			out = append(out, planning.In(value))
 		}
 	}
-	if rest := values.Intersect(planning.NewValues(corev1.NodeSelectorOpNotIn, named...)); !rest.IsEmpty() && !finite {
-		out = append(out, rest)
+	if finite {
+		return out
+	}
+	rest := intersectEach([]planning.Values{values}, planning.NewValues(corev1.NodeSelectorOpNotIn, n.values...))
+	if n.present && n.absent {
+		rest = intersectEach(rest, planning.AbsentValue(), planning.NewValues(corev1.NodeSelectorOpExists))
+	}
+	for _, b := range n.bounds {
+		opposite := karpenter.NodeSelectorOpGte
+		if b.operator == corev1.NodeSelectorOpGt {
+			opposite = karpenter.NodeSelectorOpLte
+		}
+		rest = intersectEach(rest, planning.AbsentValue(), planning.NewValues(b.operator, b.value), planning.NewValues(opposite, b.value))
+	}
+	return append(out, rest...)
+}
+
+// intersectEach returns the intersections of each set with each part, without empty ones.
+func intersectEach(sets []planning.Values, parts ...planning.Values) []planning.Values {
+	var out []planning.Values
+	for _, set := range sets {
+		for _, part := range parts {
+			if both := set.Intersect(part); !both.IsEmpty() {
+				out = append(out, both)
+			}
+		}
 	}
 	return out
 }

@@ -183,3 +183,54 @@ func TestTenancyOfCountedPods(t *testing.T) {
 		})
 	}
 }
+
+// Pods of which no value of an open label suits all do not share a node, and each node has a value that suits its pods.
+func TestConflictsOfAnOpenLabel(t *testing.T) {
+	const key = "example.com/tier"
+	expression := func(operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values}
+	}
+	exists := expression(corev1.NodeSelectorOpExists)
+	for name, c := range map[string]struct {
+		pool  corev1.NodeSelectorRequirement
+		pods  []corev1.NodeSelectorRequirement
+		nodes int
+	}{
+		"above and below":    {exists, []corev1.NodeSelectorRequirement{expression(corev1.NodeSelectorOpGt, "5"), expression(corev1.NodeSelectorOpLt, "3")}, 2},
+		"overlapping ranges": {exists, []corev1.NodeSelectorRequirement{expression(corev1.NodeSelectorOpGt, "2"), expression(corev1.NodeSelectorOpLt, "9")}, 1},
+		"three ranges, the second with each of the others": {exists, []corev1.NodeSelectorRequirement{
+			expression(corev1.NodeSelectorOpLt, "3"), expression(corev1.NodeSelectorOpGt, "1"), expression(corev1.NodeSelectorOpGt, "7"),
+		}, 2},
+		"a range and the value that it does not have": {exists, []corev1.NodeSelectorRequirement{expression(corev1.NodeSelectorOpGt, "5"), expression(corev1.NodeSelectorOpIn, "5")}, 2},
+		"a range and the only value that it excludes": {expression(corev1.NodeSelectorOpGt, "1"), []corev1.NodeSelectorRequirement{
+			expression(corev1.NodeSelectorOpLt, "3"), expression(corev1.NodeSelectorOpNotIn, "2"),
+		}, 2},
+		"present and absent": {expression(corev1.NodeSelectorOpNotIn, "gold"), []corev1.NodeSelectorRequirement{exists, expression(corev1.NodeSelectorOpDoesNotExist)}, 2},
+		"a range and absent": {expression(corev1.NodeSelectorOpNotIn, "gold"), []corev1.NodeSelectorRequirement{
+			expression(corev1.NodeSelectorOpGt, "5"), expression(corev1.NodeSelectorOpDoesNotExist),
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var classes []planning.PodClass
+			for i, one := range c.pods {
+				classes = append(classes, planningtest.NewPods(fmt.Sprint("pod-", i), 1, "50m", "16Mi", requireExpression(one.Key, one.Operator, one.Values...)))
+			}
+			batch := planningtest.NewBatch(classes...)
+			requirePoolLabel(&batch.Snapshot.NodePools[0], key, c.pool.Operator, c.pool.Values...)
+			result := solve(t, batch)
+			if len(result.Nodes) != c.nodes || len(result.Unplaced) > 0 {
+				t.Errorf("%d nodes, want %d; unplaced %+v", len(result.Nodes), c.nodes, result.Unplaced)
+			}
+			for _, n := range result.Nodes {
+				for _, p := range n.Pods {
+					for i, one := range c.pods {
+						wanted := planning.NewValues(one.Operator, one.Values...)
+						if p.Pod.Name == fmt.Sprintf("pod-%d-0", i) && (n.Requirements[key].IsEmpty() || !n.Requirements.AllowedValues(key).IsSubset(wanted)) {
+							t.Errorf("pod %d requires %s, and its node has %s", i, wanted, n.Requirements[key])
+						}
+					}
+				}
+			}
+		})
+	}
+}
