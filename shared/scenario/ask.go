@@ -36,7 +36,7 @@ func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.In
 		snapshot.Nodes[i] = s.Nodes[i].filled(named, classes.Claims)
 	}
 	for i := range s.Daemons {
-		snapshot.DaemonSets[i] = podspec.Daemon(&s.Daemons[i])
+		snapshot.DaemonSets[i] = podspec.Daemon(&s.Daemons[i], named)
 	}
 	for _, pod := range pods {
 		classes.AddPod(pod, named, nil)

@@ -87,11 +87,11 @@ func (d *draft) finish() planning.PodSpec {
 
 // Daemon converts a pod of a DaemonSet, or of its template, to the spec of the daemon on any node. It
 // drops the node name by which the controller binds such a pod, because the spec decides which nodes
-// run the daemon.
-func Daemon(pod *corev1.Pod) planning.PodSpec {
+// run the daemon. It keeps labels with a key in keys.
+func Daemon(pod *corev1.Pod, keys SelectorKeys) planning.PodSpec {
 	pod = pod.DeepCopy()
 	SetDefaults(&pod.Spec)
-	out := Convert(pod, nil, nil)
+	out := Convert(pod, keys, nil)
 	out.OwnerKind = "DaemonSet"
 	if out.Affinity == nil || out.Affinity.NodeAffinity == nil {
 		return out

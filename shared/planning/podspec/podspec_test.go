@@ -54,7 +54,7 @@ func TestConvertDropsSecrets(t *testing.T) {
 	}
 	for name, spec := range map[string]planning.PodSpec{
 		"pod":    podspec.Convert(pod, podspec.SelectorKeys{"app": true}, nil),
-		"daemon": podspec.Daemon(pod),
+		"daemon": podspec.Daemon(pod, nil),
 	} {
 		text, err := json.Marshal(spec)
 		if err != nil {
@@ -201,7 +201,7 @@ func TestDaemonDropsNodeAffinity(t *testing.T) {
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}},
 		}}}}}}
-	if got := podspec.Daemon(pod); got.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+	if got := podspec.Daemon(pod, nil); got.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		t.Errorf("the daemon pod still has node affinity: %v", got.Affinity)
 	}
 	if pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

@@ -34,7 +34,7 @@ func computeAll(pod *corev1.Pod) map[string]any {
 	storage := podspec.NewStorage([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "data"}}}, nil, nil)
 	volumes := podspec.Volumes(pod, storage)
 	out["volumes"], out["spec"], out["ref"] = volumes, podspec.Convert(pod, all, volumes), podspec.Ref(pod)
-	out["requests"], out["daemon"] = podspec.Requests(pod), podspec.Daemon(pod)
+	out["requests"], out["daemon"] = podspec.Requests(pod), podspec.Daemon(pod, nil)
 	out["provisionable"], out["reschedulable"], out["bound"] = podspec.Provisionable(pod), podspec.Reschedulable(pod), podspec.NodeBound(pod)
 	out["grace"] = podspec.Grace(pod)
 	for _, after := range []time.Duration{0, time.Hour} {
@@ -202,7 +202,7 @@ func TestTrimTemplateChangesNoDecision(t *testing.T) {
 		template.Spec.NodeName = ""
 		shape := func() any {
 			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: template.Labels, Annotations: template.Annotations}, Spec: *template.Spec.DeepCopy()}
-			daemon := podspec.Daemon(made)
+			daemon := podspec.Daemon(made, nil)
 			podspec.SetDefaults(&made.Spec)
 			return []any{podspec.Convert(made, podspec.SelectorKeys{"app": true}, nil), daemon}
 		}

@@ -14,12 +14,16 @@ type daemon struct {
 	spec     *planning.PodSpec
 	requests amounts
 	anyOf    []planning.Requirements
-	// candidates are those whose nodes run the daemon.
-	candidates packing.Set
+	// candidates and zoneCapacityTypes are those whose nodes run the daemon.
+	candidates        packing.Set
+	zoneCapacityTypes uint64
+	// set has the daemon's labels, and repelled are the pods that cannot be on its node.
+	set      *labelSet
+	repelled []selection
 }
 
 // addDaemons subtracts the requests of daemons from the room of candidates, and from nodes where the
-// daemons do not run yet. It ignores startup taints, and the daemon's rules over other pods.
+// daemons do not run yet. Their capacity ignores startup taints, and the daemons' rules over other pods.
 func (w *state) addDaemons() {
 	for i := range w.snapshot.DaemonSets {
 		spec := &w.snapshot.DaemonSets[i]
@@ -27,9 +31,13 @@ func (w *state) addDaemons() {
 		if problem != "" {
 			continue // No node can run it, so it takes no room.
 		}
-		d := daemon{spec: spec, requests: w.resources.toAmounts(spec.Requests), anyOf: anyOf, candidates: packing.NewSet(len(w.candidates))}
+		d := daemon{
+			spec: spec, requests: w.resources.toAmounts(spec.Requests), anyOf: anyOf, candidates: packing.NewSet(len(w.candidates)),
+			set: &labelSet{namespace: spec.Namespace, labels: spec.Labels}, repelled: w.repelledOnHost(spec),
+		}
 		for j, want := range anyOf {
 			r := &feasibleSet{requirements: want, tolerations: spec.Tolerations, relaxed: true}
+			d.zoneCapacityTypes |= w.zoneCapacityTypesFor(want)
 			if candidates := w.candidatesFor(r); j == 0 {
 				d.candidates = candidates
 			} else {

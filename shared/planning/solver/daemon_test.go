@@ -118,3 +118,54 @@ func TestPodsThatSelectReadyNodes(t *testing.T) {
 		t.Errorf("%d pods on the node and %d new nodes, want 1 and 0", onto, fresh)
 	}
 }
+
+// TestDaemonsThatRepelPods plans a pod that must not share a node with a daemon, in either direction. Each new node of zone a runs the
+// daemon, so the pod needs a node in another zone; if all zones run it, no node is launched.
+func TestDaemonsThatRepelPods(t *testing.T) {
+	web, agent := requireLabels("app", "web"), requireLabels("app", "agent")
+	for name, tt := range map[string]struct {
+		pod, daemon func(*planning.PodSpec)
+		repelled    bool
+	}{
+		"the pod repels the daemon": {pod: averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "agent")}), repelled: true},
+		"the daemon repels the pod": {daemon: averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "web")}), repelled: true},
+		"the pod repels others":     {pod: averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "other")})},
+		"the pod repels the daemon of another namespace": {
+			pod: averse(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", "agent"), Namespaces: []string{"other"}}),
+		},
+	} {
+		for _, everywhere := range []bool{false, true} {
+			edit := func(edits ...func(*planning.PodSpec)) func(*planning.PodSpec) {
+				return func(s *planning.PodSpec) {
+					for _, one := range edits {
+						if one != nil {
+							one(s)
+						}
+					}
+				}
+			}
+			batch := inZones(planningtest.NewPods("web", 1, "100m", "64Mi", edit(web, tt.pod)))
+			where := selecting(zoneKey, "ap-northeast-2a")
+			if everywhere {
+				where = nil
+			}
+			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.NewPods("ds", 1, "50m", "10Mi", edit(agent, tt.daemon, where)).Spec}
+			result := solver.Solve(batch, planningtest.NewCatalogue())
+			if repelled := tt.repelled && everywhere; len(result.Nodes) == 1 == repelled || count(result.Unplaced) == 1 != repelled {
+				t.Errorf("%s, daemons everywhere %t: %d nodes, unplaced %+v", name, everywhere, len(result.Nodes), result.Unplaced)
+			}
+			for _, u := range result.Unplaced {
+				if why := u.Rejections[0].Detail; !strings.Contains(why, "DaemonSet's pod that cannot share a node") {
+					t.Errorf("%s: rejected because %s", name, why)
+				}
+			}
+			for _, n := range result.Nodes {
+				for _, o := range n.Offerings {
+					if tt.repelled && o.Zone == "ap-northeast-2a" {
+						t.Errorf("%s: the node may be launched in the zone of the daemon", name)
+					}
+				}
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
 )
@@ -170,28 +171,65 @@ func (w *state) findFeasible(c *podClass) {
 		c.feasible = w.findFeasibleSet(fmt.Sprint(at), c.preferences.nodeRequirements(), c.spec.Tolerations, c.preferences.toleratesSoftTaints)
 		w.feasibleByKey[at] = c.feasible
 	}
-	if len(c.spec.HostPorts) > 0 {
-		c.feasible = w.excludeDaemonPorts(c)
-	}
+	c.feasible = w.excludeDaemons(c)
 	w.bindRules(c)
 }
 
-// excludeDaemonPorts drops candidates on which a daemon uses one of the class's host ports.
-func (w *state) excludeDaemonPorts(c *podClass) *feasibleSet {
-	key := c.feasible.key + "\x00ports"
+// listRepelledDaemons returns the indexes of the daemons that the class cannot share a node with: they use one of its host ports, or one
+// of them has a required anti-affinity to the other over host names.
+func (w *state) listRepelledDaemons(c *podClass) (out []int) {
+	repelled := w.repelledOnHost(c.spec)
+	for i := range w.daemons {
+		d := &w.daemons[i]
+		if planning.PortsConflict(d.spec.HostPorts, c.spec.HostPorts) || selectSet(repelled, d.set) || selectSet(d.repelled, c.set) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// excludeDaemons drops candidates whose nodes run a daemon that the class cannot share a node with.
+func (w *state) excludeDaemons(c *podClass) *feasibleSet {
+	excluded := w.listRepelledDaemons(c)
+	if len(excluded) == 0 {
+		return c.feasible
+	}
+	key := fmt.Sprint(c.feasible.key, "\x00without daemons", excluded)
 	if r, ok := w.feasibleSets[key]; ok {
 		return r
 	}
 	out := *c.feasible
 	out.key, out.narrowedSets, out.lastHolder, out.whole = key, nil, nil, nil
-	for _, d := range w.daemons {
-		if planning.PortsConflict(d.spec.HostPorts, c.spec.HostPorts) {
+	for _, i := range excluded {
+		if d := &w.daemons[i]; out.zoneCapacityTypes&^d.zoneCapacityTypes == 0 {
 			out.candidates = w.internSet(out.candidates.Without(d.candidates))
+		} else { // It does not run in all zones.
+			out.zoneCapacityTypes &^= d.zoneCapacityTypes
 		}
 	}
 	out.nonEmpty = w.isBuyable(&out) || out.nodes.Len() > 0
 	w.feasibleSets[key] = &out
 	return &out
+}
+
+// repelledOnHost returns the selections of a pod's required anti-affinity over host names.
+func (w *state) repelledOnHost(spec *planning.PodSpec) []selection {
+	var out []selection
+	terms := requiredAntiAffinity(spec.Affinity)
+	for i := range terms {
+		if karpenter.NormalizeLabel(terms[i].TopologyKey) != corev1.LabelHostname {
+			continue
+		}
+		if chosen, err := w.termSelection(&terms[i], spec); err == nil { // Kubernetes ignores a term that it cannot read.
+			out = append(out, chosen)
+		}
+	}
+	return out
+}
+
+// selectSet reports whether one of the selections selects pods with the labels.
+func selectSet(selections []selection, set *labelSet) bool {
+	return slices.ContainsFunc(selections, func(s selection) bool { return s.matchesSet(set) })
 }
 
 // fitsAlone reports whether a pod of the class fits on an empty new node. It returns true without a

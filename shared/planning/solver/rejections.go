@@ -55,7 +55,7 @@ func (r *rounds) rejectPool(p *pool, c *podClass) planning.Rejection {
 	case own.Len() == 0:
 		return p.rejectWithoutTypes()
 	case sold.Len() == 0:
-		return w.explainNoOffering(p, own, want)
+		return w.explainNoOffering(p, c, own, want)
 	case large.Len() == 0:
 		return w.explainTooSmall(p, c, sold)
 	}
@@ -161,9 +161,12 @@ func (w *state) filterBuyable(own packing.Set, r *feasibleSet) packing.Set {
 }
 
 // explainNoOffering finds the one requirement without which an offering would match.
-func (w *state) explainNoOffering(p *pool, own packing.Set, want planning.Requirements) planning.Rejection {
+func (w *state) explainNoOffering(p *pool, c *podClass, own packing.Set, want planning.Requirements) planning.Rejection {
 	if key := w.findUnmetKey(own, want); key != "" {
 		return p.newRejection(planning.RuleNoOffering, "no offering of the pool that matches the pod's other requirements has %s %s", key, want[key])
+	}
+	if len(w.listRepelledDaemons(c)) > 0 {
+		return p.newRejection(planning.RulePod, "its nodes run a DaemonSet's pod that cannot share a node with this one, because of a host port or a pod anti-affinity")
 	}
 	return p.newRejection(planning.RuleNoOffering, "no offering of the pool satisfies all of the pod's requirements")
 }

@@ -33,7 +33,7 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 		PlanResult: a, demand: demand, mounts: a.newMounts(q.Objects, demand),
 		podKeys: podspec.SelectorKeys{}, namespaceKeys: podspec.SelectorKeys{}, drivers: map[string]corev1.ResourceList{},
 	}
-	for _, pod := range slices.Concat(demand.Pending, boundPods(demand)) {
+	for _, pod := range slices.Concat(demand.Pending, boundPods(demand), demand.Daemons) {
 		c.podKeys.Add(pod)
 		c.namespaceKeys.AddNamespaces(pod)
 	}
@@ -43,7 +43,7 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 	}
 	c.claims = a.planDevices(&s, podspec.ReadDevices(q.Objects, demand.Pending))
 	for _, pod := range demand.Daemons {
-		if spec := podspec.Daemon(pod); spec.ResourceClaims == 0 || c.claims != nil {
+		if spec := podspec.Daemon(pod, c.podKeys); spec.ResourceClaims == 0 || c.claims != nil {
 			s.DaemonSets = append(s.DaemonSets, spec)
 		}
 	}

@@ -23,7 +23,7 @@ func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []plannin
 			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}
 			pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
 		}
-		spec := podspec.Daemon(withTemplateAffinity(pod, set))
+		spec := podspec.Daemon(withTemplateAffinity(pod, set), c.labelKeys)
 		if podspec.Oversize(spec) || spec.ResourceClaims > 0 && c.claims == nil {
 			continue
 		}
