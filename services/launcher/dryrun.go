@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -31,7 +32,7 @@ func (s Service) validateNodeClass(ctx context.Context, b event.NodeClassEnsure)
 		// The status may not have the profile that was just created.
 		class.Status.InstanceProfile = b.Profile
 	}
-	requests, err := dryrun.BuildRequests(&class, s.Cluster.Name, b.Tenancy)
+	requests, err := dryrun.BuildRequests(&class, s.Cluster.Name, b)
 	if err != nil {
 		return dryRunProblem(event.DependenciesNotReady, "", err)
 	}
@@ -70,7 +71,8 @@ func addTagHint(problem *event.Problem, tags map[string]string) *event.Problem {
 }
 
 // performDryRuns makes the calls in their order and stops at the first rejection. One successful
-// run is enough.
+// run is enough. That EC2 does not offer the instance type is no rejection of the class, because its
+// launches may use other types.
 func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (*event.Problem, error) {
 	const template, fleet, run = "ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"
 	err := s.DryRun.TryTemplate(ctx, requests.Template)
@@ -80,7 +82,7 @@ func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (
 	if err != nil {
 		return dryRunProblem(event.CreateLaunchTemplateAuthCheckFailed, template, err)
 	}
-	if err := s.DryRun.TryFleet(ctx, requests.Fleet); err != nil {
+	if err := s.DryRun.TryFleet(ctx, requests.Fleet); err != nil && !isNotOffered(err) {
 		return dryRunProblem(event.CreateFleetAuthCheckFailed, fleet, err)
 	}
 	var first error
@@ -89,9 +91,13 @@ func (s Service) performDryRuns(ctx context.Context, requests dryrun.Requests) (
 		if err == nil {
 			return nil, nil
 		}
-		if first == nil {
+		if first == nil && !isNotOffered(err) {
 			first = err
 		}
+	}
+	if first == nil {
+		host.AddLogFields(ctx, "dry_run_type_not_offered", requests.Runs[0].InstanceType)
+		return nil, nil
 	}
 	return dryRunProblem(event.RunInstancesAuthCheckFailed, run, first)
 }
@@ -109,6 +115,21 @@ func dryRunProblem(reason, action string, err error) (*event.Problem, error) {
 		return nil, err
 	}
 	return problem, nil
+}
+
+// isNotOffered reports whether EC2 rejected the instance type: the region or the zone does not offer it,
+// or not with the other settings of the launch.
+func isNotOffered(err error) bool {
+	switch text := err.Error(); cloud.Code(err) {
+	case "Unsupported", "InvalidInstanceType":
+		return true
+	case "InvalidParameterValue":
+		return strings.Contains(text, "for InstanceType") || strings.Contains(text, "instance types do not exist")
+	case "InvalidFleetConfiguration":
+		return strings.Contains(text, "is not supported in your requested Availability Zone")
+	default:
+		return false
+	}
 }
 
 // isPropagating reports whether EC2 does not find the launch template or the instance profile that

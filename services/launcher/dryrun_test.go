@@ -31,7 +31,7 @@ func (s *fixture) withResolvedClass(edits ...func(*karpenter.EC2NodeClass)) func
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return func(b *event.NodeClassEnsure) { b.Class = text }
+	return func(b *event.NodeClassEnsure) { b.Class, b.InstanceType = text, "m6i.large" }
 }
 
 func TestDryRuns(t *testing.T) {
@@ -96,6 +96,61 @@ func TestDryRuns(t *testing.T) {
 			}
 			if p := done.Invalid; p == nil || p.Condition != "ValidationSucceeded" || p.Reason != test.reason || !strings.Contains(p.Message, test.text) {
 				t.Errorf("unexpected problem %+v", done.Invalid)
+			}
+		})
+	}
+}
+
+// That EC2 does not offer the instance type of the dry runs is no rejection of the class: its launches may
+// use other types.
+func TestTypeThatIsNotOffered(t *testing.T) {
+	const unsupported = "Your requested instance type (m6i.large) is not supported in your requested Availability Zone (us-west-2a)."
+	everywhere := event.Offering{InstanceType: "m6i.large"}
+	for _, test := range []struct {
+		name   string
+		spoil  func(*fixture)
+		edit   func(*event.NodeClassEnsure)
+		reason string
+		runs   int
+	}{
+		{"no zone offers it", func(s *fixture) { s.Withdraw(everywhere) }, nil, "", 3},
+		{"one zone does not offer it", func(s *fixture) { s.Withdraw(event.Offering{InstanceType: "m6i.large", Zone: s.Subnets[0].Zone}) }, nil, "", 2},
+		{"the region does not know it", nil, func(b *event.NodeClassEnsure) { b.InstanceType = "m9z.large" }, "", 3},
+		{"the default type is unknown", nil, func(b *event.NodeClassEnsure) { b.InstanceType = "" }, "", 3},
+		{"EC2 does not find it", func(s *fixture) {
+			for range s.Subnets {
+				s.Refuse(memcloud.RunInstances, fault.Invalid, "InvalidParameterValue", "The following supplied instance types do not exist: [m6i.large]")
+			}
+		}, nil, "", 3},
+		{"the fleet does not find it", func(s *fixture) {
+			s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidFleetConfiguration", unsupported)
+		}, nil, "", 1},
+		{"denied where it is offered", func(s *fixture) {
+			s.Refuse(memcloud.RunInstances, fault.Invalid, "Unsupported", unsupported)
+			for range s.Subnets[1:] {
+				s.Refuse(memcloud.RunInstances, fault.Denied, "UnauthorizedOperation", "not in this subnet")
+			}
+		}, nil, event.RunInstancesAuthCheckFailed, 3},
+		{"another mistake of the fleet", func(s *fixture) {
+			s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidFleetConfiguration", "The fleet configuration contains duplicate instance pools.")
+		}, nil, event.DependenciesNotReady, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newFixture(t)
+			if test.spoil != nil {
+				test.spoil(s)
+			}
+			edits := []func(*event.NodeClassEnsure){s.withResolvedClass()}
+			if test.edit != nil {
+				edits = append(edits, test.edit)
+			}
+			done := s.ensureClass(ensureRequest(edits...))
+			reason := ""
+			if done.Invalid != nil {
+				reason = done.Invalid.Reason
+			}
+			if runs := s.Counts()[memcloud.RunInstances].Calls; !done.Validated || reason != test.reason || runs != test.runs {
+				t.Errorf("%d runs, problem %+v, result %+v; want %d runs and the reason %q", runs, done.Invalid, done, test.runs, test.reason)
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -24,7 +26,7 @@ func withDryRuns(t *testing.T) *testCluster {
 	s.svc = lifecycle.New(lifecycle.Config{
 		Client: s.ClientFor("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: clusterIdentity,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
-		ReservedCapacity: true, DryRuns: true, Now: func() time.Time { return s.now },
+		ReservedCapacity: true, DryRuns: true, Catalogues: &blob.DocumentCache[catalog.Catalogue]{}, Now: func() time.Time { return s.now },
 	})
 	return s
 }
@@ -129,6 +131,41 @@ func TestDryRunsOfDedicatedInstances(t *testing.T) {
 	s.reconcile()
 	if ask := s.lastEnsureRequest(); len(ask.Class) == 0 || ask.Tenancy != "dedicated" {
 		t.Errorf("requested tenancy %q and %d bytes of the class", ask.Tenancy, len(ask.Class))
+	}
+}
+
+// Dry runs have an instance type that a NodePool of the class allows, by the latest catalogue; none without
+// a catalogue.
+func TestDryRunsHaveATypeOfTheNodePools(t *testing.T) {
+	for _, readable := range []bool{true, false} {
+		s := withDryRuns(t)
+		cat, err := catalog.EmbeddedCatalogue("eu-west-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat); err != nil || readable && blob.SetLatest(t.Context(), s.blobs, ref) != nil {
+			t.Fatalf("storing the catalogue: %v", err)
+		}
+		class := s.addNodeClass("node")
+		pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: class.Name}
+		pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+			{Key: karpenter.LabelInstanceFamily, Operator: karpenter.NodeSelectorOpIn, Values: []string{"c6i"}},
+		}
+		s.SeedObjects(pool)
+		s.reconcile()
+		s.handleMessage(s.newMessage(event.NodeClassEnsured{
+			Name: class.Name, UID: string(class.UID), Role: "node", Profile: s.lastEnsureRequest().Profile, Generation: class.Generation, Asked: s.now,
+		}), "")
+		s.handleMessage(s.resolvedMessage(s.getNodeClass()), "")
+		s.reconcile()
+		want := ""
+		if readable {
+			want = "c6i.large"
+		}
+		if ask := s.lastEnsureRequest(); len(ask.Class) == 0 || ask.InstanceType != want {
+			t.Errorf("requested the type %q with %d bytes of the class, want %q", ask.InstanceType, len(ask.Class), want)
+		}
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 const (
@@ -42,7 +44,7 @@ func (s *Service) reconcileNodeClasses(ctx context.Context, w clusterState) erro
 	}
 	var failures []error
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
-		effects, err := s.nodeClassEffects(class, users[class.Name])
+		effects, err := s.nodeClassEffects(ctx, class, users[class.Name])
 		if err == nil {
 			err = s.executor.Execute(ctx, nil, effects...)
 		}
@@ -68,7 +70,7 @@ func (s *Service) updateHashes(ctx context.Context, claims []*karpenter.NodeClai
 	})...)
 }
 
-func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpenter.NodeClaim) ([]effect.Effect, error) {
+func (s *Service) nodeClassEffects(ctx context.Context, class *karpenter.EC2NodeClass, users []*karpenter.NodeClaim) ([]effect.Effect, error) {
 	finalized := slices.Contains(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
 	switch {
 	case class.DeletionTimestamp != nil:
@@ -76,7 +78,7 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 	case !finalized, s.needsProfileAnnotation(class):
 		return []effect.Effect{effect.Update{Object: s.withFinalizerAndProfile(class, finalized)}}, nil
 	}
-	return s.requestEnsure(class)
+	return s.requestEnsure(ctx, class)
 }
 
 // needsProfileAnnotation reports whether the class must record the name of its managed instance
@@ -101,7 +103,7 @@ func (s *Service) withFinalizerAndProfile(class *karpenter.EC2NodeClass, finaliz
 
 // requestEnsure requests the instance profile and the dry runs of a class from the launcher, sooner
 // if one of them is missing.
-func (s *Service) requestEnsure(class *karpenter.EC2NodeClass) ([]effect.Effect, error) {
+func (s *Service) requestEnsure(ctx context.Context, class *karpenter.EC2NodeClass) ([]effect.Effect, error) {
 	try := s.DryRuns && nodeclass.CanDryRun(class)
 	role := managedRole(class)
 	if role == "" && formerProfile(class) == "" && !try {
@@ -113,23 +115,44 @@ func (s *Service) requestEnsure(class *karpenter.EC2NodeClass) ([]effect.Effect,
 	}
 	question := s.newEnsureRequest(class, false)
 	if try {
-		text, err := nodeclass.DryRunInput(class)
-		if err != nil {
+		pools := s.poolsOfClass(class)
+		var err error
+		if question.Class, question.InstanceType, err = nodeclass.DryRunInput(class, pools, s.readDryRunTypes(ctx, class)); err != nil {
 			return nil, err
 		}
-		question.Class, question.Tenancy = text, s.dryRunTenancy(class)
+		question.Tenancy = dryRunTenancy(pools)
 	}
 	return []effect.Effect{effect.Send{Body: question}}, nil
 }
 
-// dryRunTenancy returns "dedicated" if a NodePool of the class requires dedicated instances, else
-// "" (Karpenter: pkg/controllers/nodeclass/validation.go, getTenancyType).
-func (s *Service) dryRunTenancy(class *karpenter.EC2NodeClass) string {
-	for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+// poolsOfClass returns the NodePools that refer to the class.
+func (s *Service) poolsOfClass(class *karpenter.EC2NodeClass) []*karpenter.NodePool {
+	return slices.DeleteFunc(cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools), func(pool *karpenter.NodePool) bool {
 		ref := pool.Spec.Template.Spec.NodeClassRef
-		if ref == nil || ref.Name != class.Name {
-			continue
-		}
+		return ref == nil || ref.Name != class.Name
+	})
+}
+
+// readDryRunTypes returns the instance types that the latest catalogue has for the class. It returns none
+// if the catalogue cannot be read: the request is also about the instance profile, and dry runs have
+// default types.
+func (s *Service) readDryRunTypes(ctx context.Context, class *karpenter.EC2NodeClass) []instancetypes.Type {
+	if s.Catalogues == nil {
+		return nil
+	}
+	cat, err := s.readLatestCatalogue(ctx)
+	if err != nil {
+		host.AddLogFields(ctx, "dry_run_catalogue_error", err.Error())
+		return nil
+	}
+	snapshot := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings, NodeClasses: []karpenter.EC2NodeClass{*class}}
+	return instancetypes.New(snapshot, cat).ByNodeClass[class.Name]
+}
+
+// dryRunTenancy returns "dedicated" if a NodePool requires dedicated instances, else "" (Karpenter:
+// pkg/controllers/nodeclass/validation.go, getTenancyType).
+func dryRunTenancy(pools []*karpenter.NodePool) string {
+	for _, pool := range pools {
 		values, stated := planning.NewNodeClaimRequirements(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
 		if stated && values.Has(karpenter.TenancyDedicated) {
 			return karpenter.TenancyDedicated

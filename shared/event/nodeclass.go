@@ -159,6 +159,9 @@ type NodeClassEnsure struct {
 	// Tenancy is "dedicated" if a NodePool of the class allows dedicated instances: the dry runs then request it.
 	// Empty is the default tenancy.
 	Tenancy string `json:"tenancy,omitempty"`
+	// InstanceType is the type of the dry runs, which the NodePools of the class allow. The status of Class then has
+	// only the image of the type, and the subnets in zones that offer it. Empty means that of DryRunType.
+	InstanceType string `json:"instanceType,omitempty"`
 	// Delete requests the deletion of the class's profile (if Role or Former is set) and launch templates, because
 	// the class is being deleted.
 	Delete bool      `json:"delete,omitempty"`
@@ -179,6 +182,15 @@ func (b NodeClassEnsure) Validate() error {
 		return fmt.Errorf("unknown tenancy %q (use %s, or leave it out)", b.Tenancy, dedicated)
 	}
 	return checkObject(b.Name, b.UID, b.Profile != "")
+}
+
+// DryRunType returns the instance type of dry runs for which no other one is known, by the architecture of the image. Not
+// every region offers it. It is Karpenter's: pkg/controllers/nodeclass/validation.go, getFallbackInstanceTypes.
+func DryRunType(arch string) string {
+	if arch == "arm64" {
+		return "m6g.large"
+	}
+	return "m5.large"
 }
 
 // dedicated is the only tenancy that is named.

@@ -131,6 +131,10 @@ var further = map[string]sample{
 		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
 		Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`), Tenancy: "dedicated",
 	}),
+	"nodeclass.ensure.v1-type": of(event.NodeClassEnsure{
+		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
+		Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`), InstanceType: "c6g.large",
+	}),
 	"nodeclass.ensured.v1-deletion": of(event.NodeClassEnsured{
 		Name: "default", UID: "uid-2", Profile: "mine", Asked: noon, Deleted: true, Retired: true,
 		Problem: &event.Problem{Condition: "InstanceProfileReady", Reason: "AWSAccessDenied", Message: "allow it", Unread: true, Warning: true},

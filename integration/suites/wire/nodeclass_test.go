@@ -55,7 +55,7 @@ func TestNodeClassOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := event.NodeClassEnsure{
-		Name: "default", UID: "u", Role: "team/" + s.Role, Profile: "web_1", Path: "/karpenter/eu-west-1/web/u/", Class: text,
+		Name: "default", UID: "u", Role: "team/" + s.Role, Profile: "web_1", Path: "/karpenter/eu-west-1/web/u/", Class: text, InstanceType: testType,
 		Tags: map[string]string{
 			"kubernetes.io/cluster/web": "owned", "topology.kubernetes.io/region": "eu-west-1", "karpenter.k8s.aws/ec2nodeclass": "default",
 		},

@@ -220,7 +220,7 @@ func (l *launcherRun) newEnsureRequest(role, profile string) event.NodeClassEnsu
 		l.t.Fatal(err)
 	}
 	return event.NodeClassEnsure{
-		Name: "default", UID: "u", Role: role, Profile: profile, Path: "/karpenter/eu-west-1/web/u/", Class: text, Asked: l.clock.Now(),
+		Name: "default", UID: "u", Role: role, Profile: profile, Path: "/karpenter/eu-west-1/web/u/", Class: text, InstanceType: testType, Asked: l.clock.Now(),
 		Tags: map[string]string{
 			"kubernetes.io/cluster/web": "owned", "topology.kubernetes.io/region": "eu-west-1", "karpenter.k8s.aws/ec2nodeclass": "default",
 			"eks:eks-cluster-name": "web",

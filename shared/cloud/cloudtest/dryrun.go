@@ -13,6 +13,7 @@ var dryRuns = []behaviour{
 	{"is denied with its action", dryRunIsDenied},
 	{"is throttled", dryRunIsThrottled},
 	{"finds a missing template", dryRunFindsMissingTemplate},
+	{"finds a type that the region does not offer", dryRunFindsMissingType},
 }
 
 // dryRun is one dry run and its action.
@@ -79,4 +80,10 @@ func dryRunIsThrottled(t *testing.T, s Subject) {
 func dryRunFindsMissingTemplate(t *testing.T, s Subject) {
 	err := s.TryRun(context.Background(), cloud.RunRequest{Template: "joist-nowhere", InstanceType: s.Type, SubnetID: s.Subnets[0].ID})
 	wantKind(t, err, fault.Missing)
+}
+
+func dryRunFindsMissingType(t *testing.T, s Subject) {
+	s.request(t, "", 1)
+	err := s.TryRun(context.Background(), cloud.RunRequest{Template: templateName, InstanceType: "m0.nowhere", SubnetID: s.Subnets[0].ID})
+	wantKind(t, err, fault.Invalid)
 }

@@ -18,7 +18,7 @@ func (c *Cloud) TryFleet(ctx context.Context, request cloud.FleetRequest) error 
 	return c.call(ctx, CreateFleet, func(time.Time) error { return c.acceptable(request) })
 }
 
-// TryRun is RunInstances with DryRun, which checks that the resources exist.
+// TryRun is RunInstances with DryRun, which checks that the resources exist and that the zone offers the type.
 func (c *Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 	return c.call(ctx, RunInstances, func(time.Time) error {
 		from := candidate{
@@ -29,7 +29,7 @@ func (c *Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 			return refuse(fault.Missing, "InvalidLaunchTemplateName.NotFoundException",
 				"The specified launch template, with template name %s, does not exist.", request.Template)
 		}
-		for _, check := range []func(candidate, cloud.Template) *Refusal{c.badNetwork, c.badImage} {
+		for _, check := range []func(candidate, cloud.Template) *Refusal{c.badNetwork, c.badImage, c.badType} {
 			if refusal := check(from, t.Template); refusal != nil {
 				return refuse(fault.Invalid, refusal.Code, "%s", refusal.Message)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // unlaunchable returns why a candidate can launch no instance at all: a resource is missing or does not match.
@@ -61,20 +62,37 @@ func (c *Cloud) badImage(from candidate, t cloud.Template) *Refusal {
 	return nil
 }
 
-func (c *Cloud) badOffering(from candidate, _ cloud.Template) *Refusal {
-	if _, ok := c.types[from.InstanceType]; !ok {
-		return &Refusal{"InvalidParameterValue", fmt.Sprintf("Invalid value '%s' for InstanceType.", from.InstanceType)}
+func (c *Cloud) badOffering(from candidate, t cloud.Template) *Refusal {
+	if refusal := c.badType(from, t); refusal != nil {
+		return refusal
 	}
 	if c.offers[from.offering] == nil {
-		return &Refusal{"Unsupported", fmt.Sprintf(
-			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
-			from.InstanceType, from.offering.Zone)}
+		return unsupported(from.InstanceType, from.offering.Zone)
 	}
 	if code := c.blockedBy(from.offering); code != "" {
 		return &Refusal{code, fmt.Sprintf("There is no %s capacity for %s in %s.",
 			from.offering.CapacityType, from.InstanceType, from.offering.Zone)}
 	}
 	return nil
+}
+
+// badType refuses a type that the region or the zone does not offer with any capacity type.
+func (c *Cloud) badType(from candidate, _ cloud.Template) *Refusal {
+	if _, ok := c.types[from.InstanceType]; !ok {
+		return &Refusal{"InvalidParameterValue", fmt.Sprintf("Invalid value '%s' for InstanceType.", from.InstanceType)}
+	}
+	zone := c.zoneOf(from.Override)
+	for _, capacityType := range []string{cloud.OnDemand, cloud.Spot, cloud.Reserved} {
+		if c.offers[event.Offering{InstanceType: from.InstanceType, Zone: zone, CapacityType: capacityType}] != nil {
+			return nil
+		}
+	}
+	return unsupported(from.InstanceType, zone)
+}
+
+func unsupported(instanceType, zone string) *Refusal {
+	return &Refusal{"Unsupported", fmt.Sprintf(
+		"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", instanceType, zone)}
 }
 
 // exhausted returns why a candidate can launch no further instance.

@@ -5,6 +5,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -25,18 +26,14 @@ type Requests struct {
 	Runs     []cloud.RunRequest
 }
 
-// instanceTypes are the types of the dry runs by architecture; every region offers them.
-// A policy that allows only other types (condition ec2:InstanceType) denies the dry runs.
-var instanceTypes = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
-
-// maxInterfaces is the maximum number of network interfaces of both types, all on their
-// only network card: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
+// maxInterfaces is the maximum number of network interfaces of the types of event.DryRunType, all on
+// their only network card: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
 const maxInterfaces = 3
 
-// BuildRequests builds the dry runs of a class with resolved selectors. The empty tenancy is the
-// default one. The error is fault.Invalid if the status lacks an AMI, a security group, a subnet or
-// the instance profile.
-func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requests, error) {
+// BuildRequests builds the dry runs of a class with resolved selectors, for the instance type and the
+// tenancy of the request. The error is fault.Invalid if the status lacks an AMI, a security group, a
+// subnet or the instance profile.
+func BuildRequests(class *karpenter.EC2NodeClass, cluster string, request event.NodeClassEnsure) (Requests, error) {
 	status := class.Status
 	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
 		return Requests{}, fault.F("building the dry runs of EC2NodeClass "+class.Name, fault.Invalid,
@@ -49,8 +46,8 @@ func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requ
 		TagSets:  []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
 		PublicIP: class.Spec.AssociatePublicIPAddress, Interfaces: networkInterfaces(class),
 	}
-	if tenancy != "" {
-		template.Placement = &cloud.Placement{Tenancy: tenancy}
+	if request.Tenancy != "" {
+		template.Placement = &cloud.Placement{Tenancy: request.Tenancy}
 	}
 	for _, group := range status.SecurityGroups {
 		template.SecurityGroups = append(template.SecurityGroups, group.ID)
@@ -61,7 +58,7 @@ func BuildRequests(class *karpenter.EC2NodeClass, cluster, tenancy string) (Requ
 	}
 	template.Name = "karpenter.k8s.aws/" + event.DeriveID("dry-run", event.Cluster{Name: cluster}, string(content))
 	out := Requests{Template: template}
-	out.addLaunches(class, instanceTypes[imageArchitecture(status.AMIs[0])], tags)
+	out.addLaunches(class, cmp.Or(request.InstanceType, event.DryRunType(imageArchitecture(status.AMIs[0]))), tags)
 	return out, nil
 }
 

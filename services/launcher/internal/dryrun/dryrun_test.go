@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/dryrun"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -29,7 +30,7 @@ func resolvedClass(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeCla
 // The calls have the tags of a launch and the resources of the class, which IAM policies
 // check.
 func TestBuildRequests(t *testing.T) {
-	requests, err := dryrun.BuildRequests(resolvedClass(), "prod", "")
+	requests, err := dryrun.BuildRequests(resolvedClass(), "prod", event.NodeClassEnsure{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestBuildRequests(t *testing.T) {
 // The dry runs have the tenancy of real launches.
 func TestDryRunTenancy(t *testing.T) {
 	for tenancy, want := range map[string]*cloud.Placement{"": nil, "dedicated": {Tenancy: "dedicated"}} {
-		requests, err := dryrun.BuildRequests(resolvedClass(), "prod", tenancy)
+		requests, err := dryrun.BuildRequests(resolvedClass(), "prod", event.NodeClassEnsure{Tenancy: tenancy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestDryRunInterfaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			requests, err := dryrun.BuildRequests(resolvedClass(func(c *karpenter.EC2NodeClass) {
 				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.interfaces, new(false)
-			}), "prod", "")
+			}), "prod", event.NodeClassEnsure{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +122,7 @@ func TestDryRunInterfaces(t *testing.T) {
 
 func TestTemplateNamesAndTypes(t *testing.T) {
 	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
-		requests, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", "")
+		requests, err := dryrun.BuildRequests(resolvedClass(edits...), "prod", event.NodeClassEnsure{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,13 +155,24 @@ func TestDryRunArchitecture(t *testing.T) {
 	} {
 		requests, err := dryrun.BuildRequests(resolvedClass(func(c2 *karpenter.EC2NodeClass) {
 			c2.Status.AMIs[0].Requirements = []corev1.NodeSelectorRequirement{c.requirement}
-		}), "prod", "")
+		}), "prod", event.NodeClassEnsure{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := requests.Runs[0].InstanceType; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// The instance type of the request is used, whatever the architecture of the image is.
+func TestDryRunHasTheTypeOfTheRequest(t *testing.T) {
+	requests, err := dryrun.BuildRequests(resolvedClass(), "prod", event.NodeClassEnsure{InstanceType: "c7i.large"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, fleet := requests.Runs[0].InstanceType, requests.Fleet.Configs[0].Overrides[0].InstanceType; run != "c7i.large" || fleet != "c7i.large" {
+		t.Errorf("the run has the type %s and the fleet %s", run, fleet)
 	}
 }
 
@@ -171,7 +183,7 @@ func TestUnresolvedClassIsInvalid(t *testing.T) {
 		"subnets": func(c *karpenter.EC2NodeClass) { c.Status.Subnets = nil },
 		"profile": func(c *karpenter.EC2NodeClass) { c.Status.InstanceProfile = "" },
 	} {
-		if _, err := dryrun.BuildRequests(resolvedClass(edit), "prod", ""); !fault.Is(err, fault.Invalid) {
+		if _, err := dryrun.BuildRequests(resolvedClass(edit), "prod", event.NodeClassEnsure{}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

@@ -263,7 +263,7 @@ func TestDryRunInput(t *testing.T) {
 	if !CanDryRun(c) {
 		t.Fatalf("a complete class has no dry runs: %v", shown(c))
 	}
-	first, err := DryRunInput(c)
+	first, _, err := DryRunInput(c, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestDryRunInput(t *testing.T) {
 	b.Subnets[0], b.Subnets[1] = b.Subnets[1], b.Subnets[0]
 	c = resolve(t, c, b, everything)
 	c = ApplyEnsured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3, Validated: true}, everything, noon.Add(time.Hour))
-	second, err := DryRunInput(c)
+	second, _, err := DryRunInput(c, nil, nil)
 	if err != nil || string(first) != string(second) {
 		t.Errorf("%s\nis another than\n%s (%v)", second, first, err)
 	}

@@ -1,14 +1,12 @@
 package nodeclass
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -135,18 +133,4 @@ func isTrue(class *karpenter.EC2NodeClass, kind string) bool {
 func IsProfileMissing(class *karpenter.EC2NodeClass) bool {
 	have, there := class.Status.Conditions.Get(conditionValidated)
 	return there && have.Status == metav1.ConditionFalse && have.Reason == event.InstanceProfileNotFound
-}
-
-// DryRunInput returns the input of dry runs: the parts of the class that affect launches, without
-// data that changes although the class does not, so that the same class has the same input.
-func DryRunInput(class *karpenter.EC2NodeClass) (json.RawMessage, error) {
-	out := karpenter.EC2NodeClass{Spec: class.Spec, Status: class.Status}
-	out.Name = class.Name
-	out.Status.Conditions = nil
-	out.Status.Subnets = sortedSubnets(class.Status.Subnets)
-	text, err := json.Marshal(out)
-	if err != nil {
-		return nil, fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
-	}
-	return text, nil
 }
