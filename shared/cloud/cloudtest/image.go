@@ -2,6 +2,7 @@ package cloudtest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,10 @@ var images = []behaviour{
 func findsImages(t *testing.T, s Subject) {
 	i := s.Image
 	all := []string{i.ID}
+	var hundreds []cloud.Selector
+	for n := range 250 {
+		hundreds = append(hundreds, cloud.Selector{ID: fmt.Sprintf("ami-%017x", n)})
+	}
 	for _, test := range []selection{
 		{"id", []cloud.Selector{{ID: i.ID}}, all},
 		{"name and owner", []cloud.Selector{{Name: i.Name, Owner: i.Owner}}, all},
@@ -31,6 +36,7 @@ func findsImages(t *testing.T, s Subject) {
 		{"id and owner", []cloud.Selector{{ID: i.ID, Owner: i.Owner}}, all},
 		{"two selectors for the same image", []cloud.Selector{{ID: i.ID}, {Name: i.Name, Owner: i.Owner}}, all},
 		{"an unknown ID and a known ID", []cloud.Selector{{ID: "ami-0123456789abcdef0"}, {ID: i.ID}}, all},
+		{"hundreds of unknown IDs and a known ID", append(hundreds, cloud.Selector{ID: i.ID}), all},
 		{"an unknown id", []cloud.Selector{{ID: "ami-0123456789abcdef0"}}, nil},
 		{"nothing", nil, nil},
 		{"an empty selector", []cloud.Selector{{}}, nil},

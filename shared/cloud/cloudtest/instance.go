@@ -84,15 +84,20 @@ func findsInstances(t *testing.T, s Subject) {
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-// findsHundreds needs more than one page and more than the 200 values of a filter.
+// findsHundreds needs more than one page, and more filter values than the 200 that EC2 allows in a call.
 func findsHundreds(t *testing.T, s Subject) {
 	need(t, s.Wait != nil, "Wait")
 	launched := s.launched(t, 450)
 	if n := len(s.described(t, cloud.InstanceFilter{IDs: launched})); n != 450 {
 		t.Errorf("found %d by ID", n)
 	}
-	if n := len(s.described(t, cloud.InstanceFilter{Tags: map[string]string{"joist/test": t.Name()}})); n != 450 {
+	mine := map[string]string{"joist/test": t.Name()}
+	if n := len(s.described(t, cloud.InstanceFilter{Tags: mine})); n != 450 {
 		t.Errorf("found %d by tag", n)
+	}
+	all := cloud.InstanceFilter{IDs: launched, Tags: mine, States: []cloud.State{cloud.Pending, cloud.Running}}
+	if n := len(s.described(t, all)); n != 450 {
+		t.Errorf("found %d by ID, tag and state", n)
 	}
 }
 

@@ -147,21 +147,26 @@ func TestQueries(t *testing.T) {
 	for range filterValues + 1 {
 		many = append(many, cloud.Selector{ID: "x"})
 	}
+	available := filter("state", "available")
 	for _, test := range []struct {
 		name      string
 		selectors []cloud.Selector
+		common    []types.Filter
 		want      string
 	}{
-		{"nothing", []cloud.Selector{{}}, ""},
-		{"IDs share one call", []cloud.Selector{{ID: "a"}, {ID: "b"}}, "id=a,b"},
-		{"at most 200 values in a call", many, "id=" + strings.Repeat("x,", filterValues-1) + "x|id=x"},
+		{"nothing", []cloud.Selector{{}}, nil, ""},
+		{"IDs share one call", []cloud.Selector{{ID: "a"}, {ID: "b"}}, nil, "id=a,b"},
+		{"at most 200 values in a call", many, nil, "id=" + strings.Repeat("x,", filterValues-1) + "x|id=x"},
+		{"at most 200 values in all filters of a call", many, []types.Filter{available},
+			"id=" + strings.Repeat("x,", filterValues-2) + "x;state=available|id=x,x;state=available"},
+		{"everything", []cloud.Selector{{Any: true}}, []types.Filter{available}, "state=available"},
 		{"each tag selector is one call", []cloud.Selector{
 			{Tags: map[string]string{"k": "*", "j": "v*"}}, {ID: "a", Tags: map[string]string{"k": "v"}}, {Name: "n?"},
-		}, "tag:j=v*;tag-key=k|id=a;tag:k=v|name=n?"},
+		}, []types.Filter{available}, "tag:j=v*;tag-key=k;state=available|id=a;tag:k=v;state=available|name=n?;state=available"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var calls []string
-			for _, q := range queries(test.selectors, "id", "name") {
+			for _, q := range queries(test.selectors, "id", "name", test.common...) {
 				var filters []string
 				for _, f := range q.filters {
 					filters = append(filters, aws.ToString(f.Name)+"="+strings.Join(f.Values, ","))

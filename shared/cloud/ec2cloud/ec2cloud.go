@@ -13,6 +13,8 @@ package ec2cloud
 
 import (
 	"context"
+	"iter"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -30,7 +32,7 @@ const Timeout = cloud.CallTimeout
 const (
 	// page is the maximum number of items in one Describe response.
 	page = 1000
-	// filterValues is the maximum number of values in one filter.
+	// filterValues is the maximum number of filter values in one call. The values of all its filters count.
 	filterValues = 200
 	// batch is the maximum number of ids in one write.
 	batch = 1000
@@ -88,6 +90,15 @@ func all[T any](ctx context.Context, what awsfault.Call, pages pager[T], each fu
 
 func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
+}
+
+// chunkIDs divides ids among calls, so that none has too many filter values. Each call also has the other filters.
+func chunkIDs(ids []string, others []types.Filter) iter.Seq[[]string] {
+	size := filterValues
+	for _, f := range others {
+		size -= len(f.Values)
+	}
+	return slices.Chunk(ids, max(1, size))
 }
 
 // once returns a function that reports whether an id is new, because several calls may return the same resource.

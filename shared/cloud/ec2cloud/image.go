@@ -18,10 +18,9 @@ func (c Cloud) DescribeImages(ctx context.Context, selectors []cloud.Selector) (
 	var out []cloud.Image
 	first, now := once(), time.Now()
 	what := awsfault.ReadCall("describing images", "ec2:DescribeImages")
-	for _, q := range queries(selectors, "image-id", "name") {
+	for _, q := range queries(selectors, "image-id", "name", filter("state", "available")) {
 		pages := ec2.NewDescribeImagesPaginator(c.client, &ec2.DescribeImagesInput{
-			Filters: append(q.filters, filter("state", "available")), Owners: owners(q),
-			IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(page),
+			Filters: q.filters, Owners: owners(q), IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(page),
 		})
 		err := all(ctx, what, pages, func(found *ec2.DescribeImagesOutput) {
 			for _, i := range found.Images {

@@ -29,7 +29,7 @@ func (c Cloud) DescribeInstances(ctx context.Context, want cloud.InstanceFilter)
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(want.IDs)))
 	var out []cloud.Instance
-	for some := range slices.Chunk(ids, filterValues) {
+	for some := range chunkIDs(ids, filters) {
 		found, err := c.instances(ctx, append(slices.Clone(filters), filter("instance-id", some...)))
 		if err != nil {
 			return nil, err

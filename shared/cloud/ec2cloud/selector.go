@@ -17,24 +17,27 @@ type query struct {
 	filters []types.Filter
 }
 
-// queries returns the calls for the selectors. An empty selector would match everything, and is skipped.
-func queries(selectors []cloud.Selector, idFilter, nameFilter string) []query {
+// queries returns the calls for the selectors; each call also has the common filters. An empty selector would match
+// everything, and is skipped.
+func queries(selectors []cloud.Selector, idFilter, nameFilter string, common ...types.Filter) []query {
 	var out []query
 	var ids []string
 	for _, s := range selectors {
 		if s.Any {
-			return []query{{}}
+			return []query{{filters: common}}
 		}
 		if s.ID != "" && s.Name == "" && s.Owner == "" && len(s.Tags) == 0 {
 			ids = append(ids, s.ID)
 			continue
 		}
 		if s.ID != "" || s.Name != "" || s.Owner != "" || len(s.Tags) > 0 {
-			out = append(out, toQuery(s, idFilter, nameFilter))
+			q := toQuery(s, idFilter, nameFilter)
+			q.filters = append(q.filters, common...)
+			out = append(out, q)
 		}
 	}
-	for some := range slices.Chunk(ids, filterValues) {
-		out = append(out, query{byID: true, filters: []types.Filter{filter(idFilter, some...)}})
+	for some := range chunkIDs(ids, common) {
+		out = append(out, query{byID: true, filters: append([]types.Filter{filter(idFilter, some...)}, common...)})
 	}
 	return out
 }

@@ -70,7 +70,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A cancelled request does not undo what EC2 has started.
-	out, err := do(s, context.WithoutCancel(r.Context()), form)
+	var out any
+	if err = countFilterValues(form); err == nil {
+		out, err = do(s, context.WithoutCancel(r.Context()), form)
+	}
 	var missing refusal
 	switch {
 	case errors.Is(err, errWouldSucceed):

@@ -11,14 +11,27 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
+// filterValues is how many filter values EC2 allows in one call, in all its filters together.
+const filterValues = 200
+
+// countFilterValues returns EC2's error for a call with too many filter values.
+func countFilterValues(form query.Form) error {
+	n := 0
+	for _, f := range form.Each("Filter") {
+		n += len(f.List("Value"))
+	}
+	if n > filterValues {
+		return refusal{"FilterLimitExceeded", fmt.Sprintf("The maximum number of filter values specified on a single call is %d, not %d", filterValues, n)}
+	}
+	return nil
+}
+
 // instanceFilter parses the filters of an InstanceFilter.
 func instanceFilter(form query.Form) (cloud.InstanceFilter, error) {
 	out := cloud.InstanceFilter{Tags: map[string]string{}}
 	for _, f := range form.Each("Filter") {
 		name, values := f.Get("Name"), f.List("Value")
 		switch {
-		case len(values) > 200:
-			return out, fmt.Errorf("%w: %d values in filter %s, EC2 allows 200", query.ErrUnserved, len(values), name)
 		case name == "instance-id":
 			out.IDs = values
 		case name == "instance-state-name":
