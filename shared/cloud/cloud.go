@@ -135,6 +135,7 @@ type Profiles interface {
 
 // Statuses reads instance status checks and scheduled events.
 type Statuses interface {
+	// DescribeStatus returns the running instances of the account that are impaired or have scheduled events, each once.
 	DescribeStatus(ctx context.Context) ([]Status, error)
 }
 

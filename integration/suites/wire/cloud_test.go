@@ -129,6 +129,8 @@ func hands(s site, ec2Attempts int) cloudtest.Features {
 			switch {
 			case action == "ec2:CreateFleet":
 				attempts = 1
+			case action == "ec2:DescribeInstanceStatus":
+				attempts = 3 * ec2Attempts // The adapter makes three calls at the same time.
 			case strings.HasPrefix(action, "ec2:"):
 				attempts = ec2Attempts
 			}

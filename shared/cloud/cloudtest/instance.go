@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,27 +186,34 @@ func rejectsTagOfUnknown(t *testing.T, s Subject) {
 
 func describesStatus(t *testing.T, s Subject) {
 	need(t, s.Impair != nil && s.Plan != nil, "Impair and Plan")
-	launched := s.launched(t, 3)
+	launched := s.launched(t, 5)
 	instance := s.described(t, cloud.InstanceFilter{IDs: launched[:1]})[0]
 	since := instance.Launched.Add(time.Second).Truncate(time.Second).UTC()
 	s.Impair(launched[0], since)
 	s.Plan(launched[1], "instance-retirement", since.Add(time.Hour))
-	found, err := s.DescribeStatus(context.Background())
+	s.Impair(launched[2], since)
+	s.Plan(launched[2], "system-reboot", since.Add(time.Hour))
+	s.Impair(launched[3], since)
+	s.Impair(launched[3], time.Time{}) // The checks pass again.
+	got, err := s.DescribeStatus(context.Background())
 	must(t, err)
-	got := map[string]cloud.Status{}
-	for _, status := range found {
-		status.Impaired = status.Impaired.UTC()
-		for i := range status.Events {
-			status.Events[i].NotBefore = status.Events[i].NotBefore.UTC()
-		}
-		if !status.Impaired.IsZero() || len(status.Events) > 0 {
-			got[status.InstanceID] = status
+	for n := range got {
+		got[n].Impaired = got[n].Impaired.UTC()
+		for i := range got[n].Events {
+			got[n].Events[i].NotBefore = got[n].Events[i].NotBefore.UTC()
 		}
 	}
-	want := map[string]cloud.Status{
-		launched[0]: {InstanceID: launched[0], Impaired: since},
-		launched[1]: {InstanceID: launched[1], Events: []cloud.ScheduledEvent{{Code: "instance-retirement", NotBefore: since.Add(time.Hour)}}},
+	byID := func(a, b cloud.Status) int { return strings.Compare(a.InstanceID, b.InstanceID) }
+	slices.SortFunc(got, byID)
+	planned := func(code string) []cloud.ScheduledEvent {
+		return []cloud.ScheduledEvent{{Code: code, NotBefore: since.Add(time.Hour)}}
 	}
+	want := []cloud.Status{
+		{InstanceID: launched[0], Impaired: since},
+		{InstanceID: launched[1], Events: planned("instance-retirement")},
+		{InstanceID: launched[2], Impaired: since, Events: planned("system-reboot")},
+	}
+	slices.SortFunc(want, byID)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -2,22 +2,56 @@ package ec2cloud
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
 // DescribeStatus is ec2:DescribeInstanceStatus. It returns the running instances that are impaired or have scheduled
-// events.
+// events, each once. EC2 filters them: an account may have a hundred thousand healthy instances, which take more pages
+// than a caller has time for.
 func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
+	filters := statusFilters()
+	found := make([][]cloud.Status, len(filters))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, f := range filters {
+		group.Go(func() (err error) {
+			found[i], err = c.statuses(ctx, f)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	first := once()
+	return slices.DeleteFunc(slices.Concat(found...), func(s cloud.Status) bool { return !first(s.InstanceID) }), nil
+}
+
+// statusFilters returns the filters of the calls. EC2 returns only what matches all filters of one call, so each of
+// them needs its own. There is none for attached EBS volumes: that check also fails because of the volume of one pod,
+// which is no reason to replace the node. Karpenter omits it too.
+func statusFilters() []types.Filter {
+	var codes []string
+	for _, code := range types.EventCode("").Values() {
+		codes = append(codes, string(code))
+	}
+	failed := string(types.SummaryStatusImpaired)
+	return []types.Filter{filter("instance-status.status", failed), filter("system-status.status", failed), filter("event.code", codes...)}
+}
+
+// statuses returns the instances that match the filter. EC2 returns all checks and events of each, not only those that
+// match.
+func (c Cloud) statuses(ctx context.Context, matching types.Filter) ([]cloud.Status, error) {
 	pages := ec2.NewDescribeInstanceStatusPaginator(c.client,
-		&ec2.DescribeInstanceStatusInput{MaxResults: aws.Int32(page)})
+		&ec2.DescribeInstanceStatusInput{Filters: []types.Filter{matching}, MaxResults: aws.Int32(page)})
 	var out []cloud.Status
 	what := awsfault.ReadCall("describing the status of instances", "ec2:DescribeInstanceStatus")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstanceStatusOutput) {

@@ -73,12 +73,16 @@ func matches(filter cloud.InstanceFilter, i cloud.Instance) bool {
 	return true
 }
 
-// DescribeStatus returns the instances with failing checks or scheduled events.
+// DescribeStatus returns the running instances with failing checks or scheduled events.
 func (c *Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	var out []cloud.Status
 	err := c.call(ctx, DescribeStatus, func(time.Time) error {
 		for _, i := range c.existing {
-			if s := c.health[i.ID]; s != nil && i.State == cloud.Running {
+			s := c.health[i.ID]
+			if s == nil || i.State != cloud.Running {
+				continue
+			}
+			if isImpaired := !s.Impaired.IsZero() || s.Undated; isImpaired || len(s.Events) > 0 {
 				status := *s
 				status.Events = slices.Clone(s.Events)
 				out = append(out, status)

@@ -88,6 +88,26 @@ func selectors(form query.Form, idFilter, nameFilter string) ([]cloud.Selector, 
 	return out, nil
 }
 
+// statusFilter parses the one filter of DescribeInstanceStatus. It returns whether an instance matches.
+func statusFilter(form query.Form) (func(status) bool, error) {
+	filters := form.Each("Filter")
+	if len(filters) != 1 {
+		return nil, fmt.Errorf("%w: %d filters of statuses; without a filter, EC2 returns all running instances of the account", query.ErrUnserved, len(filters))
+	}
+	name, values := filters[0].Get("Name"), filters[0].List("Value")
+	switch name {
+	case "instance-status.status":
+		return func(s status) bool { return slices.Contains(values, s.Instance.Status) }, nil
+	case "system-status.status":
+		return func(s status) bool { return slices.Contains(values, s.System.Status) }, nil
+	case "event.code":
+		return func(s status) bool {
+			return slices.ContainsFunc(s.Events, func(e plannedFor) bool { return slices.Contains(values, e.Code) })
+		}, nil
+	}
+	return nil, fmt.Errorf("%w: filter %s with %v", query.ErrUnserved, name, values)
+}
+
 // tag is an element of a tagSet.
 type tag struct {
 	Key   string `xml:"key"`

@@ -171,26 +171,37 @@ type plannedFor struct {
 }
 
 func (s *Service) describeStatus(ctx context.Context, form query.Form) (any, error) {
+	matches, err := statusFilter(form)
+	if err != nil {
+		return nil, err
+	}
 	found, err := s.cloud.DescribeStatus(ctx)
 	if err != nil {
 		return nil, err
+	}
+	var matching []status
+	for _, f := range found {
+		if item := shownStatus(f); matches(item) {
+			matching = append(matching, item)
+		}
 	}
 	var out struct {
 		Statuses []status `xml:"instanceStatusSet>item"`
 		Next     string   `xml:"nextToken,omitempty"`
 	}
-	found, out.Next = paged(form, found)
-	for _, f := range found {
-		item := status{ID: f.InstanceID, Instance: passed(), System: passed()}
-		if !f.Impaired.IsZero() {
-			item.Instance = checks{"impaired", []check{{"reachability", "failed", &f.Impaired}}}
-		}
-		for _, e := range f.Events {
-			item.Events = append(item.Events, plannedFor{e.Code, "planned by AWS", e.NotBefore})
-		}
-		out.Statuses = append(out.Statuses, item)
-	}
+	out.Statuses, out.Next = paged(form, matching)
 	return out, nil
+}
+
+func shownStatus(of cloud.Status) status {
+	out := status{ID: of.InstanceID, Instance: passed(), System: passed()}
+	if !of.Impaired.IsZero() {
+		out.Instance = checks{"impaired", []check{{"reachability", "failed", &of.Impaired}}}
+	}
+	for _, e := range of.Events {
+		out.Events = append(out.Events, plannedFor{e.Code, "planned by AWS", e.NotBefore})
+	}
+	return out
 }
 
 func passed() checks { return checks{"ok", []check{{Name: "reachability", Status: "passed"}}} }
