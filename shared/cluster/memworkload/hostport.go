@@ -1,6 +1,8 @@
 package memworkload
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
@@ -16,9 +18,13 @@ type hostPort struct {
 
 const anyIP = "0.0.0.0"
 
+// hostPorts returns the host ports of a pod's sidecars and containers.
 func hostPorts(pod *corev1.Pod) []hostPort {
 	var ports []hostPort
-	for _, container := range pod.Spec.Containers {
+	running := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	for _, container := range append(running, pod.Spec.Containers...) {
 		for _, p := range container.Ports {
 			if p.HostPort == 0 {
 				continue

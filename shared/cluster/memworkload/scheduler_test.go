@@ -103,12 +103,35 @@ func TestScheduling(t *testing.T) {
 }
 
 func TestHostPortsDoNotClash(t *testing.T) {
-	w := newWorld(t, memworkload.Options{})
-	d := deployment(3, "100m")
-	d.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
-	w.server.SeedObjects(node("a"), node("b"), d)
-	w.run(time.Minute)
-	w.want(map[string]int{"Running on a": 1, "Running on b": 1, "Pending": 1})
+	one := corev1.Container{Name: "port", Ports: []corev1.ContainerPort{{HostPort: 80, ContainerPort: 80}}}
+	sidecar := one
+	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	for _, test := range []struct {
+		name    string
+		change  func(*corev1.PodSpec)
+		pending int
+	}{
+		{"container", func(p *corev1.PodSpec) { p.Containers = append(p.Containers, one) }, 1},
+		{"sidecar", func(p *corev1.PodSpec) { p.InitContainers = []corev1.Container{sidecar} }, 1},
+		{"init container", func(p *corev1.PodSpec) { p.InitContainers = []corev1.Container{one} }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, memworkload.Options{})
+			d := deployment(3, "100m")
+			test.change(&d.Spec.Template.Spec)
+			w.server.SeedObjects(node("a"), node("b"), d)
+			w.run(time.Minute)
+			pending := 0
+			for _, pod := range w.pods() {
+				if pod.Spec.NodeName == "" {
+					pending++
+				}
+			}
+			if pending != test.pending {
+				t.Errorf("%d pending pods, want %d", pending, test.pending)
+			}
+		})
+	}
 }
 
 func TestPriorityGoesFirst(t *testing.T) {

@@ -64,7 +64,7 @@ func (d *draft) read(pod *corev1.Pod, keys SelectorKeys, volumes []planning.Volu
 	d.labels = keys.pick(pod.Labels, d.labels[:0])
 	d.labels.sort()
 	d.requests.read(pod)
-	d.ports = hostPorts(spec.Containers, d.ports[:0])
+	d.ports = appendHostPorts(d.ports[:0], spec)
 }
 
 // readSpec sets the draft from a finished spec.

@@ -79,6 +79,38 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// TestHostPorts checks that the containers that run while the pod runs count with their host ports, also
+// in a trimmed pod.
+func TestHostPorts(t *testing.T) {
+	with := func(port int32, restart *corev1.ContainerRestartPolicy) corev1.Container {
+		return corev1.Container{RestartPolicy: restart, Ports: []corev1.ContainerPort{{HostPort: port, ContainerPort: port}, {ContainerPort: 1}}}
+	}
+	limited := with(1, nil)
+	limited.Resources.Limits = cpu("1") // Without a request, Trim keeps the containers separate.
+	for _, tt := range []struct {
+		name       string
+		init, main []corev1.Container
+		want       []planning.HostPort
+	}{
+		{"containers", nil, []corev1.Container{with(1, nil), with(2, nil)}, []planning.HostPort{{Port: 1}, {Port: 2}}},
+		{"a sidecar", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyAlways))}, []corev1.Container{with(1, nil)}, []planning.HostPort{{Port: 9}, {Port: 1}}},
+		{"a sidecar beside a limited container", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyAlways))}, []corev1.Container{limited}, []planning.HostPort{{Port: 9}, {Port: 1}}},
+		{"an init container", []corev1.Container{with(9, nil)}, []corev1.Container{with(1, nil)}, []planning.HostPort{{Port: 1}}},
+		{"an init container that restarts on failure", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyOnFailure))}, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: tt.init, Containers: tt.main}}
+			if diff := cmp.Diff(tt.want, podspec.Convert(pod, nil, nil).HostPorts); diff != "" {
+				t.Error(diff)
+			}
+			podspec.Trim(pod)
+			if diff := cmp.Diff(tt.want, podspec.Convert(pod, nil, nil).HostPorts); diff != "" {
+				t.Errorf("trimmed: %s", diff)
+			}
+		})
+	}
+}
+
 // pending returns a pod that kube-scheduler marked unschedulable.
 func pending(edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{

@@ -124,15 +124,31 @@ func (a *amount) units() int64 {
 	}
 }
 
-// hostPorts appends the host ports of the containers. Init containers are ignored: they have ended
-// before a conflict is possible.
-func hostPorts(containers []corev1.Container, out []planning.HostPort) []planning.HostPort {
-	for i := range containers {
-		for _, port := range containers[i].Ports {
-			if port.HostPort != 0 {
-				out = append(out, planning.HostPort{IP: port.HostIP, Port: port.HostPort, Protocol: port.Protocol})
-			}
+// appendHostPorts appends the host ports of sidecars and containers, which run at the same time as other
+// pods' (kube-scheduler: pkg/scheduler/util/utils.go, GetHostPorts). Other init containers are ignored:
+// they have ended before a conflict is possible.
+func appendHostPorts(out []planning.HostPort, spec *corev1.PodSpec) []planning.HostPort {
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; isSidecar(c) {
+			out = appendContainerPorts(out, c)
+		}
+	}
+	for i := range spec.Containers {
+		out = appendContainerPorts(out, &spec.Containers[i])
+	}
+	return out
+}
+
+func appendContainerPorts(out []planning.HostPort, c *corev1.Container) []planning.HostPort {
+	for _, port := range c.Ports {
+		if port.HostPort != 0 {
+			out = append(out, planning.HostPort{IP: port.HostIP, Port: port.HostPort, Protocol: port.Protocol})
 		}
 	}
 	return out
+}
+
+// isSidecar reports whether an init container keeps running beside the containers.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

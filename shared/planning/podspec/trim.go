@@ -74,7 +74,7 @@ func trimmedSpec(pod *corev1.Pod) corev1.PodSpec {
 	takes.read(pod)
 	takes = slices.DeleteFunc(takes, func(a amount) bool { return a.name == corev1.ResourcePods })
 	one := corev1.Container{Resources: corev1.ResourceRequirements{Requests: takes.list()}}
-	for _, port := range hostPorts(spec.Containers, nil) {
+	for _, port := range appendHostPorts(nil, spec) {
 		one.Ports = append(one.Ports, corev1.ContainerPort{HostIP: port.IP, HostPort: port.Port, Protocol: port.Protocol})
 	}
 	out.Containers = []corev1.Container{one}

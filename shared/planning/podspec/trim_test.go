@@ -120,6 +120,9 @@ func containers(t *rapid.T, p *corev1.Pod, maybe func(string) bool, pick func(st
 	}
 	for i := range p.Spec.InitContainers {
 		p.Spec.InitContainers[i].Name = fmt.Sprint("i", i)
+		if maybe("init port") {
+			p.Spec.InitContainers[i].Ports = []corev1.ContainerPort{{ContainerPort: 90, HostPort: rapid.SampledFrom([]int32{0, 90}).Draw(t, "init host port")}}
+		}
 		if maybe("sidecar") {
 			p.Spec.InitContainers[i].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		}
