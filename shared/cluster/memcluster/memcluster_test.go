@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -208,6 +209,23 @@ func TestEventsWithAKey(t *testing.T) {
 	}
 	want := []string{"R k: 1 pod is left", "Other k: 1 pod is left", "R another: 1 pod is left", "R k: 3 pods are left"}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A pod-level limit becomes the request, unless containers request the resource.
+func TestPodLevelRequestsDefault(t *testing.T) {
+	s, _ := newServer(1)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")}}
+	s.SeedObjects(pod)
+	stored, err := s.Get(t.Context(), cluster.Pods, key("p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	if diff := cmp.Diff(want, stored.(*corev1.Pod).Spec.Resources.Requests); diff != "" {
 		t.Error(diff)
 	}
 }

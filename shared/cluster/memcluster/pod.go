@@ -3,11 +3,13 @@ package memcluster
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -39,6 +41,7 @@ func (s *Server) fillPod(what call, pod *corev1.Pod) error {
 	for i := range pod.Spec.Containers {
 		defaultRequests(&pod.Spec.Containers[i].Resources)
 	}
+	defaultPodRequests(pod)
 	addDefaultToleration(pod, corev1.TaintNodeNotReady)
 	addDefaultToleration(pod, corev1.TaintNodeUnreachable)
 	return s.setPriority(what, pod)
@@ -54,6 +57,23 @@ func defaultRequests(r *corev1.ResourceRequirements) {
 			r.Requests = corev1.ResourceList{}
 		}
 		r.Requests[name] = limit.DeepCopy()
+	}
+}
+
+// defaultPodRequests sets the pod-level request of each resource that only has a pod-level limit: to
+// what the containers request, or else to the limit.
+func defaultPodRequests(pod *corev1.Pod) {
+	if pod.Spec.Resources == nil {
+		return
+	}
+	asked := maps.Clone(pod.Spec.Resources.Requests)
+	defaultRequests(pod.Spec.Resources)
+	for name, sum := range resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{}) {
+		_, stated := asked[name]
+		_, limited := pod.Spec.Resources.Limits[name]
+		if limited && !stated && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			pod.Spec.Resources.Requests[name] = sum
+		}
 	}
 }
 

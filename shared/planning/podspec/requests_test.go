@@ -3,6 +3,7 @@ package podspec_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -85,4 +86,52 @@ func TestRequestsOfResizedPods(t *testing.T) {
 		pod.Status.AllocatedResources, pod.Status.Resources = cpu("3"), &corev1.ResourceRequirements{Requests: cpu("1")}
 		requires(t, pod, "3")
 	})
+}
+
+// TestSetDefaultsOfPodResources checks the requests of templates with pod-level limits, whole and trimmed
+// (Kubernetes: pkg/apis/core/v1/defaults.go, defaultPodRequests).
+func TestSetDefaultsOfPodResources(t *testing.T) {
+	const pages = corev1.ResourceHugePagesPrefix + "2Mi"
+	type lists map[corev1.ResourceName]string
+	amounts := func(in lists) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for name, amount := range in {
+			out[name] = resource.MustParse(amount)
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name                   string
+		podRequests, podLimits lists
+		requests, limits, want lists
+	}{
+		{"only pod-level limits", nil, lists{"cpu": "2", "memory": "4Gi"}, nil, nil, lists{"cpu": "2", "memory": "4Gi"}},
+		{"a pod-level request stays", lists{"cpu": "1"}, lists{"cpu": "2", "memory": "4Gi"}, nil, nil, lists{"cpu": "1", "memory": "4Gi"}},
+		{"containers' requests come before the pod-level limit", nil, lists{"cpu": "2", "memory": "4Gi"}, lists{"cpu": "500m"}, nil, lists{"cpu": "500m", "memory": "4Gi"}},
+		{"containers' limits become their requests first", nil, lists{"cpu": "2", "memory": "4Gi"}, nil, lists{"memory": "1Gi"}, lists{"cpu": "2", "memory": "1Gi"}},
+		{"a container that requests zero", nil, lists{"cpu": "2"}, lists{"cpu": "0"}, nil, nil},
+		{"the pod-level limit of huge pages comes before containers' requests", nil, lists{pages: "8Mi"}, nil, lists{pages: "4Mi"}, lists{pages: "8Mi"}},
+		{"without pod-level limits", lists{"cpu": "1"}, nil, lists{"memory": "1Gi"}, nil, lists{"cpu": "1", "memory": "1Gi"}},
+		{"a limit that is not supported for pods", nil, lists{corev1.ResourceEphemeralStorage: "1Gi"}, lists{"cpu": "1"}, nil, lists{"cpu": "1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: amounts(tt.requests), Limits: amounts(tt.limits)}}},
+				Resources:  &corev1.ResourceRequirements{Requests: amounts(tt.podRequests), Limits: amounts(tt.podLimits)},
+			}}
+			check := func(how string, got corev1.ResourceList) {
+				t.Helper()
+				delete(got, corev1.ResourcePods)
+				if diff := cmp.Diff(amounts(tt.want), got); diff != "" {
+					t.Errorf("%s: %s", how, diff)
+				}
+			}
+			check("whole template", podspec.Daemon(&corev1.Pod{Spec: template.Spec}, nil).Requests)
+			podspec.TrimTemplate(&template)
+			check("trimmed template", podspec.Daemon(&corev1.Pod{Spec: template.Spec}, nil).Requests)
+			pod := &corev1.Pod{Spec: template.Spec}
+			podspec.Trim(pod)
+			check("trimmed pod", podspec.Daemon(pod, nil).Requests)
+		})
+	}
 }

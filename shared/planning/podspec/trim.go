@@ -81,10 +81,10 @@ func trimmedSpec(pod *corev1.Pod) corev1.PodSpec {
 	return out
 }
 
-// undefaulted reports whether SetDefaults would change the containers. The containers of such a pod
-// are kept separate.
+// undefaulted reports whether SetDefaults would change the pod. The containers of such a pod are kept
+// separate.
 func undefaulted(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool {
+	return len(missingPodRequests(spec)) > 0 || slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool {
 		for name := range c.Resources.Limits {
 			if _, asked := c.Resources.Requests[name]; !asked {
 				return true

@@ -133,6 +133,16 @@ func containers(t *rapid.T, p *corev1.Pod, maybe func(string) bool, pick func(st
 	if maybe("whole") {
 		p.Spec.Resources = &corev1.ResourceRequirements{Requests: amount("pod")}
 	}
+	if maybe("whole limit") {
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: amount("pod limit")}
+		p.Spec.Resources.Limits[corev1.ResourceMemory] = resource.MustParse(pick("pod memory", "1Gi", "2Gi"))
+		if maybe("whole request") {
+			p.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		}
+		if maybe("whole resize") {
+			p.Status.Resources, p.Status.AllocatedResources = &corev1.ResourceRequirements{Requests: amount("pod actual")}, amount("pod allocated")
+		}
+	}
 }
 
 func affine(pick func(string, ...string) string) *corev1.Affinity {
