@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -81,8 +82,11 @@ func (s *Storage) resolveBound(claim *corev1.PersistentVolumeClaim) planning.Vol
 	if volume == nil {
 		return problem("its volume %s does not exist", name)
 	}
-	out := planning.Volume{Driver: driverOf(volume)}
+	out, zones := planning.Volume{Driver: driverOf(volume)}, zoneRequirements(volume)
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		if len(zones) > 0 {
+			out.Alternatives = []corev1.NodeSelectorTerm{{MatchExpressions: zones}}
+		}
 		return out
 	}
 	for _, term := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
@@ -95,6 +99,7 @@ func (s *Storage) resolveBound(claim *corev1.PersistentVolumeClaim) planning.Vol
 				return r.Key == corev1.LabelHostname
 			})
 		}
+		term.MatchExpressions = append(slices.Clip(term.MatchExpressions), zones...)
 		if empty(term) {
 			return planning.Volume{Driver: out.Driver} // Any node matches.
 		}
@@ -102,6 +107,30 @@ func (s *Storage) resolveBound(claim *corev1.PersistentVolumeClaim) planning.Vol
 	}
 	if len(out.Alternatives) == 0 {
 		return problem("the node affinity of its volume %s matches no node", name)
+	}
+	return out
+}
+
+// zoneRequirements returns what the zone and region labels of a volume require of a node. A label may
+// list several values with "__" between them; kube-scheduler ignores one with an empty value
+// (kube-scheduler: pkg/scheduler/framework/plugins/volumezone).
+func zoneRequirements(volume *corev1.PersistentVolume) []corev1.NodeSelectorRequirement {
+	var out []corev1.NodeSelectorRequirement
+	for _, key := range []string{corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
+		label, has := volume.Labels[key]
+		if !has {
+			continue
+		}
+		values := strings.Split(label, "__")
+		for i := range values {
+			values[i] = strings.TrimSpace(values[i])
+		}
+		if !slices.Contains(values, "") {
+			slices.Sort(values)
+			out = append(out, corev1.NodeSelectorRequirement{
+				Key: karpenter.NormalizeLabel(key), Operator: corev1.NodeSelectorOpIn, Values: slices.Compact(values),
+			})
+		}
 	}
 	return out
 }

@@ -50,6 +50,15 @@ func disk(change func(*corev1.PersistentVolumeSpec), terms ...corev1.NodeSelecto
 	return v
 }
 
+// zoned adds labels, given as keys and values, to a volume.
+func zoned(v *corev1.PersistentVolume, labels ...string) *corev1.PersistentVolume {
+	v.Labels = map[string]string{"other": "x"}
+	for i := 0; i < len(labels); i += 2 {
+		v.Labels[labels[i]] = labels[i+1]
+	}
+	return v
+}
+
 func csi(s *corev1.PersistentVolumeSpec) { s.CSI = &corev1.CSIPersistentVolumeSource{Driver: ebs} }
 func inTree(s *corev1.PersistentVolumeSpec) {
 	s.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{}
@@ -100,6 +109,19 @@ func TestVolumes(t *testing.T) {
 		{"the hostname of another volume is kept", claim(), disk(csi, term(hostname)), nil,
 			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(hostname)}}},
 		{"an in-tree volume has the CSI driver", claim(), disk(inTree), nil, planning.Volume{Driver: ebs}},
+
+		{"a zone label", claim(), zoned(disk(csi), zone, "a"), nil, planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"a zone label with several values", claim(), zoned(disk(csi), zone, "b__ a __b"), nil,
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a", "b"))}}},
+		{"a zone label with an empty value is ignored", claim(), zoned(disk(csi), zone, "a__"), nil, planning.Volume{Driver: ebs}},
+		{"a beta zone label and a region label", claim(), zoned(disk(inTree), corev1.LabelFailureDomainBetaZone, "a", corev1.LabelTopologyRegion, "r"), nil,
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"), in(corev1.LabelTopologyRegion, "r"))}}},
+		{"a zone label restricts each term", claim(), zoned(disk(csi, term(in("x", "1")), term(), term(in("x", "2"))), zone, "a"), nil,
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in("x", "1"), in(zone, "a")), term(in("x", "2"), in(zone, "a"))}}},
+		{"a zone label of a local volume", claim(), zoned(disk(local, term(hostname)), zone, "a"), nil,
+			planning.Volume{Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"a zone label does not replace a node affinity that matches no node", claim(), zoned(disk(csi, term()), zone, "a"), nil,
+			planning.Volume{Problem: "the node affinity of its volume disk matches no node"}},
 
 		{"an unbound claim allows any zone", claim(loose(new("fast"))), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
 		{"an unbound claim has its class's allowedTopologies", claim(loose(new("fast"))), nil, class("fast", ebs, wait, allowed(zone, "a", "b"), allowed(zone, "c")),

@@ -195,6 +195,9 @@ func (t randomObjects) storage() cluster.Object {
 		if t.maybe("loose") {
 			v.Spec.ClaimRef = nil
 		}
+		if t.maybe("in a zone") {
+			v.Labels = map[string]string{corev1.LabelTopologyZone: t.pick("volume's zone", "a", "b__c")}
+		}
 		return v
 	case "class":
 		return storageClass()
