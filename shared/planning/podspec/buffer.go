@@ -15,28 +15,23 @@ import (
 // appsGroup is the API group of workloads, and the default for references without a group.
 const appsGroup = "apps"
 
+// FindObject returns an object of the cache.
+type FindObject func(cluster.Kind, cluster.Key) (cluster.Object, bool)
+
 // ConvertBuffer converts a CapacityBuffer and the object that it references. Of the pod template's labels it keeps
 // the ones with a key in keys, and the ones by which the template selects pods. find gets an object from the cache.
 // addSpread returns the pod with the cluster's default topology spread constraints; nil adds none.
-func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(cluster.Kind, cluster.Key) (cluster.Object, bool), addSpread func(*corev1.Pod) *corev1.Pod) planning.Buffer {
+func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find FindObject, addSpread func(*corev1.Pod) *corev1.Pod) planning.Buffer {
 	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
 	}
-	if !b.IsActive() {
-		out.Problem = fmt.Sprintf("unknown provisioningStrategy %q: omit it, or use %s", *b.Spec.ProvisioningStrategy, karpenter.ActiveCapacityStrategy)
-		return out
-	}
-	template, scale, problem := findTemplate(b, find)
+	pod, scale, problem := BufferPod(b, find, addSpread)
 	if out.Problem = problem; problem != "" {
 		return out
 	}
-	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
-	pod.Namespace, pod.Labels = b.Namespace, template.Labels
+	pod = pod.DeepCopy()
 	SetDefaults(&pod.Spec)
-	if addSpread != nil {
-		pod = addSpread(pod)
-	}
 	own := SelectorKeys{}
 	maps.Copy(own, keys)
 	own.Add(pod)
@@ -50,8 +45,27 @@ func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find func(clu
 	return out
 }
 
+// BufferPod returns the pod that a CapacityBuffer reserves capacity for, and the number of replicas of its workload, or
+// why there is none. The pod shares memory with its template and does not have the API server's defaults. The other
+// parameters are those of ConvertBuffer.
+func BufferPod(b *karpenter.CapacityBuffer, find FindObject, addSpread func(*corev1.Pod) *corev1.Pod) (pod *corev1.Pod, scale int32, problem string) {
+	if !b.IsActive() {
+		return nil, 0, fmt.Sprintf("unknown provisioningStrategy %q: omit it, or use %s", *b.Spec.ProvisioningStrategy, karpenter.ActiveCapacityStrategy)
+	}
+	template, scale, problem := findTemplate(b, find)
+	if problem != "" {
+		return nil, 0, problem
+	}
+	pod = &corev1.Pod{Spec: template.Spec}
+	pod.Namespace, pod.Labels = b.Namespace, template.Labels
+	if addSpread != nil {
+		pod = addSpread(pod)
+	}
+	return pod, scale, ""
+}
+
 // findTemplate returns the pod template of the buffer, and the number of replicas of its workload.
-func findTemplate(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) (template *corev1.PodTemplateSpec, scale int32, problem string) {
+func findTemplate(b *karpenter.CapacityBuffer, find FindObject) (template *corev1.PodTemplateSpec, scale int32, problem string) {
 	kind, name := cluster.PodTemplates, ""
 	switch ref := b.Spec.ScalableRef; {
 	case b.Spec.PodTemplateRef != nil:

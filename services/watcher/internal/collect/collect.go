@@ -115,8 +115,8 @@ func (v View) SupplyKey() string {
 type collector struct {
 	cache cluster.Cache
 	pods  []*corev1.Pod
-	// labelKeys are the label keys by which some pod selects pods, and namespaceKeys the keys by
-	// which it selects namespaces.
+	// labelKeys are the label keys by which some pod, or the pod of a buffer, selects pods, and
+	// namespaceKeys the keys by which it selects namespaces.
 	labelKeys, namespaceKeys podspec.SelectorKeys
 	mounts                   podspec.Mounts
 	storage                  *podspec.Storage
@@ -143,6 +143,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 		c.labelKeys.Add(pod)
 		c.namespaceKeys.AddNamespaces(pod)
 	}
+	c.addBufferKeys(given, c.labelKeys, c.namespaceKeys)
 	bound := c.podsByNode()
 	nodes := joinNodes(cluster.ListCached[*corev1.Node](cache, cluster.Nodes), cluster.ListCached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
 		func(node *corev1.Node, claim *karpenter.NodeClaim) planning.Node {
@@ -207,12 +208,30 @@ func (c *collector) addGatedKinds(s *planning.Snapshot) {
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
-		var addSpread func(*corev1.Pod) *corev1.Pod
-		if feed, has := c.cache.(*defaultSpreadFeed); has {
-			addSpread = feed.addConstraints
-		}
 		for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
-			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.labelKeys, c.cache.Get, addSpread))
+			s.Buffers = append(s.Buffers, podspec.ConvertBuffer(buffer, c.labelKeys, c.cache.Get, c.addSpread()))
+		}
+	}
+}
+
+// addSpread returns the function that adds default spread constraints to a buffer's pod, or nil.
+func (c *collector) addSpread() func(*corev1.Pod) *corev1.Pod {
+	if feed, has := c.cache.(*defaultSpreadFeed); has {
+		return feed.addConstraints
+	}
+	return nil
+}
+
+// addBufferKeys adds the keys by which the pods of buffers select pods and namespaces. Their
+// workloads may have no pods of their own.
+func (c *collector) addBufferKeys(given Inputs, labels, namespaces podspec.SelectorKeys) {
+	if !given.Settings.Gates.CapacityBuffer {
+		return
+	}
+	for _, buffer := range cluster.ListCached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
+		if pod, _, problem := podspec.BufferPod(buffer, c.cache.Get, c.addSpread()); problem == "" {
+			labels.Add(pod)
+			namespaces.AddNamespaces(pod)
 		}
 	}
 }

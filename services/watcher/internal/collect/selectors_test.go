@@ -1,13 +1,16 @@
 package collect_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -149,4 +152,47 @@ func TestIgnoredPodsHaveReasons(t *testing.T) {
 	if diff := cmp.Diff([]string{"d@"}, view.PendingKeys()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The rules of a buffer's template select running pods and namespaces, although no pod has these
+// rules. The state follows changes of the workload and of the buffer.
+func TestBufferRulesSelectRunningPods(t *testing.T) {
+	workload := func(changes ...func(*corev1.Pod)) cluster.Object {
+		d, of := deployment("web", 0), pod("of-template", "", changes...)
+		d.Spec.Template.Spec.Affinity = of.Spec.Affinity
+		return d
+	}
+	spare := buffer("spare", karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Replicas: new(int32(1))})
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "a", "private": "x"}}}
+	others := []cluster.Object{node("n"), claim("c", registered), space, pod("p", "n", labelled("app", "a")), pod("d", "n", owner("DaemonSet"), labelled("app", "a"))}
+	check := func(when string, view collect.View, labels, namespaces map[string]string, daemons int) {
+		t.Helper()
+		on := view.Snapshot.Nodes[0]
+		if got := on.Pods[0].Spec.Labels; !maps.Equal(got, labels) || !maps.Equal(view.Snapshot.Namespaces["default"], namespaces) || len(on.DaemonPods) != daemons {
+			t.Errorf("%s: got labels %v of the pod, labels %v of the namespace, and %d daemons", when, got, view.Snapshot.Namespaces["default"], len(on.DaemonPods))
+		}
+	}
+	labels, namespaces := map[string]string{"app": "a"}, map[string]string{"team": "a"}
+	rules := avoids("app", "team")
+	check("at once", gated(allGates, append(others, workload(rules), spare)...), labels, namespaces, 1)
+	check("without the feature gate", gated(planning.Gates{}, append(others, workload(rules), spare)...), nil, nil, 0)
+
+	feed := newFakeFeed()
+	for _, o := range append(others, workload(), spare) {
+		feed.put(o)
+	}
+	state, given := collect.NewState(feed), collect.Inputs{Now: noon, Settings: planning.Settings{Gates: allGates}}
+	check("without rules", state.View(given), nil, nil, 0)
+	feed.put(workload(rules))
+	check("rules are added", state.View(given), labels, namespaces, 1)
+	given.Settings.Gates.CapacityBuffer = false
+	check("the feature gate is turned off", state.View(given), nil, nil, 0)
+	given.Settings.Gates.CapacityBuffer = true
+	check("the feature gate is turned on", state.View(given), labels, namespaces, 1)
+	feed.put(workload(avoids("hash", "team")))
+	check("other rules", state.View(given), nil, namespaces, 0)
+	feed.put(workload(rules))
+	check("the first rules again", state.View(given), labels, namespaces, 1)
+	feed.drop(cluster.CapacityBuffers, cluster.KeyOf(spare))
+	check("the buffer is deleted", state.View(given), nil, nil, 0)
 }

@@ -27,9 +27,11 @@ type State struct {
 	// the empty name.
 	pods       map[cluster.Key]*corev1.Pod
 	podsByNode map[string]map[cluster.Key]*corev1.Pod
-	// labelKeys and namespaceKeys count the keys by which pods select pods and namespaces.
-	labelKeys, namespaceKeys podspec.SelectorKeyCount
-	volumeUsers              podspec.Users
+	// labelKeys and namespaceKeys count the keys by which pods select pods and namespaces. The pods
+	// of all buffers count as one, with bufferLabelKeys and bufferNamespaceKeys.
+	labelKeys, namespaceKeys             podspec.SelectorKeyCount
+	bufferLabelKeys, bufferNamespaceKeys podspec.SelectorKeys
+	volumeUsers                          podspec.Users
 	// daemonPods are the pods of each DaemonSet that are neither terminating nor finished, and
 	// newest is the newest of each.
 	daemonPods      map[types.UID]map[cluster.Key]*corev1.Pod
@@ -215,6 +217,18 @@ func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.SelectorKey
 	spaces(keys)
 }
 
+// countBuffers replaces the counted keys of buffers by the current ones.
+func (s *State) countBuffers(c *collector, given Inputs) {
+	labels, namespaces := podspec.SelectorKeys{}, podspec.SelectorKeys{}
+	c.addBufferKeys(given, labels, namespaces)
+	for _, key := range slices.Concat(s.labelKeys.Add(labels), s.labelKeys.Remove(s.bufferLabelKeys)) {
+		s.toggleKey(key)
+	}
+	s.namespaceKeys.Add(namespaces)
+	s.namespaceKeys.Remove(s.bufferNamespaceKeys)
+	s.bufferLabelKeys, s.bufferNamespaceKeys = labels, namespaces
+}
+
 // toggleKey records that pods have started or stopped selecting by a key. Doing both, as when a pod
 // replaces another, cancels out.
 func (s *State) toggleKey(key string) {
@@ -263,6 +277,7 @@ func (s *State) rebuildView(given Inputs) View {
 		cache: s.feed, labelKeys: s.labelKeys.Keys(), namespaceKeys: s.namespaceKeys.Keys(), mounts: s.volumeUsers.Mounts(s.storage),
 		storage: s.storage, claims: given.lookUpClaims(s.feed), leaving: s.nodes.leaving, now: given.Now,
 	}
+	s.countBuffers(c, given)
 	s.markRelabelled()
 	s.refreshNodes(c)
 	clear(s.dirtyNodes)

@@ -49,7 +49,7 @@ func (t randomObjects) pod() *corev1.Pod {
 	if t.maybe("ended") && t.maybe("indeed") {
 		p.Status.Phase = corev1.PodFailed
 	}
-	p.Labels = map[string]string{"app": t.pick("app", "web", "db"), "hash": t.one("h")}
+	p.Labels = map[string]string{"app": t.pick("app", "web", "db"), "hash": t.one("h"), "tier": "a"}
 	if t.maybe("spreads") {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{t.pick("by", "app", "hash"): "web"}}}}
@@ -137,7 +137,7 @@ func (t randomObjects) object() cluster.Object {
 		b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(int32(rapid.IntRange(0, 1).Draw(t.T, "unavailable"))))
 		return b
 	case "namespace":
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.pick("space", "default", "other"), Labels: map[string]string{"team": t.one("t")}}}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.pick("space", "default", "other"), Labels: map[string]string{"team": t.one("t"), "zone": t.one("z")}}}
 	case "set":
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: t.one("d")}}
 		d.UID = types.UID(d.Name)
@@ -146,7 +146,12 @@ func (t randomObjects) object() cluster.Object {
 		return static(t.one("pool"), int64(rapid.IntRange(0, 3).Draw(t.T, "replicas")))
 	case "buffer":
 		if t.maybe("scaled") {
-			return deployment("web", int32(rapid.IntRange(1, 4).Draw(t.T, "scale")))
+			d := deployment("web", int32(rapid.IntRange(0, 4).Draw(t.T, "scale")))
+			if rapid.Bool().Draw(t.T, "has rules") {
+				of := pod("of-template", "", avoids("tier", "zone"))
+				d.Spec.Template.Spec.Affinity = of.Spec.Affinity
+			}
+			return d
 		}
 		return buffer(t.one("buffer"), karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Percentage: new(int32(50))})
 	case "selector":
