@@ -52,13 +52,18 @@ func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *cor
 	return "", nil
 }
 
-// resolveClaim returns what a claim requires of a node, or why no node could ever mount it.
+// resolveClaim returns what a claim requires of a node, or why no node could ever mount it. A claim that
+// is being deleted has a driver, because its volume stays attached while a pod uses it.
 func (s *Storage) resolveClaim(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	switch {
 	case claim == nil:
 		return problem("it does not exist")
 	case claim.DeletionTimestamp != nil:
-		return problem("it is being deleted")
+		deleted := problem("it is being deleted")
+		if claim.Spec.VolumeName != "" {
+			deleted.Driver = s.resolveBound(claim).Driver
+		}
+		return deleted
 	case claim.Status.Phase == corev1.ClaimLost:
 		return problem("its volume is lost")
 	case claim.Spec.VolumeName != "":

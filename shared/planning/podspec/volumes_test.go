@@ -137,6 +137,8 @@ func TestVolumes(t *testing.T) {
 
 		{"missing claim", nil, nil, nil, planning.Volume{Problem: "it does not exist"}},
 		{"a claim that is being deleted", claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), disk(csi), nil,
+			planning.Volume{Driver: ebs, Problem: "it is being deleted"}},
+		{"an unbound claim that is being deleted", claim(loose(nil), func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), nil, nil,
 			planning.Volume{Problem: "it is being deleted"}},
 		{"a lost claim", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), disk(csi), nil,
 			planning.Volume{Problem: "its volume is lost"}},

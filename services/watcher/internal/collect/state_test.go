@@ -211,7 +211,10 @@ func (t randomObjects) storage() cluster.Object {
 	default:
 		c := volumeClaim(t.one("v"))
 		if t.maybe("bound") {
-			c.Spec.VolumeName, c.Annotations = t.one("pv"), map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+			c = boundClaim(c.Name, t.one("pv"))
+		}
+		if t.maybe("being deleted") {
+			c.DeletionTimestamp = new(t.time("deleted"))
 		}
 		return c
 	}
@@ -223,8 +226,7 @@ func TestStateEqualsCollectAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hand, feed := randomObjects{rt}, newFakeFeed()
 		for i := range 3 {
-			bound := volumeClaim(fmt.Sprint("v", i))
-			bound.Spec.VolumeName, bound.Annotations = fmt.Sprint("pv", i), map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+			bound := boundClaim(fmt.Sprint("v", i), fmt.Sprint("pv", i))
 			n := node(fmt.Sprint("n", i))
 			n.Spec.ProviderID = fmt.Sprint("aws:///eu-west-1a/i-", i)
 			feed.put(storageClass())

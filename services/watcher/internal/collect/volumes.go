@@ -21,8 +21,8 @@ func newStorage(cache cluster.Cache) *podspec.Storage {
 		cluster.ListCached[*storagev1.StorageClass](cache, cluster.StorageClasses))
 }
 
-// addAttachments adds to a node how many volumes its CSI drivers can attach, and the volumes that
-// are still attached for deleted pods.
+// addAttachments adds to a node how many volumes its CSI drivers can attach, and the attached
+// volumes that are not counted for pods: those of deleted pods and of deleted claims.
 func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))
@@ -32,7 +32,9 @@ func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	used := map[types.NamespacedName]bool{}
 	for _, pod := range pods {
 		for _, v := range c.mounts.All(pod) {
-			used[types.NamespacedName{Namespace: pod.Namespace, Name: v.Claim}] = true
+			if v.Driver != "" { // A volume without a driver, as of a missing claim, is not counted for its pod.
+				used[types.NamespacedName{Namespace: pod.Namespace, Name: v.Claim}] = true
+			}
 		}
 	}
 	var left []planning.Volume

@@ -27,6 +27,19 @@ func volumeClaim(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
+// deletedClaim returns a claim that is bound to volume "v" + name and stays because a pod uses it.
+func deletedClaim(name string) *corev1.PersistentVolumeClaim {
+	c := boundClaim(name, "v"+name)
+	c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"kubernetes.io/pvc-protection"}
+	return c
+}
+
+func boundClaim(name, volume string) *corev1.PersistentVolumeClaim {
+	c := volumeClaim(name)
+	c.Spec.VolumeName, c.Annotations = volume, map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	return c
+}
+
 // volume returns a volume bound to the claim.
 func volume(name, claim string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -92,6 +105,10 @@ func TestAttachLimits(t *testing.T) {
 		{"attached and used", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
 		{"attached without a pod", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
 		{"attached, its PersistentVolume is deleted", []cluster.Object{csiNode(24), attachment("x", "va", "n")}, 24, 1},
+		{"the claim is being deleted", []cluster.Object{csiNode(24), pod("a", "n", claims("going")), volume("vgoing", "going"), deletedClaim("going")}, 24, 1},
+		{"the claim is being deleted, attached", []cluster.Object{
+			csiNode(24), pod("a", "n", claims("going")), volume("vgoing", "going"), attachment("x", "vgoing", "n"), deletedClaim("going")}, 24, 1},
+		{"the claim does not exist any more, attached", []cluster.Object{csiNode(24), pod("a", "n", claims("gone")), volume("vgone", "gone"), attachment("x", "vgone", "n")}, 24, 1},
 		{"attached to another node", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "m")}, 24, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
