@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -57,5 +58,40 @@ func TestRefusedEvictionsEndInDeletions(t *testing.T) {
 		if at := leaves(name); at == nil || at.After(deadline) || at.Before(&metav1.Time{Time: deadline.Add(-2 * time.Second)}) {
 			t.Errorf("pod %s leaves at %v, want %s", name, at, deadline)
 		}
+	}
+}
+
+// A pod that has been terminating for five of its ten minutes when a spot warning arrives runs until the deadline, and its
+// instance is not terminated before.
+func TestEarlierDeadlineOfTerminatingPod(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.addPod("old-0", "web", func(pod *corev1.Pod) {
+		pod.UID, pod.Spec.TerminationGracePeriodSeconds = types.UID("web"), new(int64(600))
+	})
+	s.reconcile()
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(10*time.Second + 5*time.Minute)
+	deadline := s.now.Add(2 * time.Minute)
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-0", "terminate"), "")
+	ends := func() time.Time {
+		t.Helper()
+		pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pod.DeletionTimestamp.Time
+	}
+	s.advance(deadline.Add(-2 * time.Second).Sub(s.now))
+	if at := ends(); !at.After(deadline) {
+		t.Errorf("2 s before the deadline the pod's grace period ends at %s, %s before the deadline", at, deadline.Sub(at))
+	}
+	if s.getClaim("old-0").Status.Conditions.IsTrue(karpenter.ConditionTypeInstanceTerminating) {
+		t.Error("the instance is terminated before the deadline, while the pod runs")
+	}
+	s.advance(time.Second)
+	if at := ends(); at.After(deadline) {
+		t.Errorf("a second before the deadline the pod's grace period still ends at %s, %s after the deadline", at, at.Sub(deadline))
 	}
 }

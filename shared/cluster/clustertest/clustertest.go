@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject, trims map[string]func() 
 		{"overlays and buffers keep their content", alphaKinds, true},
 		{"an unbound pod is deleted at once", unboundPod, false},
 		{"a bound pod is deleted after its grace period", gracePeriod, false},
+		{"a grace period that has passed leaves one second", passedGrace, false},
 		{"a grace period of 0 deletes at once", noGrace, false},
 		{"DeletePod checks the UID", deletePodUID, false},
 		{"eviction without a budget", evict, false},

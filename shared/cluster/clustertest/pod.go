@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,30 @@ func gracePeriod(s *suite) {
 			s.Fatal(err)
 		}
 		expect(step.get)
+	}
+}
+
+// passedGrace deletes a terminating pod with a grace period that has passed since its first deletion.
+func passedGrace(s *suite) {
+	made := s.running("a", true)
+	if err := s.Client.Delete(s.ctx(), cluster.Pods, s.key("a"), made.UID); err != nil {
+		s.Fatal(err)
+	}
+	began := get[*corev1.Pod](s, cluster.Pods, s.key("a")).DeletionTimestamp.Add(-30 * time.Second)
+	probes := 0
+	s.eventually("three seconds have passed on the server", func() bool {
+		for range 10 {
+			s.Wait()
+		}
+		probes++
+		return create(s, s.configMap(fmt.Sprintf("probe-%d", probes))).CreationTimestamp.Sub(began) >= 3*time.Second
+	})
+	if err := s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, 2); err != nil {
+		s.Fatal(err)
+	}
+	dying := get[*corev1.Pod](s, cluster.Pods, s.key("a"))
+	if grace := *dying.DeletionGracePeriodSeconds; grace != 1 || dying.DeletionTimestamp.Sub(began) < 3*time.Second {
+		s.Errorf("a grace period of 2 s, 3 s after the first deletion: got %d s, ending %s after the first deletion, want 1 s, ending now", grace, dying.DeletionTimestamp.Sub(began))
 	}
 }
 

@@ -58,7 +58,8 @@ func (s *Server) markDeleted(object cluster.Object, at metav1.Time, grace int64)
 }
 
 // deletePod starts a pod's grace period, or shortens it. The deletion timestamp is the end
-// of the grace period.
+// of the grace period. A shorter grace period is measured from the first deletion. If it has
+// passed, the pod has one second (Kubernetes: apiserver/pkg/registry/rest/delete.go).
 func (s *Server) deletePod(pod *corev1.Pod, asked *int64) {
 	grace := effectiveGrace(pod, asked)
 	from := s.apiTime().Time
@@ -70,6 +71,9 @@ func (s *Server) deletePod(pod *corev1.Pod, asked *int64) {
 		from = pod.DeletionTimestamp.Add(-time.Duration(running) * time.Second)
 	}
 	end := metav1.NewTime(from.Add(time.Duration(grace) * time.Second))
+	if end.Time.Before(s.now()) && pod.DeletionTimestamp != nil {
+		end, grace = s.apiTime(), min(grace, 1)
+	}
 	next := s.markDeleted(pod, end, grace)
 	if canBeRemoved(next) {
 		s.removeObject(cluster.Pods, cluster.KeyOf(pod))

@@ -9,8 +9,8 @@
 // the deadline; at the deadline every remaining pod is deleted at once.
 //
 // The invariants, for a pod that no other client changes: it gets the smaller of its grace period
-// and the time left when the drain begins; it is deleted no earlier than its grace period requires;
-// after the deadline nothing is evicted.
+// and the time left when the drain begins, and keeps the time left if an earlier deadline follows;
+// it is deleted no earlier than its grace period requires; after the deadline nothing is evicted.
 package termination
 
 import (
@@ -96,8 +96,8 @@ func (n DrainingNode) isPastDeadline(now time.Time) bool {
 	return !n.Deadline.IsZero() && !now.Before(n.Deadline)
 }
 
-// mustDelete reports whether the pod must be deleted now to have its grace period, or the rest of
-// it, before the deadline.
+// mustDelete reports whether the pod must be deleted now: its grace period must begin to end before the deadline, or it is
+// terminating and would end after the deadline.
 func (n DrainingNode) mustDelete(pod *corev1.Pod, now time.Time) bool {
 	if n.Deadline.IsZero() || n.Deadline.Sub(now) > podspec.Grace(pod) {
 		return false
@@ -105,13 +105,10 @@ func (n DrainingNode) mustDelete(pod *corev1.Pod, now time.Time) bool {
 	if pod.DeletionTimestamp == nil {
 		return true
 	}
-	// A terminating pod is deleted again with a shorter grace period if it would end after the
-	// deadline, but never with less than minGrace.
-	last := n.Deadline
-	if soonest := now.Add(minGrace); soonest.After(last) {
-		last = soonest
-	}
-	return pod.DeletionTimestamp.After(last)
+	// A terminating pod that would end after the deadline runs until minGrace before the deadline. An earlier deletion would
+	// take that time away: the API server measures a shorter grace period from the first deletion, and a pod that has
+	// already used it up gets one second.
+	return n.Deadline.Sub(now) <= minGrace && pod.DeletionTimestamp.After(now.Add(minGrace))
 }
 
 // drainGroups sorts the pods that a drain waits for into the four groups.

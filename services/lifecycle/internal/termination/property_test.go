@@ -15,16 +15,28 @@ import (
 
 // podOutcome is the outcome for a pod of a drain.
 type podOutcome struct {
-	evicted, deleted time.Time
+	// began is when the pod was removed first, and deleted when it was last deleted because of a deadline.
+	began, deleted, deadline time.Time
 	// ends is when it has ended at the latest.
 	ends time.Time
 }
 
 // drainRandomPods drains a node of random pods second by second. Some budgets never allow an eviction, and
-// pods may take any time to end.
-func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, recorded map[string]*podOutcome) {
-	began = noon
-	deadline = began.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds until the deadline")) * time.Second)
+// pods may take any time to end. The deadline may move earlier during the drain: noticed is when the final
+// deadline is known.
+func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, noticed, deadline time.Time, recorded map[string]*podOutcome) {
+	seconds := func(least, most int, what string) time.Duration {
+		return time.Duration(rapid.IntRange(least, most).Draw(t, what)) * time.Second
+	}
+	began := noon
+	noticed, deadline = began, began.Add(seconds(1, 300, "seconds until the deadline"))
+	final := deadline
+	if rapid.Bool().Draw(t, "a notice") {
+		at := began.Add(seconds(0, 300, "seconds until the notice"))
+		if earlier := at.Add(seconds(1, 120, "seconds from the notice to its deadline")); earlier.Before(deadline) {
+			noticed, final = at, earlier
+		}
+	}
 	kept := map[string]bool{}
 	for i := range rapid.IntRange(1, 6).Draw(t, "pods") {
 		p := pod(fmt.Sprintf("p%d", i), grace(rapid.Int64Range(0, 200).Draw(t, "grace")))
@@ -52,20 +64,27 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 			}
 		}
 		left = still
+		if !now.Before(noticed) {
+			deadline = final
+		}
 		plan := termination.PlanDrain(termination.DrainingNode{Pods: left, Began: began, Deadline: deadline, StuckTimeout: termination.StuckTimeout}, now)
 		for _, d := range plan.Delete {
-			recorded[d.Pod.Name] = remove(t, recorded[d.Pod.Name], d.Pod, now, d.GraceSeconds, true)
+			recorded[d.Pod.Name] = recorded[d.Pod.Name].remove(d.Pod, now, d.GraceSeconds)
+			if recorded[d.Pod.Name].deadline.Equal(deadline) {
+				t.Fatalf("%s is deleted twice before the same deadline", d.Pod.Name)
+			}
+			recorded[d.Pod.Name].deleted, recorded[d.Pod.Name].deadline = now, deadline
 		}
 		for _, p := range plan.Evict {
 			if !now.Before(deadline) {
 				t.Fatalf("%s is evicted %s after the deadline", p.Name, now.Sub(deadline))
 			}
 			if !kept[p.Name] {
-				recorded[p.Name] = remove(t, recorded[p.Name], p, now, *p.Spec.TerminationGracePeriodSeconds, false)
+				recorded[p.Name] = recorded[p.Name].remove(p, now, *p.Spec.TerminationGracePeriodSeconds)
 			}
 		}
 		if plan.Drained {
-			return pods, began, deadline, recorded
+			return pods, noticed, deadline, recorded
 		}
 		if now.Sub(deadline) > termination.StuckTimeout {
 			t.Fatalf("the drain does not end")
@@ -73,39 +92,37 @@ func drainRandomPods(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time,
 	}
 }
 
-func remove(t *rapid.T, g *podOutcome, p *corev1.Pod, now time.Time, seconds int64, force bool) *podOutcome {
+// remove removes a pod as the API server does. A shorter grace period is measured from the first
+// removal, and the containers have at least one second.
+func (g *podOutcome) remove(p *corev1.Pod, now time.Time, seconds int64) *podOutcome {
 	if g == nil {
-		g = &podOutcome{}
+		g = &podOutcome{began: now}
 	}
-	if force {
-		if !g.deleted.IsZero() {
-			t.Fatalf("%s is deleted twice", p.Name)
-		}
-		g.deleted = now
-	} else {
-		g.evicted = now
+	end := g.began.Add(time.Duration(seconds) * time.Second)
+	g.ends = end
+	if end.Before(now) {
+		end, g.ends = now, now.Add(time.Second)
 	}
-	g.ends = now.Add(time.Duration(seconds) * time.Second)
-	at := metav1.NewTime(g.ends)
-	p.DeletionTimestamp = &at
+	p.DeletionTimestamp = new(metav1.NewTime(end))
 	return g
 }
 
-// Invariants of a drain with a deadline, for random pods.
+// Invariants of a drain with a deadline, for random pods. Those that are already terminating when the deadline moves earlier
+// keep the time that is left.
 func TestDrainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pods, began, deadline, recorded := drainRandomPods(t)
+		pods, noticed, deadline, recorded := drainRandomPods(t)
 		for _, p := range pods {
 			g := recorded[p.Name]
 			if g == nil {
 				t.Fatalf("%s was never removed", p.Name)
 			}
 			own := time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
-			start := g.evicted
-			if start.IsZero() {
-				start = g.deleted
+			known := noticed
+			if g.began.Before(known) {
+				known = g.began
 			}
-			if want, got := min(own, deadline.Sub(began)), g.ends.Sub(start); got < want {
+			if want, got := min(own, deadline.Sub(known)), g.ends.Sub(g.began); got < want {
 				t.Errorf("%s has %s to terminate, but could have %s", p.Name, got, want)
 			}
 			if !g.deleted.IsZero() && g.deleted.Before(deadline.Add(-own)) {
