@@ -92,7 +92,7 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 	if candidates, err = s.confirmCandidates(ctx, f.envelope, candidates, nil); err != nil {
 		return err
 	}
-	if objection, found, err = s.findNewPods(ctx, candidates); err != nil {
+	if objection, found, err = s.findNewPods(ctx, s.newLiveProposal(f, candidates, l)); err != nil {
 		return err
 	}
 	if found {
@@ -143,7 +143,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if candidates, err = s.confirmCandidates(ctx, f.envelope, candidates, replacementNames(f.plan)); err != nil {
 		return nil, err
 	}
-	if objection, found, err = s.findNewPods(ctx, candidates); err != nil {
+	if objection, found, err = s.findNewPods(ctx, s.newLiveProposal(f, candidates, l)); err != nil {
 		return nil, err
 	}
 	if found {
@@ -200,14 +200,16 @@ func (s *Service) readPodsOnNode(ctx context.Context, c *disruption.Candidate) e
 	return nil
 }
 
-// findNewPods reads the pods of tainted nodes again, and returns an objection if there are more than the confirmation found.
-func (s *Service) findNewPods(ctx context.Context, candidates []disruption.Candidate) (disruption.Objection, bool, error) {
-	candidates = slices.Clone(candidates)
-	err := errors.Join(s.executor.ForEach(len(candidates), func(i int) error { return s.readPodsOnNode(ctx, &candidates[i]) })...)
+// findNewPods reads the pods of tainted nodes again, and returns an objection if they block the disruption or are more than the
+// confirmation found.
+func (s *Service) findNewPods(ctx context.Context, l disruption.LiveProposal) (disruption.Objection, bool, error) {
+	l.Candidates = slices.Clone(l.Candidates)
+	err := errors.Join(s.executor.ForEach(len(l.Candidates), func(i int) error { return s.readPodsOnNode(ctx, &l.Candidates[i]) })...)
 	if err != nil {
 		return disruption.Objection{}, false, err
 	}
-	objection, found := disruption.FindNewPods(candidates, s.Now())
+	l.Now = s.Now()
+	objection, found := l.FindNewPods()
 	return objection, found, nil
 }
 

@@ -9,18 +9,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/deletioncost"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
-	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
-	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 const (
@@ -107,7 +104,7 @@ func (s *Service) deletionCostView(ctx context.Context, w clusterState) (deletio
 	}
 	counted := w.countBudgets()
 	v := deletioncost.RankingView{
-		Budgets: podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets)),
+		Budgets: s.cachedBudgets(),
 		Remaining: func(pool *karpenter.NodePool, reason karpenter.DisruptionReason) int {
 			allowed, consumed := counted.MeasureUse(pool, reason, s.lastReconcile)
 			return allowed - consumed

@@ -171,8 +171,10 @@ func (s *Service) finishRemoval(ctx context.Context, c *karpenter.NodeClaim) err
 	if c, err = s.markDisrupted(ctx, c, node); err != nil || disruption.ActingProposal(c) == nil {
 		return err
 	}
-	candidates := []disruption.Candidate{{Claim: c, Node: node}}
-	objection, found, err := s.findNewPods(ctx, candidates)
+	p, candidates := disruption.ActingProposal(c), []disruption.Candidate{{Claim: c, Node: node}}
+	objection, found, err := s.findNewPods(ctx, disruption.LiveProposal{
+		Reason: karpenter.DisruptionReason(p.Reason), Method: p.Method, Candidates: candidates, Budgets: s.cachedBudgets(),
+	})
 	if err != nil {
 		return err
 	}

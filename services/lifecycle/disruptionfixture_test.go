@@ -138,6 +138,14 @@ func (s *testCluster) addPod(node, name string, changes ...func(*corev1.Pod)) {
 	s.SeedObjects(pod)
 }
 
+// removePodOf deletes the pod that startProposal put on the node of the claim.
+func (s *testCluster) removePodOf(claim string) {
+	s.t.Helper()
+	if err := s.DeletePod(s.t.Context(), cluster.Key{Namespace: "default", Name: "pod-of-" + claim}, "", 0); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // launchReplacement binds an instance to the replacement new-0 and registers its node.
 func (s *testCluster) launchReplacement() {
 	s.t.Helper()

@@ -2,12 +2,17 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -107,6 +112,53 @@ func TestPodBoundBeforeTheTaint(t *testing.T) {
 		s.expectStates(c.want, "old-0")
 		if launched := s.getClaim("new-0") != nil; launched != (c.want == stateActing) {
 			t.Errorf("with %d replacements, and a pod that came (%t): the replacement was created: %t", c.replacements, c.came, launched)
+		}
+	}
+}
+
+// A pod that ends between the confirmation and the taint makes place for another. The count stays the same, but the new pod may block the
+// disruption, as it would have before the confirmation. A drifted node with a terminationGracePeriod need not wait for such pods.
+func TestPodReplacedBeforeTheTaint(t *testing.T) {
+	protected := func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+	}
+	const underutilized, drifted = karpenter.DisruptionReasonUnderutilized, karpenter.DisruptionReasonDrifted
+	blocked := func(pod *corev1.Pod) { pod.Labels = map[string]string{"app": "blocked"} }
+	for name, c := range map[string]struct {
+		came   func(*corev1.Pod)
+		reason karpenter.DisruptionReason
+		begins bool
+		why    string
+	}{
+		"any pod":                           {came: func(*corev1.Pod) {}, reason: underutilized, begins: true},
+		"a protected pod":                   {came: protected, reason: underutilized, why: `pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/late)`},
+		"a blocked pod":                     {came: blocked, reason: underutilized, why: "pdb prevents pod evictions (PodDisruptionBudget=default/none, Pod=default/late)"},
+		"a protected pod on a drifted node": {came: protected, reason: drifted, begins: true},
+	} {
+		for replacements := range 2 {
+			t.Run(fmt.Sprintf("%s, %d replacements", name, replacements), func(t *testing.T) {
+				s := newInitializedCluster(t, 1)
+				s.SeedObjects(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "none"}, Spec: policyv1.PodDisruptionBudgetSpec{
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "blocked"}}, MaxUnavailable: new(intstr.FromInt32(0)),
+				}})
+				s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+					o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+				})
+				m := s.startProposalBy("", c.reason, replacements, "old-0")
+				s.startService(&interleavedTaint{Client: s.ClientFor("lifecycle"), before: func() {
+					s.removePodOf("old-0")
+					s.addPod("old-0", "late", c.came)
+				}})
+				m.deliver(event.Confirmed, "")
+				want := stateUntouched
+				if c.begins {
+					want = []string{"going", stateActing}[replacements]
+				}
+				s.expectStates(want, "old-0")
+				if got := s.eventsWithReason("DisruptionBlocked"); c.why != "" && !slices.Contains(got, "NodeClaim old-0: "+c.why) {
+					t.Errorf("Events %q, want one with %q", got, c.why)
+				}
+			})
 		}
 	}
 }

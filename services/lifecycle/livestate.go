@@ -54,6 +54,11 @@ func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
 	return &liveState{pools: pools, claims: claims, budgets: podspec.NewBudgets(budgets), remaining: room}, nil
 }
 
+// cachedBudgets returns the PodDisruptionBudgets of the cache.
+func (s *Service) cachedBudgets() podspec.Budgets {
+	return podspec.NewBudgets(cluster.ListCached[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets))
+}
+
 // liveStateAt returns the known state if no other plan has been admitted since it was read, else it
 // lists the state again.
 func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *liveState) (*liveState, error) {

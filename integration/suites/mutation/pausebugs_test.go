@@ -72,8 +72,8 @@ var pauseBugs = []bug{{
 }, {
 	name: "pods-before-the-taint", promise: "TestPodBoundBeforeTheTaint", in: "./services/lifecycle",
 	file: "services/lifecycle/internal/disruption/objection.go",
-	from: `		if n := c.CountMoving(now); n > *p.MovingPods {
+	from: `		if n := c.CountMoving(l.Now); n > *p.MovingPods {
 			return Objection{`,
-	to: `		if n := c.CountMoving(now); n > 1000 {
+	to: `		if n := c.CountMoving(l.Now); n > 1000 {
 			return Objection{`,
 }}

@@ -136,10 +136,17 @@ func (l LiveProposal) podObjection(c Candidate) string {
 
 // unboundedDrainObjection returns why repair may not evict pods that block eviction.
 func (l LiveProposal) unboundedDrainObjection(c Candidate) string {
-	if c.DecideRepair(l.Repair, l.Now).GracePeriod != nil || c.Claim.Spec.TerminationGracePeriod != nil || l.blockingPodObjection(c) == "" {
+	if l.isDrainLimited(c) || l.blockingPodObjection(c) == "" {
 		return ""
 	}
 	return "repair requires a termination grace period to bypass blocking pods"
+}
+
+// isDrainLimited reports whether the drain of a node that is repaired has a limit: of its NodeClaim, or of a policy. The
+// confirmation recorded the policy's limit.
+func (l LiveProposal) isDrainLimited(c Candidate) bool {
+	p := ActingProposal(c.Claim)
+	return c.Claim.Spec.TerminationGracePeriod != nil || p != nil && p.GracePeriod != nil || c.DecideRepair(l.Repair, l.Now).GracePeriod != nil
 }
 
 // blockingPodObjection returns the first pod that blocks eviction.
@@ -161,15 +168,22 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// FindNewPods returns the first objection because pods were scheduled to a node after its confirmation and before its taint
-// kept them away: no capacity was planned for them, and they may be protected. Repair does not depend on pods.
-func FindNewPods(candidates []Candidate, now time.Time) (Objection, bool) {
-	for _, c := range candidates {
+// FindNewPods returns the first objection because of pods that were scheduled to a node after its confirmation and before its taint
+// kept them away. Pods block the disruption by the same rules as before the confirmation, also if they took the place of others.
+// Otherwise no capacity was planned for more pods than the confirmation found. The capacity for a repair does not depend on pods.
+func (l LiveProposal) FindNewPods() (Objection, bool) {
+	for _, c := range l.Candidates {
 		p := ActingProposal(c.Claim)
-		if p == nil || p.MovingPods == nil || p.Reason == string(karpenter.DisruptionReasonUnhealthy) {
+		if p == nil {
 			continue
 		}
-		if n := c.CountMoving(now); n > *p.MovingPods {
+		if why := l.podObjection(c); why != "" {
+			return Objection{Claim: c.Claim.Name, Why: why}, true
+		}
+		if p.MovingPods == nil || l.Reason == karpenter.DisruptionReasonUnhealthy {
+			continue
+		}
+		if n := c.CountMoving(l.Now); n > *p.MovingPods {
 			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("new pods were scheduled before the node was tainted: %d must move, %d were planned", n, *p.MovingPods)}, true
 		}
 	}

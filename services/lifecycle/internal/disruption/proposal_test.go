@@ -9,12 +9,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -30,8 +32,8 @@ func TestReplacementTimeout(t *testing.T) {
 	}
 }
 
-// Each node may have as many pods as when it was confirmed. Repair does not depend on pods, nor do proposals of versions that recorded no
-// number.
+// Each node may have as many pods as when it was confirmed. Repair does not depend on their number, nor do proposals of versions that
+// recorded none. Pods that block the disruption count for all reasons, except if the drain has a limit.
 func TestFindNewPods(t *testing.T) {
 	one, none := 1, 0
 	confirmed := func(name string, reason karpenter.DisruptionReason, moving *int, pods int) disruption.Candidate {
@@ -46,6 +48,30 @@ func TestFindNewPods(t *testing.T) {
 		}
 		return c
 	}
+	budgets := podspec.NewBudgets([]*policyv1.PodDisruptionBudget{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "none"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "blocked"}}},
+	}})
+	withPod := func(c disruption.Candidate, meta metav1.ObjectMeta, changes ...func(*karpenter.NodeClaim)) disruption.Candidate {
+		meta.Namespace, meta.Name = "default", "late"
+		c.Pods = append(c.Pods, &corev1.Pod{ObjectMeta: meta, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+		for _, change := range changes {
+			change(c.Claim)
+		}
+		return c
+	}
+	protected := metav1.ObjectMeta{Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}}
+	limited := func(c *karpenter.NodeClaim) { c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour} }
+	limitedByPolicy := func(c *karpenter.NodeClaim) {
+		p := planning.ReadProposal(c)
+		p.GracePeriod = new(time.Hour)
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Annotations[planning.ProposalAnnotation] = string(text)
+	}
+	const whyProtected = `pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/late)`
 	const drifted, unhealthy = karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnhealthy
 	for name, c := range map[string]struct {
 		candidates []disruption.Candidate
@@ -57,9 +83,34 @@ func TestFindNewPods(t *testing.T) {
 		"the first pod":         {candidates: []disruption.Candidate{confirmed("a", drifted, &none, 1)}, want: disruption.Objection{Claim: "a", Why: "new pods were scheduled before the node was tainted: 1 must move, 0 were planned"}},
 		"an old version":        {candidates: []disruption.Candidate{confirmed("a", drifted, nil, 2)}},
 		"repair":                {candidates: []disruption.Candidate{confirmed("a", unhealthy, &one, 2)}},
-		"not confirmed":         {candidates: []disruption.Candidate{{Claim: claim("a", true, false)}}},
+		"a protected pod instead of another": {
+			candidates: []disruption.Candidate{withPod(confirmed("a", drifted, &one, 0), protected)}, want: disruption.Objection{Claim: "a", Why: whyProtected},
+		},
+		"a protected pod, an old version": {
+			candidates: []disruption.Candidate{withPod(confirmed("a", drifted, nil, 0), protected)}, want: disruption.Objection{Claim: "a", Why: whyProtected},
+		},
+		"a blocked pod instead of another": {
+			candidates: []disruption.Candidate{withPod(confirmed("a", drifted, &one, 0), metav1.ObjectMeta{Labels: map[string]string{"app": "blocked"}})},
+			want:       disruption.Objection{Claim: "a", Why: "pdb prevents pod evictions (PodDisruptionBudget=default/none, Pod=default/late)"},
+		},
+		"a protected pod, drift with a limit": {candidates: []disruption.Candidate{withPod(confirmed("a", drifted, &one, 0), protected, limited)}},
+		"a protected pod, empty with a limit": {
+			candidates: []disruption.Candidate{withPod(confirmed("a", karpenter.DisruptionReasonEmpty, &one, 0), protected, limited)},
+			want:       disruption.Objection{Claim: "a", Why: whyProtected},
+		},
+		"a protected pod, repair without a limit": {
+			candidates: []disruption.Candidate{withPod(confirmed("a", unhealthy, &one, 0), protected)},
+			want:       disruption.Objection{Claim: "a", Why: "repair requires a termination grace period to bypass blocking pods"},
+		},
+		"a protected pod, repair with a limit":          {candidates: []disruption.Candidate{withPod(confirmed("a", unhealthy, &one, 0), protected, limited)}},
+		"a protected pod, repair with a policy's limit": {candidates: []disruption.Candidate{withPod(confirmed("a", unhealthy, &one, 0), protected, limitedByPolicy)}},
+		"not confirmed": {candidates: []disruption.Candidate{{Claim: claim("a", true, false)}}},
 	} {
-		got, found := disruption.FindNewPods(c.candidates, noon)
+		reason := karpenter.DisruptionReason("")
+		if p := disruption.ActingProposal(c.candidates[0].Claim); p != nil {
+			reason = karpenter.DisruptionReason(p.Reason)
+		}
+		got, found := disruption.LiveProposal{Reason: reason, Candidates: c.candidates, Budgets: budgets, Now: noon}.FindNewPods()
 		if got != c.want || found != (c.want != disruption.Objection{}) {
 			t.Errorf("%s: %+v, %t, want %+v", name, got, found, c.want)
 		}
