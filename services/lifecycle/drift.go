@@ -71,6 +71,12 @@ func (d *driftState) lastInventory() runningInstances {
 	return runningInstances{}
 }
 
+// clear drops the inventory and the evaluations.
+func (d *driftState) clear() {
+	d.inventory.Store(nil)
+	d.evaluated = nil
+}
+
 // reconcileDrift updates the condition Drifted of each claim. An error on one does not stop the
 // others.
 func (s *Service) reconcileDrift(ctx context.Context, w clusterState) error {

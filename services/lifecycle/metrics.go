@@ -74,6 +74,13 @@ func (t *metricState) removeMissing(before, now map[types.UID]claimSnapshot) {
 	}
 }
 
+// clear drops the reasons and the sizes. The gauges end when publishGauges publishes none.
+func (t *metricState) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deletionReasons, t.userData = nil, nil
+}
+
 // countChanges counts the changes since the last reconcile. The first reconcile of a leader counts
 // nothing, because the previous leader counted the existing objects.
 func (s *Service) countChanges(before map[types.UID]claimSnapshot, w clusterState) {
@@ -99,13 +106,26 @@ func (s *Service) measureCluster(w clusterState) {
 	s.publishGauges(slices.Concat(collectGauges(w), s.collectBudgetGauges(w), s.collectUserDataGauges(w), s.collectDeletionCostGauges()))
 }
 
-// stopLeading drops the state of the leader when another replica leads, so that gauges do not keep their
-// last value and the next admission lists the claims.
+// stopLeading drops what this replica learned as the leader, when another replica leads. It may lead again hours later, and must then know as
+// little as a new process: gauges end, the next admission lists the claims, pod events are read from the pods, no rejected eviction is due
+// on a standby replica, drift waits for an inventory, and terminations wait for a report of zonal shifts.
+//
+// These fields stay:
+//   - throttle, publisher, orphanBreaker and goneBreaker record when something was done. Each entry ends with its interval, and until
+//     then it only delays or forbids a repetition.
+//   - claimSearches, evictions in flight and executor have requests that end by themselves. The executor checks the Leases.
+//   - effects, turns and claimOffset are counters.
+//   - lastReconcile and lastFullReconcile are times, so the next reconcile is a full one. liveReadErrors are of one reconcile, and reservation is of one turn.
 func (s *Service) stopLeading() {
 	s.counted.forget()
 	s.lastSeen, s.settled = nil, settledState{}
 	s.deletionCosts = deletionCostState{}
 	s.traces.clear()
+	clear(s.podTrackers)
+	s.evictions.Forget()
+	s.drift.clear()
+	s.shifts = nil
+	s.metricState.clear()
 	s.publishGauges(nil)
 }
 

@@ -161,48 +161,60 @@ func TestBudgetGauges(t *testing.T) {
 		"karpenter_nodepools_nodes_consuming_budgets [default empty] 1", "karpenter_nodepools_nodes_consuming_budgets [default underutilized] 1")
 }
 
-// The size of user data is that of the last verified launch, until the EC2NodeClass is deleted. A
-// forged launch does not change it.
+// The size of user data is that of the last verified launch, until the EC2NodeClass is deleted or another replica leads. A forged launch does
+// not change it.
 func TestUserDataGauge(t *testing.T) {
-	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
-	s, configure := withCatalogue(t, batch)
-	last, class := math.NaN(), batch.Snapshot.NodeClasses[0].Name
-	s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
-		configure(c)
-		c.Metrics = func(m metric.Metric, value float64, labels ...string) {
-			if m.Name == metric.UserDataSize.Name && slices.Equal(labels, []string{class}) {
-				last = value
+	for name, end := range map[string]func(*testCluster, string){
+		"the EC2NodeClass is deleted": func(s *testCluster, class string) {
+			s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: class}, func(o cluster.Object) { o.SetFinalizers(nil) })
+			if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: class}, ""); err != nil {
+				t.Fatal(err)
 			}
-		}
-	})
-	for _, forge := range []bool{false, true} {
-		pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		held := s.startBatch()
-		batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
-		built, err := launchspec.Build(batch, held.Batch, solver.Solve(batch, cat), cat)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size := float64(len(built.Intents[0].Templates[0].UserData))
-		if forge {
-			built.Intents[0].Templates[0].UserData += "x"
-		}
-		s.handleMessage(s.storeBuilt(held, built), "")
-		s.advance(time.Second)
-		if size == 0 || last != size {
-			t.Errorf("forged %t: got %g bytes of user data, want %g", forge, last, size)
-		}
-	}
-	s.ChangeObject(cluster.NodeClasses, cluster.Key{Name: class}, func(o cluster.Object) { o.SetFinalizers(nil) })
-	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: class}, ""); err != nil {
-		t.Fatal(err)
-	}
-	s.advance(2 * time.Second)
-	if !math.IsNaN(last) {
-		t.Errorf("the gauge of a deleted EC2NodeClass has the value %g", last)
+		},
+		"another replica leads": func(s *testCluster, _ string) {
+			s.standBy()
+			s.leadAgain()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
+			s, configure := withCatalogue(t, batch)
+			last, class := math.NaN(), batch.Snapshot.NodeClasses[0].Name
+			s.startService(s.ClientFor("lifecycle"), func(c *lifecycle.Config) {
+				configure(c)
+				c.Metrics = func(m metric.Metric, value float64, labels ...string) {
+					if m.Name == metric.UserDataSize.Name && slices.Equal(labels, []string{class}) {
+						last = value
+					}
+				}
+			})
+			for _, forge := range []bool{false, true} {
+				pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				held := s.startBatch()
+				batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
+				built, err := launchspec.Build(batch, held.Batch, solver.Solve(batch, cat), cat)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size := float64(len(built.Intents[0].Templates[0].UserData))
+				if forge {
+					built.Intents[0].Templates[0].UserData += "x"
+				}
+				s.handleMessage(s.storeBuilt(held, built), "")
+				s.advance(time.Second)
+				if size == 0 || last != size {
+					t.Errorf("forged %t: got %g bytes of user data, want %g", forge, last, size)
+				}
+			}
+			end(s, class)
+			s.advance(2 * time.Second)
+			if !math.IsNaN(last) {
+				t.Errorf("the gauge has the value %g", last)
+			}
+		})
 	}
 }
 
