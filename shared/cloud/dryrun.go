@@ -21,7 +21,11 @@ type RunRequest struct {
 	Interfaces []NetworkInterface
 	// SecurityGroups are those of the interfaces; none means the subnet's default.
 	SecurityGroups []string
-	TagSets        []TagSet
+	// BlockDevices and Metadata are in addition to the template's, and equal to them: for policies EC2 takes the
+	// metadata options only from the call.
+	BlockDevices []BlockDevice
+	Metadata     Metadata
+	TagSets      []TagSet
 }
 
 // Code returns AWS's error code in an error of any implementation, or "".

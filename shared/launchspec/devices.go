@@ -9,8 +9,8 @@ import (
 
 const gibibyte = 1 << 30
 
-// blockDevices returns the class's block devices, or the family's defaults if it has none.
-func blockDevices(class *karpenter.EC2NodeClass, family string) []cloud.BlockDevice {
+// BlockDevices returns the class's block devices, or the family's defaults if it has none.
+func BlockDevices(class *karpenter.EC2NodeClass, family string) []cloud.BlockDevice {
 	if len(class.Spec.BlockDeviceMappings) == 0 {
 		return defaultDevices(family)
 	}
@@ -59,10 +59,10 @@ func defaultDevices(family string) []cloud.BlockDevice {
 	}
 }
 
-// metadata applies the defaults of the schema, for a class that is older than the field. Instance tags
+// Metadata applies the defaults of the schema, for a class that is older than the field. Instance tags
 // in metadata are always disabled, regardless of the account's default: the tag keys contain slashes, for
 // which EC2 would reject the launch. Isolated regions do not support the IPv6 setting.
-func metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {
+func Metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {
 	out := cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}
 	if options == nil {
 		options = &karpenter.MetadataOptions{}

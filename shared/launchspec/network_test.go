@@ -63,7 +63,7 @@ func TestMetadata(t *testing.T) {
 		{"an isolated region", "us-iso-east-1", set, cloud.Metadata{Endpoint: "disabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, metadata(tt.options, tt.region)); diff != "" {
+			if diff := cmp.Diff(tt.want, Metadata(tt.options, tt.region)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -79,7 +79,7 @@ func TestDevices(t *testing.T) {
 		karpenter.AMIFamilyBottlerocket: {encrypted("/dev/xvda", 6), encrypted("/dev/xvdb", 20)}, karpenter.AMIFamilyCustom: nil,
 		karpenter.AMIFamilyWindows2019: {encrypted("/dev/sda1", 50)}, karpenter.AMIFamilyWindows2025: {encrypted("/dev/sda1", 50)},
 	} {
-		if diff := cmp.Diff(want, blockDevices(&karpenter.EC2NodeClass{}, family)); diff != "" {
+		if diff := cmp.Diff(want, BlockDevices(&karpenter.EC2NodeClass{}, family)); diff != "" {
 			t.Errorf("%s: %s", family, diff)
 		}
 	}

@@ -93,8 +93,8 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 	owner := ownerTags(g.cluster.Name, g.pool.Name, class)
 	template := cloud.Template{
 		ImageID: v.image, UserData: text, InstanceProfile: profile,
-		SecurityGroups: securityGroups(class), BlockDevices: blockDevices(class, g.config.AMIFamily),
-		Metadata: metadata(class.Spec.MetadataOptions, g.catalogue.Region), Monitoring: value(class.Spec.DetailedMonitoring),
+		SecurityGroups: securityGroups(class), BlockDevices: BlockDevices(class, g.config.AMIFamily),
+		Metadata: Metadata(class.Spec.MetadataOptions, g.catalogue.Region), Monitoring: value(class.Spec.DetailedMonitoring),
 		PublicIP: class.Spec.AssociatePublicIPAddress, PrefixCount: class.Spec.IPPrefixCount, IPv6: g.cluster.IPFamily == "ipv6",
 		Interfaces: interfaces(class, v.efas), Connections: connections(class), CPU: cpu(class), Enclaves: class.EnclavesEnabled(),
 		Placement: placement(class, g.requirements), Reservation: g.reservation(v), Market: v.kind.market(),

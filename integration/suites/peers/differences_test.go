@@ -56,6 +56,8 @@ var differences = []difference{
 		"launches a fleet without the profile of its template; EC2 returns the profile's ARN with the instance"},
 	{"TestMotoCloud", "dry run/finds a missing template", []string{`want "missing"`},
 		"returns DryRunOperation before it reads the template; EC2 documents only the check of permissions, and checks the input too in practice"},
+	{"TestMotoCloud", "dry run/finds a type that the region does not offer", []string{`want "invalid"`},
+		"returns DryRunOperation before it reads the type; EC2 checks the input too in practice"},
 	{"TestMotoCloud", "market/prices on-demand", []string{"operation error Pricing: GetProducts, exceeded maximum number of attempts, 1, https response error StatusCode: 500"},
 		"has no price list, and fails with an HTML page"},
 	{"TestMotoCloud", "market/lists no zonal shift", []string{"operation error ARC Zonal Shift: GetManagedResource, exceeded maximum number of attempts, 1, https response error StatusCode: 500"},

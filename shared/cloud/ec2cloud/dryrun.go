@@ -42,9 +42,11 @@ func (c Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 		LaunchTemplate: &types.LaunchTemplateSpecification{
 			LaunchTemplateName: aws.String(request.Template), Version: aws.String(version),
 		},
-		InstanceType:      types.InstanceType(request.InstanceType),
-		NetworkInterfaces: toRunInterfaces(request),
-		TagSpecifications: toSpecifications(request.TagSets),
+		InstanceType:        types.InstanceType(request.InstanceType),
+		NetworkInterfaces:   toRunInterfaces(request),
+		BlockDeviceMappings: toRunDevices(request.BlockDevices),
+		MetadataOptions:     toRunMetadata(request.Metadata),
+		TagSpecifications:   toSpecifications(request.TagSets),
 	}
 	return dryRun(ctx, "ec2:RunInstances", func(ctx context.Context) (*ec2.RunInstancesOutput, error) {
 		return c.client.RunInstances(ctx, in, single)
@@ -67,6 +69,29 @@ func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceS
 		})
 	}
 	return out
+}
+
+func toRunDevices(devices []cloud.BlockDevice) []types.BlockDeviceMapping {
+	var out []types.BlockDeviceMapping
+	for _, d := range toDevices(devices) {
+		out = append(out, types.BlockDeviceMapping{DeviceName: d.DeviceName, Ebs: &types.EbsBlockDevice{
+			DeleteOnTermination: d.Ebs.DeleteOnTermination, Encrypted: d.Ebs.Encrypted,
+			Iops: d.Ebs.Iops, KmsKeyId: d.Ebs.KmsKeyId, SnapshotId: d.Ebs.SnapshotId,
+			Throughput: d.Ebs.Throughput, VolumeInitializationRate: d.Ebs.VolumeInitializationRate,
+			VolumeSize: d.Ebs.VolumeSize, VolumeType: d.Ebs.VolumeType,
+		}})
+	}
+	return out
+}
+
+func toRunMetadata(m cloud.Metadata) *types.InstanceMetadataOptionsRequest {
+	return &types.InstanceMetadataOptionsRequest{
+		HttpEndpoint:            types.InstanceMetadataEndpointState(m.Endpoint),
+		HttpProtocolIpv6:        types.InstanceMetadataProtocolState(m.IPv6),
+		HttpPutResponseHopLimit: number(m.HopLimit),
+		HttpTokens:              types.HttpTokensState(m.Tokens),
+		InstanceMetadataTags:    types.InstanceMetadataTagsState(m.Tags),
+	}
 }
 
 // dryRun makes a call that changes nothing, so its failures are never Unknown.

@@ -28,12 +28,26 @@ func (s *Service) runInstances(ctx context.Context, form query.Form) (any, error
 	if !isDryRun(form) {
 		return nil, fmt.Errorf("%w: RunInstances without DryRun", query.ErrUnserved)
 	}
+	request, err := runRequest(form)
+	if err != nil {
+		return nil, err
+	}
+	return nil, dryRunError(s.cloud.TryRun(ctx, request))
+}
+
+// runRequest parses every field of a call, so that a test can compare it with the request.
+func runRequest(form query.Form) (cloud.RunRequest, error) {
 	interfaces := form.Each("NetworkInterface")
 	if len(interfaces) == 0 {
-		return nil, fmt.Errorf("%w: RunInstances without an interface", query.ErrUnserved)
+		return cloud.RunRequest{}, fmt.Errorf("%w: RunInstances without an interface", query.ErrUnserved)
 	}
-	return nil, dryRunError(s.cloud.TryRun(ctx, cloud.RunRequest{
+	out := cloud.RunRequest{
 		Template: form.Get("LaunchTemplate.LaunchTemplateName"), InstanceType: form.Get("InstanceType"),
-		SubnetID: interfaces[0].Get("SubnetId"), TagSets: tagSets(form),
-	}))
+		SubnetID: interfaces[0].Get("SubnetId"), SecurityGroups: interfaces[0].List("SecurityGroupId"),
+		BlockDevices: devices(form), Metadata: metadata(form.Sub("MetadataOptions")), TagSets: tagSets(form),
+	}
+	for _, f := range interfaces {
+		out.Interfaces = append(out.Interfaces, cloud.NetworkInterface{Card: int32(f.Int("NetworkCardIndex")), Device: int32(f.Int("DeviceIndex")), Kind: f.Get("InterfaceType")})
+	}
+	return out, nil
 }

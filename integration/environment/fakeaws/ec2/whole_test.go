@@ -86,6 +86,18 @@ func TestEveryTemplateFieldArrives(t *testing.T) {
 	}
 }
 
+func TestEveryRunFieldArrives(t *testing.T) {
+	var want cloud.RunRequest
+	new(filler).fill(reflect.ValueOf(&want).Elem())
+	got, err := runRequest(sent(t, func(c ec2cloud.Cloud) { _ = c.TryRun(t.Context(), want) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEveryFleetFieldArrives(t *testing.T) {
 	for _, test := range []struct{ name, capacityType, target, strategy string }{
 		{"spot", cloud.Spot, "", "price-capacity-optimized"},

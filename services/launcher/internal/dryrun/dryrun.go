@@ -1,7 +1,7 @@
 // Package dryrun builds the dry runs that check a node class: calls with the permissions and the
-// resources that a real launch would need. It is pure. The calls omit user data, block devices and
-// kubelet settings, because EC2 does not check them in a dry run or checks only their permissions.
-// They also omit network interfaces that the instance type of the dry run cannot have.
+// resources that a real launch would need. It is pure. The calls omit user data and kubelet settings,
+// because EC2 does not check them in a dry run. They also omit network interfaces that the instance
+// type of the dry run cannot have.
 package dryrun
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // Requests are the dry runs in their order: the template, the fleet, and then the runs
@@ -30,21 +31,26 @@ type Requests struct {
 // their only network card: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
 const maxInterfaces = 3
 
-// BuildRequests builds the dry runs of a class with resolved selectors, for the instance type and the
-// tenancy of the request. The error is fault.Invalid if the status lacks an AMI, a security group, a
-// subnet or the instance profile.
+// BuildRequests builds the dry runs of a class with resolved selectors, for the instance type, the
+// tenancy and the region of the request. The error is fault.Invalid if the status lacks an AMI, a
+// security group, a subnet or the instance profile.
 func BuildRequests(class *karpenter.EC2NodeClass, cluster string, request event.NodeClassEnsure) (Requests, error) {
 	status := class.Status
 	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
 		return Requests{}, fault.F("building the dry runs of EC2NodeClass "+class.Name, fault.Invalid,
 			"an AMI, a security group, a subnet and an instance profile are needed")
 	}
+	family, err := class.AMIFamily()
+	if err != nil {
+		return Requests{}, fault.E("building the dry runs of EC2NodeClass "+class.Name, fault.Invalid, err)
+	}
 	tags := launchTags(class, cluster)
 	template := cloud.Template{
 		ImageID: status.AMIs[0].ID, InstanceProfile: status.InstanceProfile, Tags: tags,
-		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
-		TagSets:  []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
-		PublicIP: class.Spec.AssociatePublicIPAddress, Interfaces: networkInterfaces(class),
+		BlockDevices: launchspec.BlockDevices(class, family),
+		Metadata:     launchspec.Metadata(class.Spec.MetadataOptions, request.Tags[corev1.LabelTopologyRegion]),
+		TagSets:      []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
+		PublicIP:     class.Spec.AssociatePublicIPAddress, Interfaces: networkInterfaces(class),
 	}
 	if request.Tenancy != "" {
 		template.Placement = &cloud.Placement{Tenancy: request.Tenancy}
@@ -75,7 +81,8 @@ func (r *Requests) addLaunches(class *karpenter.EC2NodeClass, instanceType strin
 		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: instanceType, SubnetID: subnet.ID, Zone: subnet.Zone})
 		r.Runs = append(r.Runs, cloud.RunRequest{
 			Template: r.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID,
-			Interfaces: r.Template.Interfaces, SecurityGroups: r.Template.SecurityGroups, TagSets: tagSets("instance", "volume", "network-interface"),
+			Interfaces: r.Template.Interfaces, SecurityGroups: r.Template.SecurityGroups,
+			BlockDevices: r.Template.BlockDevices, Metadata: r.Template.Metadata, TagSets: tagSets("instance", "volume", "network-interface"),
 		})
 	}
 	r.Fleet = cloud.FleetRequest{

@@ -46,9 +46,6 @@ func TestBuildRequests(t *testing.T) {
 	if requests.Template.ImageID != "ami-1" || requests.Template.InstanceProfile != "prod_1" || !cmp.Equal(requests.Template.SecurityGroups, []string{"sg-1"}) {
 		t.Errorf("unexpected template %+v", requests.Template)
 	}
-	if diff := cmp.Diff(cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}, requests.Template.Metadata); diff != "" {
-		t.Errorf("metadata options (Karpenter's defaults): %s", diff)
-	}
 	if requests.Fleet.Count != 1 {
 		t.Errorf("the fleet has %d instances", requests.Fleet.Count)
 	}
@@ -59,6 +56,35 @@ func TestBuildRequests(t *testing.T) {
 	}
 	if len(requests.Runs) != 2 || requests.Runs[1].SubnetID != "subnet-b" || requests.Runs[1].Template != name || requests.Fleet.Token != "" {
 		t.Errorf("unexpected runs %+v", requests.Runs)
+	}
+}
+
+// The template and the runs have the volumes and the metadata options of a launch: a policy may deny volumes
+// that are not encrypted, or instances without IMDSv2.
+func TestDryRunHasVolumesAndMetadataOfALaunch(t *testing.T) {
+	class := resolvedClass(func(c *karpenter.EC2NodeClass) {
+		c.Spec.AMIFamily = new(karpenter.AMIFamilyAL2023)
+		c.Spec.MetadataOptions = &karpenter.MetadataOptions{HTTPPutResponseHopLimit: new(int64(2))}
+	})
+	encrypted := []cloud.BlockDevice{{Device: "/dev/xvda", SizeGiB: 20, Type: "gp3", Encrypted: new(true)}}
+	for region, want := range map[string]cloud.Metadata{
+		"eu-west-1":     {Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "required", Tags: "disabled"},
+		"us-iso-east-1": {Endpoint: "enabled", HopLimit: 2, Tokens: "required", Tags: "disabled"},
+	} {
+		requests, err := dryrun.BuildRequests(class, "prod", event.NodeClassEnsure{Tags: map[string]string{corev1.LabelTopologyRegion: region}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []cloud.Metadata{requests.Template.Metadata, requests.Runs[0].Metadata, requests.Runs[1].Metadata} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("metadata options in %s: %s", region, diff)
+			}
+		}
+		for _, got := range [][]cloud.BlockDevice{requests.Template.BlockDevices, requests.Runs[0].BlockDevices, requests.Runs[1].BlockDevices} {
+			if diff := cmp.Diff(encrypted, got); diff != "" {
+				t.Errorf("block devices in %s: %s", region, diff)
+			}
+		}
 	}
 }
 
@@ -182,6 +208,7 @@ func TestUnresolvedClassIsInvalid(t *testing.T) {
 		"groups":  func(c *karpenter.EC2NodeClass) { c.Status.SecurityGroups = nil },
 		"subnets": func(c *karpenter.EC2NodeClass) { c.Status.Subnets = nil },
 		"profile": func(c *karpenter.EC2NodeClass) { c.Status.InstanceProfile = "" },
+		"family":  func(c *karpenter.EC2NodeClass) { c.Spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{Alias: "x"}} },
 	} {
 		if _, err := dryrun.BuildRequests(resolvedClass(edit), "prod", event.NodeClassEnsure{}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("without %s: %v", name, err)
