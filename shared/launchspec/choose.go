@@ -13,6 +13,8 @@ const (
 	maxLaunchTypes = 60
 	// maxOverrides is EC2's maximum of overrides in one fleet call.
 	maxOverrides = 300
+	// maxConfigs is EC2's maximum of launch templates in one fleet call (FleetLaunchTemplateConfigListRequest).
+	maxConfigs = 50
 )
 
 // choice is the offers that one fleet call tries: of one capacity type, the cheapest first.
@@ -56,26 +58,25 @@ func HaveSameLaunch(a, b *planning.PlannedNode) bool {
 	return true
 }
 
-// choose narrows the offers of a node to those of one launch, in their memory. It returns an error if they cover fewer
+// check returns an error if nothing was chosen from the matching offers of a node, or if the chosen ones cover fewer
 // values than minValues requires and the policy is not BestEffort.
-func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
-	out := narrow(node.Requirements, offers)
+func (c choice) check(node *planning.PlannedNode, matching int, bestEffort bool) error {
 	refuse := func(format string, args ...any) *fault.Error {
 		return fault.F("choosing the offerings for a launch of NodePool "+node.NodePool, fault.Invalid, format, args...)
 	}
-	if len(out.offers) == 0 {
-		return out, refuse("none of the %d matching offerings can be launched", len(offers)).
+	if len(c.offers) == 0 {
+		return refuse("none of the %d matching offerings can be launched", matching).
 			WithHint("check that the capacity reservations of the EC2NodeClass are still in its status")
 	}
 	if bestEffort || node.MinValuesRelaxed || !node.Requirements.HasMinValues() {
-		return out, nil
+		return nil
 	}
-	if key, values := short(node.Requirements, out.offers); key != "" {
-		return out, refuse("the %d cheapest types have %d values of %s, but the NodePool requires %d",
-			maxLaunchTypes, values, key, node.Requirements[key].MinValues()).
+	if key, values := short(node.Requirements, c.offers); key != "" {
+		return refuse("the %d cheapest types have %d values of %s, but the NodePool requires %d",
+			c.types(), values, key, node.Requirements[key].MinValues()).
 			WithHint("lower minValues, or set MIN_VALUES_POLICY=BestEffort")
 	}
-	return out, nil
+	return nil
 }
 
 // narrow applies the filters in order, and returns the offers of the first capacity type that has any.

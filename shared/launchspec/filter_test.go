@@ -208,7 +208,7 @@ func TestMinValuesAreCoveredOrRejected(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node.MinValuesRelaxed = tt.relaxed
-			_, err := choose(node, tt.offers, tt.bestEffort)
+			err := narrow(node.Requirements, tt.offers).check(node, len(tt.offers), tt.bestEffort)
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)

@@ -24,6 +24,10 @@ type recipe struct {
 	config    catalog.NodeConfig
 	gates     planning.Gates
 	choice    choice
+	// order has the launch templates of the chosen offers, and offers the offers of each. The first
+	// template is that of the cheapest offer.
+	order  []variant
+	offers map[variant][]offer
 	// requirements are the node's, and efa is true if its pods request an EFA.
 	requirements planning.Requirements
 	efa          bool
@@ -90,8 +94,11 @@ func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 		o := offer{PricedOffering: option, exotic: m.typ.Exotic, labels: m.typ.Labels}
 		offers = append(offers, reserved(o, g.class, left)...)
 	}
-	var err error
-	if g.choice, err = choose(node, offers, bestEffort); err != nil {
+	g.choice = narrow(node.Requirements, offers)
+	if err := g.assignTemplates(); err != nil {
+		return err
+	}
+	if err := g.choice.check(node, len(offers), bestEffort); err != nil {
 		return err
 	}
 	g.priorities = g.choice.priorities()
@@ -116,10 +123,6 @@ func (g *recipe) labelReservation() {
 
 // intent returns the request for count nodes, without ids and tags.
 func (g *recipe) intent(count int) (Intent, error) {
-	order, offers, err := g.variants()
-	if err != nil {
-		return Intent{}, err
-	}
 	out := Intent{
 		Cluster: g.cluster.Name, NodePool: g.pool.Name, NodeClass: g.class.Name,
 		Fleet: cloud.FleetRequest{
@@ -130,13 +133,13 @@ func (g *recipe) intent(count int) (Intent, error) {
 	if !g.relaxed {
 		out.Fleet.Context = value(g.class.Spec.Context)
 	}
-	for _, v := range order {
+	for _, v := range g.order {
 		template, err := g.template(v)
 		if err != nil {
 			return Intent{}, err
 		}
 		out.Templates = append(out.Templates, template)
-		overrides, err := g.overrides(offers[v])
+		overrides, err := g.overrides(g.offers[v])
 		if err != nil {
 			return Intent{}, err
 		}

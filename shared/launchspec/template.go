@@ -31,22 +31,27 @@ type variant struct {
 	kind        reservationKind
 }
 
-// variants groups the chosen offers by the template that they need, in the order of the cheapest
-// offer.
-func (g *recipe) variants() ([]variant, map[variant][]offer, error) {
-	var order []variant
-	offers := map[variant][]offer{}
+// assignTemplates groups the chosen offers by the template that they need, in the order of the cheapest
+// offer. It drops the offers that would need more templates than a fleet call may have.
+func (g *recipe) assignTemplates() error {
+	g.order, g.offers = nil, map[variant][]offer{}
+	chosen := g.choice.offers[:0]
 	for _, o := range g.choice.offers {
 		v, err := g.variant(o)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		if offers[v] == nil {
-			order = append(order, v)
+		if g.offers[v] == nil {
+			if len(g.order) == maxConfigs {
+				continue
+			}
+			g.order = append(g.order, v)
 		}
-		offers[v] = append(offers[v], o)
+		g.offers[v] = append(g.offers[v], o)
+		chosen = append(chosen, o)
 	}
-	return order, offers, nil
+	g.choice.offers = chosen
+	return nil
 }
 
 func (g *recipe) variant(o offer) (variant, error) {

@@ -1,8 +1,11 @@
 package launchspec_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -31,20 +34,7 @@ func TestClaimThatRequiresReservation(t *testing.T) {
 				karpenter.CapacityReservation{ID: "cr-1", InstanceType: "t4g.medium"},
 				karpenter.CapacityReservation{ID: "cr-2", InstanceType: "t4g.large", ReservationType: karpenter.CapacityReservationTypeCapacityBlock},
 			)
-			claim := karpenter.NodeClaim{}
-			claim.Name, claim.Labels = "mine", map[string]string{karpenter.NodePoolLabelKey: w.pool().Name}
-			claim.Spec.NodeClassRef = w.pool().Spec.Template.Spec.NodeClassRef
-			claim.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{in(karpenter.CapacityTypeLabelKey, "reserved"), tt.required}
-			w.batch.Pending, w.batch.Unplanned = nil, []karpenter.NodeClaim{claim}
-			built, err := launchspec.Build(w.batch, event.Ref{}, planning.Result{}, w.cat)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, intent := range built.Intents {
-				if err := launchspec.VerifyUnplanned(built.Plan.Intents[i], intent, &claim, w.batch.Snapshot, w.cat); err != nil {
-					t.Error(err)
-				}
-			}
+			built := w.buildReservedClaim(t, tt.required)
 			var got []string
 			for _, intent := range built.Intents {
 				for _, template := range intent.Templates {
@@ -53,6 +43,70 @@ func TestClaimThatRequiresReservation(t *testing.T) {
 			}
 			if !slices.Equal(got, tt.want) || (len(built.Plan.UnlaunchableClaims) == 0) != (len(tt.want) > 0) {
 				t.Errorf("got launches into %v and unlaunchable %v, want %v", got, built.Plan.UnlaunchableClaims, tt.want)
+			}
+		})
+	}
+}
+
+// buildReservedClaim plans a user-created NodeClaim that requires a reservation, and verifies its launch.
+func (w *world) buildReservedClaim(t *testing.T, requirements ...karpenter.NodeSelectorRequirementWithMinValues) launchspec.Built {
+	t.Helper()
+	claim := karpenter.NodeClaim{}
+	claim.Name, claim.Labels = "mine", map[string]string{karpenter.NodePoolLabelKey: w.pool().Name}
+	claim.Spec.NodeClassRef = w.pool().Spec.Template.Spec.NodeClassRef
+	claim.Spec.Requirements = append(requirements, in(karpenter.CapacityTypeLabelKey, "reserved"))
+	w.batch.Pending, w.batch.Unplanned = nil, []karpenter.NodeClaim{claim}
+	built, err := launchspec.Build(w.batch, event.Ref{}, planning.Result{}, w.cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, intent := range built.Intents {
+		if err := launchspec.VerifyUnplanned(built.Plan.Intents[i], intent, &claim, w.batch.Snapshot, w.cat); err != nil {
+			t.Error(err)
+		}
+	}
+	return built
+}
+
+// TestClaimWithManyReservations checks that a launch has at most 50 launch templates, EC2's limit: each reservation
+// needs its own.
+func TestClaimWithManyReservations(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		minValues int
+		want      int
+	}{
+		{"any type", 0, 50},
+		{"as many types as a launch may have", 50, 50},
+		{"more types than a launch may have", 51, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(planningtest.NewPods("inflate", 0, "1", "0"))
+			var all []karpenter.CapacityReservation
+			for i, typ := range w.cat.Types {
+				if typ.VCPU >= 2 && !typ.BareMetal && len(typ.GPUs)+len(typ.Accelerators) == 0 {
+					all = append(all, karpenter.CapacityReservation{ID: fmt.Sprintf("cr-%d", i), InstanceType: typ.Name})
+				}
+			}
+			w.reserve(all...)
+			types := karpenter.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpExists}
+			if tt.minValues > 0 {
+				types.MinValues = &tt.minValues
+			}
+			built := w.buildReservedClaim(t, types)
+			if tt.want == 0 {
+				if len(built.Intents) != 0 || len(built.Plan.UnlaunchableClaims) != 1 {
+					t.Errorf("%d launches, and the NodeClaims %v cannot be launched", len(built.Intents), built.Plan.UnlaunchableClaims)
+				}
+				return
+			}
+			if len(built.Intents) != 1 {
+				t.Fatalf("%d launches, and the NodeClaims %v cannot be launched", len(built.Intents), built.Plan.UnlaunchableClaims)
+			}
+			intent := built.Intents[0]
+			if len(intent.Fleet.Configs) != tt.want || len(intent.Templates) != tt.want || len(intent.Types) != tt.want || len(intent.Prices) != tt.want {
+				t.Errorf("%d reservations give %d launch templates, %d of them written, with %d types and %d prices; want %d of each",
+					len(all), len(intent.Fleet.Configs), len(intent.Templates), len(intent.Types), len(intent.Prices), tt.want)
 			}
 		})
 	}

@@ -242,12 +242,11 @@ func (m machine) price(o offer) (perHour float64, sold bool) {
 // verifyTemplates writes the launch templates again, and compares their names, which are hashes of the
 // content.
 func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error {
-	order, _, err := g.variants()
-	if err != nil {
+	if err := g.assignTemplates(); err != nil {
 		return unlike("%w", err)
 	}
 	want := map[string]bool{}
-	for _, v := range order {
+	for _, v := range g.order {
 		template, err := g.template(v)
 		if err != nil {
 			return unlike("%w", err)

@@ -84,6 +84,8 @@ func (c *Cloud) acceptable(request cloud.FleetRequest) error {
 		return refuse(fault.Invalid, "InvalidTargetCapacity", "TotalTargetCapacity must be 1 to %d.", maxFleet)
 	case overrides == 0 || overrides > 300:
 		return refuse(fault.Invalid, "InvalidFleetConfig", "The request needs 1 to 300 overrides and has %d.", overrides)
+	case len(request.Configs) > 50:
+		return refuse(fault.Invalid, "InvalidFleetConfig", "The request has %d launch templates, and at most 50 are allowed.", len(request.Configs))
 	case len(pools) < overrides:
 		return refuse(fault.Invalid, "InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.")
 	case !knows(request.CapacityType, request.Strategy):

@@ -87,6 +87,21 @@ func (s *site) pass(d time.Duration) {
 	s.Advance()
 }
 
+// EC2 accepts at most 50 launch templates in a fleet.
+func TestManyTemplates(t *testing.T) {
+	for configs, want := range map[int]fault.Kind{50: "", 51: fault.Invalid} {
+		s := newSite(t, memcloud.Options{})
+		request := s.request("many", cloud.OnDemand, 1, "m6i.large")
+		for i := range configs - 1 {
+			config := cloud.FleetConfig{Template: "joist-1", Overrides: []cloud.Override{{InstanceType: "m" + strconv.Itoa(i), SubnetID: s.Subnets[0].ID}}}
+			request.Configs = append(request.Configs, config)
+		}
+		if _, err := s.CreateFleet(t.Context(), request); fault.KindOf(err) != want {
+			t.Errorf("%d launch templates: %v, want an error of kind %q", configs, err, want)
+		}
+	}
+}
+
 func TestBuckets(t *testing.T) {
 	for _, test := range []struct {
 		name    string
