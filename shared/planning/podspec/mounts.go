@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,28 +10,47 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-// Users are the pods that use each volume claim, without ended pods.
-type Users map[cluster.Key]map[cluster.Key]struct{}
+// Users are the pods that use each volume claim, without ended pods, and whether each is bound to a node.
+type Users map[cluster.Key]map[cluster.Key]bool
 
-// Add adds a pod, and returns the other pods that now share a claim but did not before.
+// Add adds a pod, and returns the other pods whose volumes may differ now: a claim is now shared, or two
+// of its users are bound.
 func (u Users) Add(pod *corev1.Pod) []cluster.Key {
-	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
-		users[cluster.KeyOf(pod)] = struct{}{}
-		return len(users) == 2
+	return u.change(pod, func(users map[cluster.Key]bool) bool {
+		users[cluster.KeyOf(pod)] = isBound(pod)
+		return len(users) == 2 || isBound(pod) && haveBound(users, 2)
 	})
 }
 
-// Remove removes a pod, and returns the other pods that no longer share a claim.
+// Remove removes a pod, and returns the other pods whose volumes may differ now: a claim is no longer
+// shared, or only one of its users is still bound.
 func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
-	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
+	return u.change(pod, func(users map[cluster.Key]bool) bool {
 		delete(users, cluster.KeyOf(pod))
-		return len(users) == 1
+		return len(users) == 1 || isBound(pod) && haveBound(users, 1)
 	})
+}
+
+func isBound(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+
+// haveBound reports whether exactly count users are bound. It stops at the next one, because thousands of
+// pods may share a claim.
+func haveBound(users map[cluster.Key]bool, count int) bool {
+	found := 0
+	for _, bound := range users {
+		if bound {
+			found++
+		}
+		if found > count {
+			return false
+		}
+	}
+	return found == count
 }
 
 // change applies how to the users of each claim of a pod, and returns the other users of claims for
 // which it returns true.
-func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) (turns bool)) []cluster.Key {
+func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]bool) (turns bool)) []cluster.Key {
 	if hasEnded(pod) {
 		return nil
 	}
@@ -38,7 +58,7 @@ func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) 
 	for _, claim := range claims(pod) {
 		users := u[claim]
 		if users == nil {
-			users = map[cluster.Key]struct{}{}
+			users = map[cluster.Key]bool{}
 			u[claim] = users
 		}
 		if how(users) {
@@ -96,9 +116,30 @@ func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
 	list, known := m.found[pod]
 	if !known {
 		list = Volumes(pod, m.in)
+		for i := range list {
+			m.restrictVolume(pod, &list[i])
+		}
 		m.found[pod] = list
 	}
 	return list
+}
+
+// restrictVolume sets the problem of a volume that another bound pod uses, if its claim allows only one pod
+// (kube-scheduler: pkg/scheduler/framework/plugins/volumerestrictions).
+func (m Mounts) restrictVolume(pod *corev1.Pod, v *planning.Volume) {
+	claim := cluster.Key{Namespace: pod.Namespace, Name: v.Claim}
+	if v.Problem != "" || !m.in.allowsOnePod(claim) {
+		return
+	}
+	var first cluster.Key
+	for user, bound := range m.users[claim] {
+		if bound && user != cluster.KeyOf(pod) && (first == cluster.Key{} || user.Compare(first) < 0) {
+			first = user
+		}
+	}
+	if first.Name != "" {
+		v.Problem = fmt.Sprintf("pod %s uses it, and its access mode ReadWriteOncePod allows one pod at a time", first.Name)
+	}
 }
 
 // Of returns the volumes of a pod, without the claim names that only this pod uses, because they would

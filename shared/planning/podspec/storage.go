@@ -1,11 +1,14 @@
 package podspec
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -59,6 +62,12 @@ func (s *Storage) SetVolume(name string, volume *corev1.PersistentVolume) {
 	} else {
 		s.volumes[name] = volume
 	}
+}
+
+// allowsOnePod reports whether only one pod at a time may use a claim.
+func (s *Storage) allowsOnePod(claim cluster.Key) bool {
+	known := s.claims[types.NamespacedName(claim)]
+	return known != nil && slices.Contains(known.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
 // ClaimOf returns the claim of a volume; empty if unknown.

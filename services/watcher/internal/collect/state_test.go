@@ -213,6 +213,9 @@ func (t randomObjects) storage() cluster.Object {
 		if t.maybe("bound") {
 			c = boundClaim(c.Name, t.one("pv"))
 		}
+		if t.maybe("for one pod") {
+			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		}
 		if t.maybe("being deleted") {
 			c.DeletionTimestamp = new(t.time("deleted"))
 		}

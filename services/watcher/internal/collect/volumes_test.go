@@ -2,12 +2,14 @@ package collect_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -127,5 +129,90 @@ func TestVolumesChangeSupplyKey(t *testing.T) {
 	after := collectAll(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
 	if before == after {
 		t.Error("a new volume claim does not change the supply key")
+	}
+}
+
+// A pod waits while another bound pod uses its ReadWriteOncePod claim, also if that one terminates. The
+// pod that uses the claim is planned like others when its node is removed.
+func TestClaimsForOnePod(t *testing.T) {
+	one := func(name string) *corev1.PersistentVolumeClaim {
+		c := boundClaim(name, "v"+name)
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		return c
+	}
+	terminating := func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon}, new(int64(60))
+	}
+	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	const problem = "pod old uses it, and its access mode ReadWriteOncePod allows one pod at a time"
+	for _, tt := range []struct {
+		name    string
+		objects []cluster.Object
+		want    map[string]string // The problem by pending pod.
+	}{
+		{"a running pod uses it", []cluster.Object{node("n"), one("a"), pod("old", "n", claims("a")), pod("new", "", claims("a"))}, map[string]string{"new": problem}},
+		{"a terminating pod uses it", []cluster.Object{node("n"), one("a"), pod("old", "n", claims("a"), terminating), pod("new", "", claims("a"))}, map[string]string{"new": problem}},
+		{"an ended pod used it", []cluster.Object{node("n"), one("a"), pod("old", "n", claims("a"), ended), pod("new", "", claims("a"))}, map[string]string{"new": ""}},
+		{"a pending pod uses it", []cluster.Object{one("a"), pod("old", "", claims("a")), pod("new", "", claims("a"))}, map[string]string{"old": "", "new": ""}},
+		{"a running pod uses another claim", []cluster.Object{node("n"), one("a"), one("b"), pod("old", "n", claims("b")), pod("new", "", claims("a"))}, map[string]string{"new": ""}},
+		{"a running pod of another namespace", []cluster.Object{node("n"), one("a"), pod("old", "n", claims("a"), func(p *corev1.Pod) { p.Namespace = "other" }), pod("new", "", claims("a"))},
+			map[string]string{"new": ""}},
+		{"another access mode", []cluster.Object{node("n"), boundClaim("a", "va"), pod("old", "n", claims("a")), pod("new", "", claims("a"))}, map[string]string{"new": ""}},
+		{"its node is removed", []cluster.Object{node("n", disrupted), one("a"), pod("old", "n", claims("a"), owner("ReplicaSet"))}, map[string]string{"old": ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			view := collectAll(append(tt.objects, volume("va", "a"), volume("vb", "b"))...)
+			got := map[string]string{}
+			for _, class := range view.Pending {
+				for _, ref := range class.Pods {
+					got[ref.Name] = class.Spec.Volumes[0].Problem
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A pod that waited for a ReadWriteOncePod claim is planned as soon as the pod that used the claim is gone.
+func TestReleasedClaimIsPlanned(t *testing.T) {
+	feed, data := newFakeFeed(), boundClaim("a", "va")
+	data.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	old := pod("old", "n", claims("a"))
+	for _, o := range []cluster.Object{node("n"), data, volume("va", "a"), csiNode(24), old, pod("new", "", claims("a"))} {
+		feed.put(o)
+	}
+	state, given := collect.NewState(feed), collect.Inputs{Now: noon}
+	before := state.View(given)
+	if used := before.Snapshot.Nodes[0].Used[attachLimit]; before.Pending[0].Spec.Volumes[0].Problem == "" || used.Value() != 1 {
+		t.Errorf("while the claim is in use: %+v, %s volumes", before.Pending[0].Spec.Volumes, used.String())
+	}
+	feed.drop(cluster.Pods, cluster.KeyOf(old))
+	given.Now = noon.Add(time.Millisecond)
+	after := state.View(given)
+	if used := after.Snapshot.Nodes[0].Used[attachLimit]; after.Pending[0].Spec.Volumes[0].Problem != "" || used.Value() != 0 {
+		t.Errorf("after the claim was released: %+v, %s volumes", after.Pending[0].Spec.Volumes, used.String())
+	}
+	if before.SupplyKey() == after.SupplyKey() {
+		t.Error("the release of the claim does not change the supply key, so the pod is not planned at once")
+	}
+}
+
+// Nodes are described again when a second user of a claim is bound or unbound, although a third one waits.
+func TestBoundUsersOfClaim(t *testing.T) {
+	feed, data := newFakeFeed(), boundClaim("a", "va")
+	data.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	for _, o := range []cluster.Object{node("n"), node("m"), data, volume("va", "a"), pod("x", "n", claims("a")), pod("y", "", claims("a")), pod("z", "", claims("a"))} {
+		feed.put(o)
+	}
+	state, given := collect.NewState(feed), collect.Inputs{Now: noon}
+	state.View(given)
+	for _, on := range []string{"m", ""} {
+		feed.put(pod("y", on, claims("a")))
+		got, want := state.View(given), collect.CollectAll(feed, given)
+		if diff := cmp.Diff(want.Snapshot, got.Snapshot); diff != "" {
+			t.Errorf("pod y on node %q: %s", on, diff)
+		}
 	}
 }
