@@ -13,6 +13,7 @@ import (
 var LabelsNotFromType = []string{
 	corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
 	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion, karpenter.LabelInstanceTenancy,
+	karpenter.LabelPlacementGroupPartition,
 }
 
 // AllowsType reports whether a node of the type could meet the requirements on labels that the type

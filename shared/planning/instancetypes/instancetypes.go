@@ -35,6 +35,9 @@ type InstanceTypes struct {
 	// SpreadCapacity is how many more nodes a zone takes, by class and zone, for classes with a spread
 	// placement group.
 	SpreadCapacity map[string]map[string]int
+	// Partitions is the number of partitions of the placement group, by class, for classes with a partition placement
+	// group.
+	Partitions map[string]int64
 }
 
 // Type is one instance type for the nodes of one EC2NodeClass.
@@ -73,7 +76,10 @@ type InstanceOffering struct {
 // New reads a catalogue for the classes of a snapshot. It leaves out types without an image in the
 // class, and invalid classes, which their pools report.
 func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
-	out := InstanceTypes{Region: cat.Region, ByNodeClass: map[string][]Type{}, FreeIPs: countFreeIPs(s, cat), SpreadCapacity: countSpreadCapacity(s, cat)}
+	out := InstanceTypes{
+		Region: cat.Region, ByNodeClass: map[string][]Type{}, FreeIPs: countFreeIPs(s, cat), SpreadCapacity: countSpreadCapacity(s, cat),
+		Partitions: countPartitions(s, cat),
+	}
 	left, seen := countReservationCapacity(s, cat), listReportedMemory(s.Nodes)
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]

@@ -53,6 +53,22 @@ func countSpreadCapacity(s planning.Snapshot, cat catalog.Catalogue) map[string]
 	return out
 }
 
+// countPartitions returns the number of partitions of the partition placement groups of classes, by class.
+func countPartitions(s planning.Snapshot, cat catalog.Catalogue) map[string]int64 {
+	var out map[string]int64
+	for i := range s.NodeClasses {
+		group, _ := findPlacementGroup(&s.NodeClasses[i], cat)
+		if group.Strategy != catalog.PartitionStrategy || group.Partitions <= 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]int64{}
+		}
+		out[s.NodeClasses[i].Name] = group.Partitions
+	}
+	return out
+}
+
 // countGroupMembers counts the nodes of a group in a zone, and NodeClaims that may still be launched
 // there. A node without the group's label counts if it has the class.
 func countGroupMembers(s planning.Snapshot, class, group, zone string) int {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog/expression"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planvalidator"
 )
 
@@ -31,8 +33,12 @@ func CheckResult(batch planning.Batch, cat catalog.Catalogue, result planning.Re
 			values = max(values, len(r.Values))
 		}
 	}
+	partitions := instancetypes.New(batch.Snapshot, catalog.Catalogue{PlacementGroups: cat.PlacementGroups}).Partitions
+	for _, count := range partitions {
+		values = max(values, int(count))
+	}
 	for value := range values {
-		if err := checkWithValue(batch, cat, result, value); err != nil {
+		if err := checkWithValue(batch, cat, result, value, partitions); err != nil {
 			return err
 		}
 	}
@@ -50,8 +56,8 @@ func openRequirements(n *planning.Node) []karpenter.NodeSelectorRequirementWithM
 }
 
 // checkWithValue checks a result as if EC2 chose the values at the index for NodeClaims that are not launched.
-func checkWithValue(batch planning.Batch, cat catalog.Catalogue, result planning.Result, value int) error {
-	d := &documents{batch: batch, cat: cat, value: value, types: map[string]*planvalidator.InstanceType{}}
+func checkWithValue(batch planning.Batch, cat catalog.Catalogue, result planning.Result, value int, partitions map[string]int64) error {
+	d := &documents{batch: batch, cat: cat, value: value, partitions: partitions, types: map[string]*planvalidator.InstanceType{}}
 	d.addCluster()
 	d.addPlan(result)
 	for _, name := range slices.Sorted(maps.Keys(d.types)) {
@@ -68,11 +74,13 @@ func checkWithValue(batch planning.Batch, cat catalog.Catalogue, result planning
 type documents struct {
 	batch planning.Batch
 	cat   catalog.Catalogue
-	// value is the index of the values with which open NodeClaims are launched.
-	value    int
-	scenario planvalidator.Scenario
-	plan     planvalidator.Result
-	// types are the instance types of the result by node class, tenancy and name, with the offerings of the result.
+	// value is the index of the values with which open NodeClaims are launched, and of the partitions that EC2 chooses.
+	value int
+	// partitions are the numbers of partitions of the placement groups, by node class.
+	partitions map[string]int64
+	scenario   planvalidator.Scenario
+	plan       planvalidator.Result
+	// types are the instance types of the result by node class, tenancy, partition and name, with the offerings of the result.
 	types map[string]*planvalidator.InstanceType
 }
 
@@ -154,6 +162,9 @@ func (d *documents) newNodeDocument(n *planning.Node) planvalidator.Node {
 			out.OpenLabels = append(out.OpenLabels, r.Key)
 		}
 	}
+	if n.Labels[karpenter.LabelPlacementGroupPartition] == "" && d.partitions[d.classOfNode(n)] > 0 {
+		out.OpenLabels = append(out.OpenLabels, karpenter.LabelPlacementGroupPartition)
+	}
 	out.Actual = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}, Status: status}
 	return out
 }
@@ -166,7 +177,38 @@ func (d *documents) labelsOfNode(n *planning.Node) map[string]string {
 			out[r.Key] = r.Values[d.value%len(r.Values)]
 		}
 	}
+	if count := d.partitions[d.classOfNode(n)]; count > 0 && out[karpenter.LabelPlacementGroupPartition] == "" {
+		out[karpenter.LabelPlacementGroupPartition] = d.choosePartition(count)
+	}
 	return out
+}
+
+// classOfNode returns the name of the node class of the node's NodePool.
+func (d *documents) classOfNode(n *planning.Node) string {
+	for i := range d.batch.Snapshot.NodePools {
+		if pool := &d.batch.Snapshot.NodePools[i]; pool.Name == n.NodePool && pool.Spec.Template.Spec.NodeClassRef != nil {
+			return pool.Spec.Template.Spec.NodeClassRef.Name
+		}
+	}
+	return ""
+}
+
+// choosePartition returns the partition that EC2 chooses in a group with this many.
+func (d *documents) choosePartition(count int64) string {
+	return strconv.FormatInt(int64(d.value)%count+1, 10)
+}
+
+// partitionOfLaunch returns the partition of a planned node: the lowest one that its requirements list, or EC2's choice;
+// empty without partitions.
+func (d *documents) partitionOfLaunch(n *planning.PlannedNode) string {
+	count := d.partitions[n.NodeClass]
+	if count == 0 {
+		return ""
+	}
+	if listed, _ := n.Requirements[karpenter.LabelPlacementGroupPartition].ListValues(); len(listed) > 0 {
+		return listed[0]
+	}
+	return d.choosePartition(count)
 }
 
 // priceOfNode returns the price that a node records, or else the catalogue price of its offering. A node in a reservation of a
@@ -269,8 +311,8 @@ func (d *documents) newLaunchDocument(n *planning.PlannedNode) planvalidator.New
 
 // addType adds the offering to the document of its instance type, and returns the name of the type there.
 func (d *documents) addType(n *planning.PlannedNode, o planning.PricedOffering) string {
-	tenancy := planning.InstanceTenancy(n.Requirements)
-	name := fmt.Sprintf("%s/%s/%s", n.NodeClass, tenancy, o.InstanceType)
+	tenancy, partition := planning.InstanceTenancy(n.Requirements), d.partitionOfLaunch(n)
+	name := fmt.Sprintf("%s/%s%s/%s", n.NodeClass, tenancy, partition, o.InstanceType)
 	s := d.batch.Snapshot
 	class := &s.NodeClasses[slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == n.NodeClass })]
 	t := d.types[name]
@@ -289,6 +331,9 @@ func (d *documents) addType(n *planning.PlannedNode, o planning.PricedOffering) 
 			Labels: catalog.Labels(from, catalog.Offering{}, d.cat.Region),
 		}
 		t.Labels[karpenter.LabelInstanceTenancy] = tenancy
+		if partition != "" {
+			t.Labels[karpenter.LabelPlacementGroupPartition] = partition
+		}
 		d.types[name] = t
 	}
 	if !slices.ContainsFunc(t.Offerings, func(p planvalidator.Offering) bool { return p.Zone == o.Zone && p.CapacityType == o.CapacityType }) {

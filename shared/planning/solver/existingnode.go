@@ -142,7 +142,7 @@ func (e *existingNode) satisfiesRequirements(want planning.Requirements) bool {
 		if !ok && key == corev1.LabelHostname && (e.openRequirements != nil || e.node.Claim != "") {
 			value, ok = plannedHostname, true
 		}
-		if ok && !values.Has(value) || !ok && !values.AllowsAbsent() {
+		if ok && !allowsLabel(values, key, value) || !ok && !values.AllowsAbsent() {
 			return false
 		}
 	}
@@ -155,7 +155,8 @@ func (e *existingNode) domainValue(key string) (string, bool) {
 	if e.openRequirements != nil {
 		return e.openRequirements[key].SingleValue()
 	}
-	return e.label(key)
+	value, ok := e.label(key)
+	return value, ok && !isUnknownPartition(key, value)
 }
 
 // newNomination nominates the node for the pod.

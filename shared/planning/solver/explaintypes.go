@@ -76,7 +76,11 @@ func (e *typeExplainer) explainType(i int) (rule, key string) {
 // findPoolKey returns the first requirement of the pool that excludes the i-th type.
 func (e *typeExplainer) findPoolKey(i int) string {
 	for k, by := range e.rules {
-		if !slices.Contains(planning.LabelsNotFromType, by.key) && !e.filters[k].allowsType(i) {
+		excluded := !e.filters[k].allowsType(i)
+		if slices.Contains(planning.LabelsNotFromType, by.key) {
+			excluded = by.values.IsEmpty() // For example a partition that the placement group does not have.
+		}
+		if excluded {
 			return by.key
 		}
 	}

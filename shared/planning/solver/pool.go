@@ -29,6 +29,8 @@ type pool struct {
 	variants     []planning.Requirements
 	// plainTenancy is true if neither the pool nor any pod asks for a tenancy.
 	plainTenancy bool
+	// openPartition is true if EC2 may choose the partition of the placement group for nodes whose pods need no certain one.
+	openPartition bool
 	// types indexes all instance types of the node class.
 	types *typeIndex
 	// allowedTypes are the indexes of the types that the pool allows.
@@ -70,6 +72,7 @@ func (w *state) newPool(np *karpenter.NodePool, stock instancetypes.InstanceType
 		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: priceRefusal}
 	default:
 		p.requirements = poolRequirements(np, class, config.AMIFamily, stock.Region)
+		p.openPartition = addPartitions(p.requirements, stock.Partitions[class.Name])
 		p.chooseTenancy(named)
 		p.variants = w.listVariants(p.requirements, named)
 	}

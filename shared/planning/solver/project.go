@@ -107,6 +107,9 @@ func (st *baseline) newJoinedNode(a *committedNode, was *planning.Snapshot) plan
 		karpenter.LabelTopologyZoneID: option.ZoneID, karpenter.CapacityTypeLabelKey: option.CapacityType,
 		karpenter.LabelInstanceTenancy: planning.InstanceTenancy(planned.Requirements),
 	})
+	if _, known := out.Labels[karpenter.LabelPlacementGroupPartition]; !known && st.types.Partitions[planned.NodeClass] > 0 {
+		out.Labels[karpenter.LabelPlacementGroupPartition] = "" // EC2 chooses the partition.
+	}
 	i := slices.IndexFunc(was.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool })
 	template := &was.NodePools[i].Spec.Template.Spec
 	out.Taints, out.HasTerminationGracePeriod = template.Taints, template.TerminationGracePeriod != nil

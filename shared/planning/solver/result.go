@@ -57,6 +57,7 @@ func (r *rounds) newPlannedNode(b int) planning.PlannedNode {
 	candidate := &w.candidates[bin.Candidate]
 	reqs, pods, taken := r.collectPods(candidate, bin)
 	r.chooseNodeTenancy(candidate, bin, reqs)
+	r.chooseNodePartition(candidate, bin, reqs)
 	choice := w.filterVariant(candidate, r.packer.BuyableTypes(b))
 	zoneCapacityTypes := w.launchOfferings(candidate.pool, choice, bin.ZoneCapacityTypes)
 	if zoneCapacityTypes != bin.ZoneCapacityTypes {

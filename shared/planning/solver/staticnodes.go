@@ -70,6 +70,7 @@ func (w *state) newStaticNode(p *pool, types []instancetypes.Type, used map[stri
 	reqs = reqs.WithRequirement(corev1.LabelInstanceTypeStable, planning.In(names...))
 	reqs.FixCustomLabels()
 	p.dropTenancy(reqs)
+	p.dropPartition(reqs)
 	out := planning.PlannedNode{
 		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Offerings: options,
 		Requests: w.resources.toResourceList(w.daemonOverhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,

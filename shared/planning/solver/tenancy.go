@@ -45,19 +45,22 @@ func (r *rounds) chooseNodeTenancy(c *candidate, bin *packing.Bin, reqs planning
 	shared := reqs.WithRequirement(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
 	reqs.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDedicated))
 	w, taints := r.state, c.pool.taints
-	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.daemonOverhead(taints, shared), w.daemonOverhead(taints, reqs)) && !r.isCountedAsDedicated(bin) {
+	if !shared[karpenter.LabelInstanceTenancy].IsEmpty() && slices.Equal(w.daemonOverhead(taints, shared), w.daemonOverhead(taints, reqs)) && !r.isCountedIn(bin, isDedicated) {
 		reqs[karpenter.LabelInstanceTenancy] = shared[karpenter.LabelInstanceTenancy]
 	}
 }
 
-// isCountedAsDedicated reports whether a spread constraint that counts dedicated nodes only counts a
-// pod of the bin.
-func (r *rounds) isCountedAsDedicated(bin *packing.Bin) bool {
+// isDedicated reports whether instances are launched with dedicated tenancy under these requirements.
+func isDedicated(reqs planning.Requirements) bool {
+	return planning.InstanceTenancy(reqs) == karpenter.TenancyDedicated
+}
+
+// isCountedIn reports whether a spread constraint that counts only nodes with certain requirements counts a pod of the
+// bin; matches selects such requirements.
+func (r *rounds) isCountedIn(bin *packing.Bin, matches func(planning.Requirements) bool) bool {
 	return slices.ContainsFunc(bin.Pods, func(pods packing.GroupCount) bool {
 		return slices.ContainsFunc(r.assignments[pods.Group].class.set.counted, func(g *group) bool {
-			return g.region != nil && slices.ContainsFunc(g.region.parts, func(part *feasibleSet) bool {
-				return planning.InstanceTenancy(part.requirements) == karpenter.TenancyDedicated
-			})
+			return g.region != nil && slices.ContainsFunc(g.region.parts, func(part *feasibleSet) bool { return matches(part.requirements) })
 		})
 	})
 }

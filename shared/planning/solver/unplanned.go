@@ -57,6 +57,7 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 		return refuse("EC2NodeClass %s: %s", class.Name, refusal)
 	}
 	reqs := poolRequirements(np, class, config.AMIFamily, stock.Region)
+	openPartition := addPartitions(reqs, stock.Partitions[class.Name])
 	if np.Name == "" {
 		delete(reqs, karpenter.NodePoolLabelKey)
 	}
@@ -77,6 +78,9 @@ func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.S
 		return refuse("all %d matching instance types are currently unavailable", len(types))
 	}
 	reqs.FixCustomLabels()
+	if openPartition {
+		delete(reqs, karpenter.LabelPlacementGroupPartition)
+	}
 	return planning.PlannedNode{
 		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Offerings: options, Requests: requests, PricePerHour: options[0].PricePerHour,
 	}, nil

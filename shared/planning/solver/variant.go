@@ -109,9 +109,9 @@ func (n namedLabels) addLabel(key string, values ...string) *namedLabel {
 }
 
 // isChoosable reports whether neither the instance type nor the offering sets the label: custom
-// labels, and the tenancy.
+// labels, the tenancy, and the partition of a placement group.
 func isChoosable(key string) bool {
-	return !karpenter.IsWellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
+	return !karpenter.IsWellKnownLabel(key) || key == karpenter.LabelInstanceTenancy || key == karpenter.LabelPlacementGroupPartition
 }
 
 // listVariants splits the requirements of a pool's nodes by the values of custom labels that the pool
