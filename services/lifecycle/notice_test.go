@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -129,6 +130,21 @@ func TestNoticeAnnotations(t *testing.T) {
 				t.Errorf("wrote the annotations %t, want %t: %v, before %v", wrote, c.writes, claim.Annotations, before)
 			}
 		})
+	}
+}
+
+// The terminationGracePeriod of a NodeClaim ends its drain also if AWS's deadline is later.
+func TestGracePeriodEndsBeforeNotice(t *testing.T) {
+	s := newTestCluster(t)
+	s.runNode()
+	s.setClaim("one-0", func(c *karpenter.NodeClaim) {
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 30 * time.Second}
+	})
+	s.handleMessage(s.noticeMessage(event.SpotInterruption, "i-1", "terminate"), "")
+	want := s.getClaim("one-0").DeletionTimestamp.Add(30 * time.Second).UTC().Format(time.RFC3339)
+	s.advance(5 * time.Second)
+	if got := s.terminationDeadline(); got != want {
+		t.Errorf("the drain ends at %s, want %s", got, want)
 	}
 }
 

@@ -114,11 +114,12 @@ func (v View) startDrain() []effect.Effect {
 			effects = append(effects, effect.Update{Object: node})
 		}
 	}
-	switch _, began := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained); {
-	case v.deadline().IsZero() && v.Claim.Spec.TerminationGracePeriod != nil:
-		timed, _ := WithEarlierDeadline(v.Claim, v.gracePeriodEnd())
-		return append(effects, effect.Update{Object: timed})
-	case !began:
+	if v.Claim.Spec.TerminationGracePeriod != nil {
+		if timed, changed := WithEarlierDeadline(v.Claim, v.gracePeriodEnd()); changed {
+			return append(effects, effect.Update{Object: timed})
+		}
+	}
+	if _, began := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained); !began {
 		return append(effects, effect.UpdateStatus{Object: v.withUnknown(karpenter.ConditionTypeDrained, drainingReason, drainingReason)})
 	}
 	return effects

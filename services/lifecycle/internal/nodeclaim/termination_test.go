@@ -76,7 +76,7 @@ func TestDrainOrder(t *testing.T) {
 		{"taint first", view(leaves, pods("web")), []string{"update n", "status c"}},
 		{"then the deadline of terminationGracePeriod", view(leaves, period(time.Hour), pods("web")), []string{"update n", "update c"}},
 		{"deadline before the start of the drain", view(marked, period(time.Hour), pods("web")), []string{"update c"}},
-		{"start of the drain", view(marked, period(time.Hour), due(time.Hour), pods("web")), []string{"status c"}},
+		{"start of the drain", view(marked, period(time.Hour), due(59*time.Minute), pods("web")), []string{"status c"}},
 		{"deletion of the Node and evictions", view(marked, draining(0), pods("web", "api")), []string{"delete n node-uid: its NodeClaim is being deleted", "evict web", "evict api"}},
 		{"evictions are limited", view(drains, pods("web"), noEviction), nil},
 		{"deletion past the budgets near the deadline", view(drains, pods("web"), due(20*time.Second), requestedRecently), []string{"delete pod web in 20 s"}},
@@ -201,15 +201,21 @@ func TestEmptyNodeIsReadAgain(t *testing.T) {
 	})
 }
 
-// The deadline of a notice is not replaced by the pool's own.
+// The earlier of the deadline of a notice and the end of the NodeClaim's own terminationGracePeriod applies.
 func TestNoticeDeadlineIsKept(t *testing.T) {
 	v := view(drains, period(time.Hour), due(20*time.Second), pods("web"), requestedRecently)
 	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, formatEffects(nodeclaim.Next(v))); diff != "" {
 		t.Error(diff)
 	}
-	timed := updated[*karpenter.NodeClaim](t, view(marked, period(time.Hour)))
-	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
-		t.Errorf("got deadline %s, want %s: an hour after the deletion", got, want)
+	for name, v := range map[string]nodeclaim.View{
+		"without a notice":                   view(marked, period(time.Hour)),
+		"after a notice of a later end":      view(marked, period(time.Hour), due(2*time.Hour)),
+		"of a drain, after a notice as well": view(drains, period(time.Hour), due(2*time.Hour)),
+	} {
+		timed := updated[*karpenter.NodeClaim](t, v)
+		if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
+			t.Errorf("%s got deadline %s, want %s: an hour after the deletion", name, got, want)
+		}
 	}
 	reported := formatEffects(nodeclaim.Next(view(drains, due(time.Hour), pods("web"))))
 	if diff := cmp.Diff([]string{"report TerminationGracePeriodExpiring", "report TerminationGracePeriodExpiring", "evict web"}, reported); diff != "" {
