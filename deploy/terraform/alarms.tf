@@ -619,84 +619,192 @@ resource "aws_cloudwatch_metric_alarm" "launches_paused" {
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_catalog" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-catalog"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 3
-  dimensions          = { QueueName = "${local.name_prefix}-joist-catalog" }
-  evaluation_periods  = 3
-  metric_name         = "ApproximateAgeOfOldestMessage"
-  namespace           = "AWS/SQS"
+  evaluation_periods  = 5
   ok_actions          = local.alarm_topics
-  period              = 60
-  statistic           = "Maximum"
   tags                = local.tags
   threshold           = 120
   treat_missing_data  = "notBreaching"
+
+  metric_query {
+    expression  = "MAX([FILL(m1,0), FILL(m2,0)*121])"
+    id          = "result"
+    return_data = true
+  }
+
+  metric_query {
+    id          = "m1"
+    return_data = false
+
+    metric {
+      dimensions  = { QueueName = "${local.name_prefix}-joist-catalog" }
+      metric_name = "ApproximateAgeOfOldestMessage"
+      namespace   = "AWS/SQS"
+      period      = 60
+      stat        = "Maximum"
+    }
+  }
+
+  metric_query {
+    id          = "m2"
+    return_data = false
+
+    metric {
+      dimensions  = { cluster = var.cluster_name, service = "catalog" }
+      metric_name = "joist_retries_overdue_total"
+      namespace   = "Joist"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_disruption" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-disruption"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 3
-  dimensions          = { QueueName = "${local.name_prefix}-joist-disruption" }
-  evaluation_periods  = 3
-  metric_name         = "ApproximateAgeOfOldestMessage"
-  namespace           = "AWS/SQS"
+  evaluation_periods  = 5
   ok_actions          = local.alarm_topics
-  period              = 60
-  statistic           = "Maximum"
   tags                = local.tags
   threshold           = 120
   treat_missing_data  = "notBreaching"
+
+  metric_query {
+    expression  = "MAX([FILL(m1,0), FILL(m2,0)*121])"
+    id          = "result"
+    return_data = true
+  }
+
+  metric_query {
+    id          = "m1"
+    return_data = false
+
+    metric {
+      dimensions  = { QueueName = "${local.name_prefix}-joist-disruption" }
+      metric_name = "ApproximateAgeOfOldestMessage"
+      namespace   = "AWS/SQS"
+      period      = 60
+      stat        = "Maximum"
+    }
+  }
+
+  metric_query {
+    id          = "m2"
+    return_data = false
+
+    metric {
+      dimensions  = { cluster = var.cluster_name, service = "disruption" }
+      metric_name = "joist_retries_overdue_total"
+      namespace   = "Joist"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_interruption" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-interruption"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 1
-  dimensions          = { QueueName = local.interruption_queue_name }
   evaluation_periods  = 1
-  metric_name         = "ApproximateAgeOfOldestMessage"
-  namespace           = "AWS/SQS"
   ok_actions          = local.alarm_topics
-  period              = 60
-  statistic           = "Maximum"
   tags                = local.tags
   threshold           = 20
   treat_missing_data  = "notBreaching"
+
+  metric_query {
+    expression  = "MAX([FILL(m1,0), FILL(m2,0)*21])"
+    id          = "result"
+    return_data = true
+  }
+
+  metric_query {
+    id          = "m1"
+    return_data = false
+
+    metric {
+      dimensions  = { QueueName = local.interruption_queue_name }
+      metric_name = "ApproximateAgeOfOldestMessage"
+      namespace   = "AWS/SQS"
+      period      = 60
+      stat        = "Maximum"
+    }
+  }
+
+  metric_query {
+    id          = "m2"
+    return_data = false
+
+    metric {
+      dimensions  = { cluster = var.cluster_name, service = "interruption" }
+      metric_name = "joist_retries_overdue_total"
+      namespace   = "Joist"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_launcher" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-launcher"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 3
-  dimensions          = { QueueName = "${local.name_prefix}-joist-launcher" }
-  evaluation_periods  = 3
-  metric_name         = "ApproximateAgeOfOldestMessage"
-  namespace           = "AWS/SQS"
+  evaluation_periods  = 5
   ok_actions          = local.alarm_topics
-  period              = 60
-  statistic           = "Maximum"
   tags                = local.tags
   threshold           = 60
   treat_missing_data  = "notBreaching"
+
+  metric_query {
+    expression  = "MAX([FILL(m1,0), FILL(m2,0)*61])"
+    id          = "result"
+    return_data = true
+  }
+
+  metric_query {
+    id          = "m1"
+    return_data = false
+
+    metric {
+      dimensions  = { QueueName = "${local.name_prefix}-joist-launcher" }
+      metric_name = "ApproximateAgeOfOldestMessage"
+      namespace   = "AWS/SQS"
+      period      = 60
+      stat        = "Maximum"
+    }
+  }
+
+  metric_query {
+    id          = "m2"
+    return_data = false
+
+    metric {
+      dimensions  = { cluster = var.cluster_name, service = "launcher" }
+      metric_name = "joist_retries_overdue_total"
+      namespace   = "Joist"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_lifecycle" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-lifecycle"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 3
   dimensions          = { QueueName = "${local.name_prefix}-joist-lifecycle" }
-  evaluation_periods  = 3
+  evaluation_periods  = 5
   metric_name         = "ApproximateAgeOfOldestMessage"
   namespace           = "AWS/SQS"
   ok_actions          = local.alarm_topics
@@ -709,20 +817,47 @@ resource "aws_cloudwatch_metric_alarm" "oldest_message_lifecycle" {
 
 resource "aws_cloudwatch_metric_alarm" "oldest_message_planner" {
   alarm_actions       = local.alarm_topics
-  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
+  alarm_description   = "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire. First: joist queues --cluster ${var.cluster_name}. Runbook: deploy/docs/runbooks/oldest-message.md"
   alarm_name          = "${local.name_prefix}-joist-oldest-message-planner"
   comparison_operator = "GreaterThanThreshold"
   datapoints_to_alarm = 3
-  dimensions          = { QueueName = "${local.name_prefix}-joist-planner" }
-  evaluation_periods  = 3
-  metric_name         = "ApproximateAgeOfOldestMessage"
-  namespace           = "AWS/SQS"
+  evaluation_periods  = 5
   ok_actions          = local.alarm_topics
-  period              = 60
-  statistic           = "Maximum"
   tags                = local.tags
   threshold           = 60
   treat_missing_data  = "notBreaching"
+
+  metric_query {
+    expression  = "MAX([FILL(m1,0), FILL(m2,0)*61])"
+    id          = "result"
+    return_data = true
+  }
+
+  metric_query {
+    id          = "m1"
+    return_data = false
+
+    metric {
+      dimensions  = { QueueName = "${local.name_prefix}-joist-planner" }
+      metric_name = "ApproximateAgeOfOldestMessage"
+      namespace   = "AWS/SQS"
+      period      = 60
+      stat        = "Maximum"
+    }
+  }
+
+  metric_query {
+    id          = "m2"
+    return_data = false
+
+    metric {
+      dimensions  = { cluster = var.cluster_name, service = "planner" }
+      metric_name = "joist_retries_overdue_total"
+      namespace   = "Joist"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
 }
 
 resource "aws_cloudwatch_metric_alarm" "poison" {

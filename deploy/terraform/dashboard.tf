@@ -669,6 +669,25 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           height = 6
           properties = {
             metrics = [[{
+              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_retries_overdue_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
+              label      = "retries overdue $${PROP('Dim.service')}"
+            }]]
+            period  = 60
+            region  = local.region
+            stacked = false
+            title   = "Retries overdue"
+            view    = "timeSeries"
+            yAxis   = { left = { min = 0 } }
+          }
+          type  = "metric"
+          width = 6
+          x     = 0
+          y     = 33
+        },
+        {
+          height = 6
+          properties = {
+            metrics = [[{
               expression = "SEARCH('{Joist,cluster,service,disposition} MetricName=\"joist_events_handled_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
               label      = "events handled $${PROP('Dim.service')} $${PROP('Dim.disposition')}"
             }]]
@@ -681,7 +700,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 33
         },
         {
@@ -747,7 +766,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 6
+          x     = 12
           y     = 33
         },
         {
@@ -799,7 +818,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 12
+          x     = 18
           y     = 33
         },
         {
@@ -828,8 +847,8 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 18
-          y     = 33
+          x     = 0
+          y     = 39
         },
         {
           height = 6
@@ -850,7 +869,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 39
         },
         {
@@ -888,7 +907,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 6
+          x     = 12
           y     = 39
         },
         {
@@ -926,7 +945,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 12
+          x     = 18
           y     = 39
         },
         {
@@ -1388,6 +1407,25 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           height = 6
           properties = {
             metrics = [[{
+              expression = "SEARCH('{Joist,cluster,service} MetricName=\"joist_retries_overdue_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
+              label      = "retries overdue $${PROP('Dim.service')}"
+            }]]
+            period  = 60
+            region  = local.region
+            stacked = false
+            title   = "Retries overdue"
+            view    = "timeSeries"
+            yAxis   = { left = { min = 0 } }
+          }
+          type  = "metric"
+          width = 6
+          x     = 0
+          y     = 21
+        },
+        {
+          height = 6
+          properties = {
+            metrics = [[{
               expression = "SEARCH('{Joist,cluster,service,disposition} MetricName=\"joist_events_handled_total\" cluster=\"${var.cluster_name}\"', 'Sum', 60)"
               label      = "events handled $${PROP('Dim.service')} $${PROP('Dim.disposition')}"
             }]]
@@ -1400,7 +1438,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 21
         },
         {
@@ -1466,7 +1504,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 6
+          x     = 12
           y     = 21
         },
         {
@@ -1518,7 +1556,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 12
+          x     = 18
           y     = 21
         },
         {
@@ -1540,8 +1578,8 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 18
-          y     = 21
+          x     = 0
+          y     = 27
         },
         {
           height = 6
@@ -1571,7 +1609,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 0
+          x     = 6
           y     = 27
         },
         {
@@ -1609,7 +1647,7 @@ resource "aws_cloudwatch_dashboard" "dashboard" {
           }
           type  = "metric"
           width = 6
-          x     = 6
+          x     = 12
           y     = 27
         },
         {

@@ -46,8 +46,9 @@ func queuesCommand(env Env) *cobra.Command {
 		Short: "Show the depth, oldest message and DLQ messages of each queue",
 		Long: "Queues shows for each queue of a cluster the visible messages, the messages in flight, the age of the oldest message\n" +
 			"from CloudWatch, the number of messages in the dead-letter queue (DLQ), and the reason of the oldest of the first ten\n" +
-			"of these. To read the reason, it receives DLQ messages and makes them visible again at once: nothing is deleted, and\n" +
-			"their receive count grows by one. The audit log has only a DLQ, because rules write to the log directly.\n\n" +
+			"of these. SQS leaves messages that were received three or more times out of the age. To read the reason, the command\n" +
+			"receives DLQ messages and makes them visible again at once: nothing is deleted, and their receive count grows by one.\n" +
+			"The audit log has only a DLQ, because rules write to the log directly.\n\n" +
 			"It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, cloudwatch:GetMetricData, and on DLQs sqs:ReceiveMessage and\n" +
 			"sqs:ChangeMessageVisibility. It skips denied reads and prints a note.\n\n" +
 			"Exit codes: 0 no DLQ messages, 2 DLQ messages, or a queue could not be read, 1 an error.",

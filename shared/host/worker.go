@@ -45,6 +45,25 @@ type LogLine struct {
 // Age returns how long the message had waited when its handling began.
 func (l LogLine) Age() time.Duration { return l.Start.Sub(l.Message.Sent) }
 
+const (
+	// RetryLimit is the age at which a message that is retried is overdue. Interruption asks EC2 for as long about an
+	// instance that EC2 does not return yet.
+	RetryLimit = 2 * time.Minute
+	// minOverdueReceives is the receive count from which a message can be overdue. SQS's own metric, the age of the oldest
+	// message, leaves a message out from its third receive on
+	// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html).
+	minOverdueReceives = 3
+)
+
+// IsOverdue reports whether the message has failed for too long: it is retried although it is older than RetryLimit, or
+// it expired after it had been received several times.
+func (l LogLine) IsOverdue() bool {
+	if l.Message.Receives < minOverdueReceives || l.Message.Sent.IsZero() {
+		return false
+	}
+	return l.Disposition.Action == RetryLater && l.Age() >= RetryLimit || l.Disposition.Kind == fault.Stale
+}
+
 // ProcessMessage handles one message and applies its disposition. The result holds the disposition, and the error if
 // it could not be applied.
 func (w Worker) ProcessMessage(ctx context.Context, m queue.Message) LogLine {

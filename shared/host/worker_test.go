@@ -60,6 +60,40 @@ func (b *bench) left(t *testing.T) (in, dead int) {
 	return depth(b.Queue), depth(b.dead)
 }
 
+func TestIsOverdue(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		action   host.Action
+		kind     fault.Kind
+		receives int
+		age      time.Duration
+		want     bool
+	}{
+		{"retried for two minutes", host.RetryLater, fault.Throttled, 7, host.RetryLimit, true},
+		{"retried for less", host.RetryLater, fault.Throttled, 7, host.RetryLimit - 1, false},
+		{"retried at the second receive, after a backlog", host.RetryLater, fault.Retry, 2, time.Hour, false},
+		{"retried at the third receive, after a backlog", host.RetryLater, fault.Retry, 3, time.Hour, true},
+		{"expired after retries", host.Delete, fault.Stale, 3, time.Minute, true},
+		{"expired in a backlog", host.Delete, fault.Stale, 1, time.Hour, false},
+		{"processed late", host.Delete, "", 7, time.Hour, false},
+		{"of another cluster", host.Delete, fault.Foreign, 7, time.Hour, false},
+		{"a bug, which has its own alarm", host.LeaveHidden, fault.Bug, 4, time.Hour, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := host.LogLine{
+				Message: queue.Message{Receives: test.receives, Sent: noon}, Start: noon.Add(test.age),
+				Disposition: host.MessageDisposition{Action: test.action, Kind: test.kind},
+			}
+			if got := l.IsOverdue(); got != test.want {
+				t.Errorf("overdue: %t", got)
+			}
+			if l.Message.Sent = (time.Time{}); l.IsOverdue() {
+				t.Error("overdue without a time")
+			}
+		})
+	}
+}
+
 func TestRetryHidesForBackoff(t *testing.T) {
 	b := newBench()
 	m := b.deliver(t, []byte("{}"))

@@ -50,6 +50,12 @@ var (
 		Labels: []Label{labelService, labelKind}, Services: consumers,
 		Panel: "Errors by kind", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "kind"},
 	}
+	RetriesOverdue = Metric{
+		Name: "joist_retries_overdue_total", Kind: Counter, Unit: "{attempt}",
+		Help:   "Attempts at messages that failed again two minutes after they were sent, or that found the message expired (stale), from the third receive on, by error kind.",
+		Labels: []Label{labelService, labelKind}, Services: consumers,
+		Panel: "Retries overdue", By: []string{"service", "kind"}, CloudWatch: []string{ByCluster, "service"},
+	}
 	ClockSkews = Metric{
 		Name: "joist_events_skewed_total", Kind: Counter, Unit: "{message}",
 		Help:   "Messages from a sender whose clock is more than a minute ahead of SQS.",
@@ -94,4 +100,4 @@ var (
 	}
 )
 
-var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DLQMessages, HandlingErrors, ClockSkews, DispositionFailures, RecordsRefused, BuildInfo, ReconcileTime, ReconcileFailures, EC2RateLimitWait}
+var messageMetrics = []Metric{MessagesHandled, QueueAge, HandlingTime, DLQMessages, HandlingErrors, RetriesOverdue, ClockSkews, DispositionFailures, RecordsRefused, BuildInfo, ReconcileTime, ReconcileFailures, EC2RateLimitWait}

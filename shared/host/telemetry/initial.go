@@ -16,7 +16,8 @@ var errorKinds = []fault.Kind{
 
 // initialLabels lists, for counters that alarms use, the values of the last label. A label before it is the service.
 var initialLabels = map[string][]string{
-	metric.DLQMessages.Name: toStrings(errorKinds), metric.HandlingErrors.Name: toStrings(errorKinds), metric.DispositionFailures.Name: toStrings([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ}),
+	metric.DLQMessages.Name: toStrings(errorKinds), metric.HandlingErrors.Name: toStrings(errorKinds),
+	metric.RetriesOverdue.Name: toStrings(errorKinds), metric.DispositionFailures.Name: toStrings([]host.Action{host.Delete, host.RetryLater, host.MoveToDLQ}),
 	metric.LaunchesPaused.Name: toStrings([]fault.Kind{fault.Throttled, fault.Denied}), metric.ForeignRequestsRefused.Name: {"instance", "profile"},
 	metric.RecordsRefused.Name: toStrings([]host.RefusalReason{host.UnknownQueue, host.UnknownReceipt}),
 }

@@ -20,6 +20,7 @@ import (
 func TestCountersBeginAtNothing(t *testing.T) {
 	for service, want := range map[string][]string{
 		"lifecycle": {`joist_garbage_collections_stopped_total`, `joist_dlq_messages_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
+		"planner":   {`joist_retries_overdue_total{kind="retry",service="planner"}`, `joist_retries_overdue_total{kind="stale",service="planner"}`},
 		"launcher":  {`joist_launches_paused_total{kind="denied"}`, `joist_foreign_requests_refused_total{resource="instance"}`, `joist_dispositions_failed_total{disposition="retry",service="launcher"}`},
 	} {
 		var out bytes.Buffer

@@ -86,6 +86,9 @@ func (t *Telemetry) countMessage(l *host.LogLine) {
 	if to.refused != nil {
 		to.refused(1)
 	}
+	if l.IsOverdue() {
+		t.meters.recordValue(metric.RetriesOverdue, 1, service, kind)
+	}
 	if l.LogFields.Skew > 0 {
 		t.meters.recordValue(metric.ClockSkews, 1, service, typ)
 	}

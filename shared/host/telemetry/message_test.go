@@ -101,6 +101,9 @@ func TestCounts(t *testing.T) {
 	unread := line(host.MoveToDLQ, fault.Poison)
 	unread.LogFields, unread.DispositionErr = host.LogFields{}, errors.New("no route")
 	told.LogMessage(unread)
+	overdue := line(host.RetryLater, fault.Throttled)
+	overdue.LogFields.Type, overdue.Message.Sent = "tick.v1", noon.Add(-host.RetryLimit)
+	told.LogMessage(overdue)
 	told.RecordReconcile(time.Second, true, nil)
 	told.RecordReconcile(time.Second, false, nil)
 	told.RecordReconcile(time.Second, true, fault.F("x", fault.Denied, "y"))
@@ -113,6 +116,8 @@ func TestCounts(t *testing.T) {
 		`joist_events_handled_total{disposition="dlq",service="planner",type="none"} 1`,
 		`joist_events_refused_total{kind="stale",service="planner"} 1`,
 		`joist_events_refused_total{kind="poison",service="planner"} 2`,
+		`joist_retries_overdue_total{kind="throttled",service="planner"} 1`,
+		`joist_retries_overdue_total{kind="stale",service="planner"} 1`,
 		`joist_dlq_messages_total{kind="poison",service="planner"} 1`,
 		`joist_dispositions_failed_total{disposition="dlq",service="planner"} 1`,
 		`joist_event_age_seconds_sum{service="planner",type="pods.unschedulable.v1"} 6`,

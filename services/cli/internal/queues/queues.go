@@ -31,7 +31,8 @@ type Row struct {
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"inFlight"`
 	Delayed  int `json:"delayed"`
-	// OldestSeconds is the age of the oldest message according to CloudWatch; nil if unknown.
+	// OldestSeconds is the age of the oldest message according to CloudWatch, without messages that were received
+	// three or more times; nil if unknown.
 	OldestSeconds *int `json:"oldestSeconds,omitempty"`
 	// DeadLetters is the number of messages in the DLQ, and DeadLetterQueue its name.
 	DeadLetters     int    `json:"deadLetters"`

@@ -3,16 +3,23 @@ package board_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -331,6 +338,70 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 				return found == m.Name || m.Kind == metric.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}, found)
 			}) {
 				t.Errorf("watch %s looks at %s, which is not in the catalogue", w.Name, found)
+			}
+		}
+	}
+}
+
+// overdueMinutes returns the minutes with overdue attempts if the service sends a message of the type each minute for
+// ten minutes, and fails at each attempt.
+func overdueMinutes(service string, of event.Type) map[int]bool {
+	out := map[int]bool{}
+	for n := range 10 {
+		sent := time.Unix(0, 0).Add(time.Duration(n) * time.Minute)
+		m := queue.Message{ID: fmt.Sprint(service, n), Sent: sent, Receives: 1}
+		for at := sent; ; m.Receives++ {
+			kind := fault.Retry
+			if at.Sub(sent) >= of.TTL() {
+				kind = fault.Stale
+			}
+			l := host.LogLine{Message: m, Start: at, Disposition: host.DecideDisposition(fault.F("reading", kind, "no route"), m)}
+			if l.IsOverdue() {
+				out[int(at.Unix()/60)] = true
+			}
+			if kind == fault.Stale {
+				break
+			}
+			at = at.Add(l.Disposition.RetryAfter)
+		}
+	}
+	return out
+}
+
+// TestFailingMessagesRaiseAnAlarm: if each message of a type is retried until it expires, the alarm of its service fires
+// within eight minutes, although AWS leaves such messages out of ApproximateAgeOfOldestMessage.
+func TestFailingMessagesRaiseAnAlarm(t *testing.T) {
+	alarms := map[string]board.Alarm{}
+	for _, a := range board.Alarms(board.Cluster{Plan: plan(t)}) {
+		i := slices.IndexFunc(a.Metrics, func(m board.Metric) bool { return m.Name == metric.RetriesOverdue.Name })
+		if i < 0 {
+			continue
+		}
+		m := a.Metrics[i]
+		service := m.Dimensions[1].Value
+		if want := fmt.Sprintf("FILL(%s,0)*%.0f]", m.ID, a.Threshold+1); !a.IsPage || m.Statistic != "Sum" || m.Period != 60 || !strings.Contains(a.Expression, want) {
+			t.Errorf("%s: %+v", a.Name, a)
+		}
+		alarms[service] = a
+	}
+	for _, spec := range event.Specs {
+		for _, service := range spec.Consumers {
+			if !slices.Contains(topology.ExternalServices, service) {
+				continue
+			}
+			a, minutes := alarms[service], overdueMinutes(service, spec.Type)
+			fires := false
+			for end := range 8 {
+				breaching := 0
+				for minute := max(0, end-a.Periods+1); minute <= end; minute++ {
+					if minutes[minute] {
+						breaching++
+					}
+				}
+				fires = fires || a.Datapoints > 0 && breaching >= a.Datapoints
+			}
+			if !fires {
+				t.Errorf("%s of %s: no alarm within eight minutes, overdue in the minutes %v", spec.Type, service, slices.Sorted(maps.Keys(minutes)))
 			}
 		}
 	}

@@ -63,10 +63,11 @@ var Rows = []Row{
 	{
 		Title: "Health", Help: "Queues, functions, errors and latency.",
 		Panels: []Panel{
-			{Title: "Age of the oldest message", Help: "Age of the oldest message in each queue, in seconds.", aws: oldest},
+			{Title: "Age of the oldest message", Help: "Age of the oldest message in each queue, in seconds. SQS leaves out messages that were received three or more times: see Retries overdue.", aws: oldest},
 			{Title: "Queue depth", Help: "Messages that are visible in each queue.", aws: waiting},
 			{Title: "DLQ messages", Help: "Normally zero. `joist dead list` shows the reason of each.", aws: dead},
 			{Title: "Errors by kind", Help: "foreign and stale are normal. bug, denied and poison need action."},
+			{Title: "Retries overdue", Help: "Attempts at messages that still fail two minutes after they were sent, or that expired meanwhile. Normally zero, except in lifecycle, which also retries to wait."},
 			{Title: "Message outcomes", Help: "delete: processed. retry: retried later. dlq: moved to the DLQ. keep: not processed, delivered again by SQS."},
 			{Title: "Throttling", Help: "Time that EC2 calls waited in the rate limiter, and throttled Lambda invocations.", aws: throttled},
 			{Title: "Function errors", Help: "Lambda invocations that failed or timed out.", aws: failing},

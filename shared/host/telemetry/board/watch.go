@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ var Alerts = []Alert{
 	},
 	{
 		Name: "oldest-message", IsPage: true, FirstStep: "joist queues --cluster NAME",
-		Meaning:    "The oldest message in a queue has waited longer than the limit of its service.",
-		Expr:       "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60",
+		Meaning: "The oldest message in a queue has waited longer than the limit of its service, or messages of a service fail again and again until they expire.",
+		Expr: "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60 or" +
+			` sum by (service) (increase(joist_retries_overdue_total{service!="lifecycle"}[2m])) > 0`,
 		For:        3 * time.Minute,
 		cloudWatch: alarmPerQueue(messageAgeAlarm),
 	},
@@ -118,11 +120,11 @@ var Budgets = map[string]time.Duration{
 // inventoryInterval is the interval at which the watcher requests an inventory.
 const inventoryInterval = 30 * time.Second
 
-func alarmPerQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []Alarm {
+func alarmPerQueue(alarm func(p topology.Plan, q topology.Queue) Alarm) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		var all []Alarm
 		for _, q := range p.Queues {
-			a := alarm(q)
+			a := alarm(p, q)
 			a.Name = q.Service
 			all = append(all, a)
 		}
@@ -130,24 +132,35 @@ func alarmPerQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []A
 	}
 }
 
-func deadLetterAlarm(q topology.Queue) Alarm {
+func deadLetterAlarm(_ topology.Plan, q topology.Queue) Alarm {
 	return Alarm{
 		Metrics:    []Metric{sqsMetric("ApproximateNumberOfMessagesVisible", q.Dead, "Maximum", period)},
 		Comparison: above, Periods: 1, Datapoints: 1, Missing: notBreaching,
 	}
 }
 
-// messageAgeAlarm requires three bad minutes in a row, but one for interruption: a spot instance has
-// only two minutes.
-func messageAgeAlarm(q topology.Queue) Alarm {
-	periods := 3
+// messageAgeAlarm requires three bad minutes of five, but one for interruption: a spot instance has only two minutes.
+//
+// SQS leaves a message out of its age from the third receive on, so messages that fail again and again do not raise it.
+// For the services that run as functions the alarm also counts overdue retries: each exceeds the limit. Lifecycle also
+// retries messages to wait, for example for the end of a batch. It is one alarm for both metrics, because CloudFormation
+// limits the resources of a template. FILL and MAX give the other value while a metric has no data.
+func messageAgeAlarm(p topology.Plan, q topology.Queue) Alarm {
+	periods, datapoints, limit := 5, 3, Budgets[q.Service].Seconds()
 	if q.Service == "interruption" {
-		periods = 1
+		periods, datapoints = 1, 1
 	}
-	return Alarm{
+	a := Alarm{
 		Metrics:   []Metric{sqsMetric("ApproximateAgeOfOldestMessage", q.Name, "Maximum", period)},
-		Threshold: Budgets[q.Service].Seconds(), Comparison: above, Periods: periods, Datapoints: periods, Missing: notBreaching,
+		Threshold: limit, Comparison: above, Periods: periods, Datapoints: datapoints, Missing: notBreaching,
 	}
+	if slices.Contains(topology.ExternalServices, q.Service) {
+		overdue := counterSum(metric.RetriesOverdue, p, Dimension{"service", q.Service})
+		overdue.ID, overdue.Period = "m2", period
+		a.Metrics = append(a.Metrics, overdue)
+		a.Expression = fmt.Sprintf("MAX([FILL(m1,0), FILL(m2,0)*%.0f])", limit+1)
+	}
+	return a
 }
 
 func sqsMetric(metric, queue, statistic string, seconds int) Metric {
