@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination/eviction"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -20,8 +22,6 @@ import (
 // podRemoval is a pod to remove, with its sort keys.
 type podRemoval struct {
 	eviction.Removal
-	// forced reports that the pod's grace period must begin now.
-	forced   bool
 	deadline time.Time
 	// lastAnswered is when the last request was answered, zero for never.
 	lastAnswered time.Time
@@ -29,28 +29,37 @@ type podRemoval struct {
 	milliCPU, memory int64
 }
 
-// removePods removes the pods of the jobs, the most urgent first.
+// removePods removes the pods of the jobs, the most urgent first. Forced deletions do not wait for
+// evictions.
 func (s *Service) removePods(ctx context.Context, jobs []effect.Job) error {
-	var removals []podRemoval
+	var deletions, evictions []podRemoval
 	for _, job := range jobs {
 		for _, e := range job.Effects {
-			removals = append(removals, s.newPodRemoval(e))
+			if _, forced := e.(effect.DeletePod); forced {
+				deletions = append(deletions, s.newPodRemoval(e))
+			} else {
+				evictions = append(evictions, s.newPodRemoval(e))
+			}
 		}
 	}
-	slices.SortStableFunc(removals, compareUrgency)
-	list := make([]eviction.Removal, len(removals))
-	for i, r := range removals {
-		list[i] = r.Removal
-	}
-	return s.evictions.Remove(ctx, list)
+	return errors.Join(s.deletions.Remove(ctx, sortRemovals(deletions)), s.evictions.Remove(ctx, sortRemovals(evictions)))
 }
 
-// compareUrgency orders removals: forced deletions, then the earliest deadline, then pods not yet
-// requested or requested longest ago. If equal, the larger pod comes first. Its replacement is
-// scheduled first, and smaller pods fit into the remaining capacity; disruption's simulation
-// depends on this order.
+// sortRemovals sorts removals by their urgency.
+func sortRemovals(removals []podRemoval) []eviction.Removal {
+	slices.SortStableFunc(removals, compareUrgency)
+	sorted := make([]eviction.Removal, len(removals))
+	for i, r := range removals {
+		sorted[i] = r.Removal
+	}
+	return sorted
+}
+
+// compareUrgency orders removals: the earliest deadline, then pods not yet requested or requested
+// longest ago. If equal, the larger pod comes first. Its replacement is scheduled first, and smaller
+// pods fit into the remaining capacity; disruption's simulation depends on this order.
 func compareUrgency(a, b podRemoval) int {
-	return cmp.Or(-cmp.Compare(rankBool(a.forced), rankBool(b.forced)), -cmp.Compare(rankBool(!a.deadline.IsZero()), rankBool(!b.deadline.IsZero())), a.deadline.Compare(b.deadline),
+	return cmp.Or(-cmp.Compare(rankBool(!a.deadline.IsZero()), rankBool(!b.deadline.IsZero())), a.deadline.Compare(b.deadline),
 		a.lastAnswered.Compare(b.lastAnswered), cmp.Compare(b.milliCPU, a.milliCPU), cmp.Compare(b.memory, a.memory))
 }
 
@@ -68,7 +77,7 @@ func (s *Service) newPodRemoval(e effect.Effect) podRemoval {
 		report := events.Disrupted.About(cluster.Pods, e.Pod, s.Now(),
 			"Deleting the pod to accommodate the terminationTime %s of the node. It has %d seconds of grace. Its budgets and its do-not-disrupt annotation are passed over.",
 			e.By.UTC().Format(time.RFC3339), e.GraceSeconds)
-		return podRemoval{Removal: s.removeAndReport(e.Pod, e, report, e.Why), forced: true, deadline: e.By}
+		return podRemoval{Removal: s.removeAndReport(e.Pod, e, report, e.Why), deadline: e.By, lastAnswered: s.deletions.LastAnswered(e.Pod)}
 	case effect.Evict:
 		report := events.Evicted.About(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
 		requests := podspec.Requests(e.Pod)
@@ -101,7 +110,7 @@ const minRetryInterval = 100 * time.Millisecond
 // NextRetry returns when a pod whose removal was rejected may be retried without any change; zero
 // if none exists.
 func (s *Service) NextRetry() time.Time {
-	due := s.evictions.NextRetry(s.lastReconcile)
+	due := nodeclaim.EarlierOf(s.evictions.NextRetry(s.lastReconcile), s.deletions.NextRetry(s.lastReconcile))
 	if rested := s.lastReconcile.Add(minRetryInterval); !due.IsZero() && due.Before(rested) {
 		return rested
 	}

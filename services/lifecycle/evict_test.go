@@ -11,8 +11,6 @@ func TestEvictionOrder(t *testing.T) {
 	soon := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	late := soon.Add(time.Minute)
 	order := []podRemoval{
-		{forced: true, deadline: soon, milliCPU: 1},
-		{forced: true, deadline: late, milliCPU: 9},
 		{deadline: soon, milliCPU: 1},
 		{deadline: late, milliCPU: 9},
 		{milliCPU: 2, memory: 1},

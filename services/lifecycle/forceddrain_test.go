@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +94,35 @@ func TestEarlierDeadlineOfTerminatingPod(t *testing.T) {
 	s.advance(time.Second)
 	if at := ends(); at.After(deadline) {
 		t.Errorf("a second before the deadline the pod's grace period still ends at %s, %s after the deadline", at, at.Sub(deadline))
+	}
+}
+
+// A pod that can be neither evicted nor deleted is reported with the error of its deletion.
+func TestFailedDeletionIsReported(t *testing.T) {
+	s := newInitializedCluster(t, 1)
+	s.addPod("old-0", "web", func(pod *corev1.Pod) {
+		pod.UID, pod.Spec.TerminationGracePeriodSeconds = types.UID("web"), new(int64(30))
+	})
+	s.InjectFaults(
+		memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbEvict, Kind: cluster.Pods, As: fault.Throttled},
+		memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbDeletePod, Kind: cluster.Pods, As: fault.Throttled},
+	)
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: 2 * time.Minute}
+	})
+	s.reconcile()
+	deadline := s.now.Add(2 * time.Minute)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		until time.Duration
+		want  string
+	}{{31 * time.Second, "pod default/web cannot be evicted: evicting Pod default/web"}, {1 * time.Second, "pod default/web cannot be evicted: deleting Pod default/web"}} {
+		s.advance(deadline.Add(-step.until).Sub(s.now))
+		c, _ := s.getClaim("old-0").Status.Conditions.Get(karpenter.ConditionTypeDrained)
+		if !strings.Contains(c.Message, step.want) {
+			t.Errorf("%s before the deadline the drain reports %q, want %q", step.until, c.Message, step.want)
+		}
 	}
 }

@@ -129,7 +129,8 @@ type Service struct {
 	throttle    *throttle
 	podTrackers map[string]podevents.Tracker
 	publisher   events.Publisher
-	evictions   *eviction.Queue
+	// evictions requests evictions, and deletions the deletions of pods whose grace period must begin.
+	evictions, deletions *eviction.Queue
 	// claimSearches find claims of instances that the cache does not contain.
 	claimSearches *batcher.CallBatcher[*claimSearch]
 	// shifts are the known zonal shifts. They are nil until they are first needed.
@@ -185,7 +186,8 @@ func New(config Config) *Service {
 		unavailableMutex: host.NewMutex(),
 		listMutex:        host.NewMutex(),
 		throttle:         newThrottle(config.Now),
-		evictions:        eviction.New(config.Parallel, config.Now),
+		evictions:        eviction.New(config.Parallel, eviction.EvictionBackoff, config.Now),
+		deletions:        eviction.New(config.Parallel, eviction.DeletionBackoff, config.Now),
 		podTrackers:      map[string]podevents.Tracker{},
 	}
 	s.executor.Leads = func() bool { return s.election.HoldsLeases(s.Now()) }

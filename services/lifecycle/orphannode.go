@@ -41,7 +41,7 @@ func (s *Service) releaseOrphanNodes(ctx context.Context, w clusterState) ([]eff
 	}
 	var urgent, drains []effect.Job
 	for _, node := range garbagecollection.FindOrphanNodes(found, claims) {
-		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, s.podsOfNodes([]*corev1.Node{node}, w), s.evictions.MayEvict, s.Now())}
+		job := effect.Job{Name: "Node " + node.Name, Effects: garbagecollection.ReleaseOrphanNode(node, s.podsOfNodes([]*corev1.Node{node}, w), s.evictions.MayRemove, s.Now())}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}

@@ -193,4 +193,5 @@ func (s *Service) pruneState(claims []*karpenter.NodeClaim) {
 	}
 	s.throttle.removeOlder(time.Hour)
 	s.evictions.Prune()
+	s.deletions.Prune()
 }

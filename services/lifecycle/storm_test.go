@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -41,6 +42,8 @@ type remoteClient struct {
 	callCounts map[string]int
 	tainted    map[string]time.Time
 	evicted    map[string]bool
+	// deleted is when each pod was first deleted.
+	deleted map[string]time.Time
 	// reportedStuck are the nodes that were reported as failing to drain.
 	reportedStuck map[string]time.Time
 }
@@ -159,6 +162,17 @@ func (d *remoteClient) Evict(ctx context.Context, pod cluster.Key, uid types.UID
 	return err
 }
 
+func (d *remoteClient) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
+	d.call("delete Pod")
+	defer d.signalWrite()
+	d.mu.Lock()
+	if _, before := d.deleted[pod.Name]; !before {
+		d.deleted[pod.Name] = time.Now()
+	}
+	d.mu.Unlock()
+	return d.Client.DeletePod(ctx, pod, uid, graceSeconds)
+}
+
 func (d *remoteClient) Report(ctx context.Context, e cluster.Event) error {
 	d.reports.wait(200, 300)
 	time.Sleep(d.latency)
@@ -201,16 +215,24 @@ func newFleet(server *memcluster.Server, n, pods int) {
 	}
 }
 
-// measureStorm interrupts n nodes at once and returns how long each waited for its taint.
-func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
+// storm is an interruption of many nodes at once.
+type storm struct {
+	nodes int
+	// notice is the time from the notices to their deadline, and observed how long lifecycle runs after the notices.
+	notice, observed time.Duration
+}
+
+// measureStorm interrupts nodes at once and returns how long each waited for its taint.
+func measureStorm(t *testing.T, s storm, d *remoteClient) []time.Duration {
 	t.Helper()
 	server := memcluster.New(memcluster.Options{Now: time.Now})
 	blobs := memblob.New(memblob.Options{Now: time.Now})
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
+	n := s.nodes
 	newFleet(server, n, 10)
 	cache := server.NewCache(memcluster.CacheOptions{Trim: lifecycle.Trims()})
 	d.Client, d.writes = server.ClientFor("lifecycle"), make(chan struct{}, 1)
-	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}
+	d.tainted, d.evicted, d.deleted = map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
 	d.reportedStuck = map[string]time.Time{}
 	service := lifecycle.New(lifecycle.Config{
 		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: clusterIdentity, Namespace: namespace, KarpenterNamespace: namespace,
@@ -229,7 +251,7 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	began := time.Now()
 	var obeyed sync.WaitGroup
 	for i := range n {
-		body := event.NodeNoticed{InstanceID: fmt.Sprintf("i-c%03d", i), Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute)}
+		body := event.NodeNoticed{InstanceID: fmt.Sprintf("i-c%03d", i), Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(s.notice)}
 		e, err := event.Maker{Service: "test", Cluster: clusterIdentity}.New(began, body, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +264,7 @@ func measureStorm(t *testing.T, n int, d *remoteClient) []time.Duration {
 	}
 	obeyed.Wait()
 	handled := time.Since(began)
-	time.Sleep(40 * time.Second)
+	time.Sleep(s.observed)
 	stop()
 	running.Wait()
 	time.Sleep(time.Minute)
@@ -291,7 +313,7 @@ func TestManyNotices(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &remoteClient{latency: test.takes, onEvict: test.evicting}
-				waits := measureStorm(t, 150, d)
+				waits := measureStorm(t, storm{nodes: 150, notice: 2 * time.Minute, observed: 40 * time.Second}, d)
 				if p99 := waits[len(waits)*99/100]; p99 > 5*time.Second {
 					t.Errorf("p99 is %s", p99)
 				}
@@ -300,6 +322,38 @@ func TestManyNotices(t *testing.T) {
 				}
 				if len(d.evicted) < test.evicted {
 					t.Errorf("%d pods were evicted", len(d.evicted))
+				}
+			})
+		})
+	}
+}
+
+// The grace periods of 1,000 pods on 100 nodes begin within 3 s of each other, whatever their evictions do: 32 workers need
+// 1,000 * 2 calls * 20 ms / 32 = 1.25 s.
+func TestForcedDeletionsDoNotWaitForEvictions(t *testing.T) {
+	for name, evict := range map[string]func(context.Context) error{
+		"evictions are refused": func(context.Context) error { return fault.E("evicting", fault.Throttled, errors.New("a budget")) },
+		"evictions are refused after ten seconds": func(context.Context) error {
+			time.Sleep(10 * time.Second)
+			return fault.E("evicting", fault.Throttled, errors.New("a budget"))
+		},
+		"evictions are not answered": func(ctx context.Context) error {
+			<-ctx.Done()
+			return fault.E("evicting", fault.Unknown, ctx.Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &remoteClient{latency: 20 * time.Millisecond, onEvict: evict}
+				measureStorm(t, storm{nodes: 100, notice: time.Minute, observed: 50 * time.Second}, d)
+				times := slices.SortedFunc(maps.Values(d.deleted), time.Time.Compare)
+				if len(times) < 1000 {
+					t.Fatalf("%d of 1,000 pods are deleted 10 s before the deadline", len(times))
+				}
+				took := times[len(times)-1].Sub(times[0])
+				t.Logf("the grace period of the last pod begins %s after that of the first", took)
+				if took > 3*time.Second {
+					t.Error("forced deletions wait for evictions")
 				}
 			})
 		})

@@ -11,16 +11,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// deleteRetryInterval is how often the deletion of a pod is repeated.
-const deleteRetryInterval = time.Second
-
 // terminationView collects the input for a claim that is being deleted or whose node is being rebooted.
 func (s *Service) terminationView(v nodeclaim.View, w clusterState) nodeclaim.Termination {
 	if v.Claim.DeletionTimestamp == nil && !v.Claim.IsRebooting() {
 		return nodeclaim.Termination{}
 	}
 	out := nodeclaim.Termination{
-		MayEvict: s.evictions.MayEvict, MayDelete: s.mayDeletePod, EvictionResult: s.evictionResult,
+		MayEvict: s.evictions.MayRemove, MayDelete: s.deletions.MayRemove, EvictionResult: s.evictionResult,
 		Budgets: w.budgets, VolumeClaim: w.volumeClaim, Replacement: w.findClaim,
 	}
 	for _, node := range v.AllNodes() {
@@ -76,15 +73,12 @@ func (s *Service) readPods(node *corev1.Node, w clusterState) ([]*corev1.Pod, bo
 	return pods, err == nil
 }
 
-// mayDeletePod limits how often a pod's deletion is repeated. Deletions do not use the backoff of
-// evictions, because no budget forbids them and their deadline has passed.
-func (s *Service) mayDeletePod(pod *corev1.Pod) bool {
-	return s.allowAction("delete/"+string(pod.UID), deleteRetryInterval)
-}
-
 // evictionResult returns the error of the last request to remove the pod, and since when requests
-// are rejected.
+// are rejected. A pod is evicted before it is deleted.
 func (s *Service) evictionResult(pod *corev1.Pod) (time.Time, error) {
-	try, _ := s.evictions.LastAttempt(pod)
-	return try.Since, try.Err
+	eviction, _ := s.evictions.LastAttempt(pod)
+	if deletion, ok := s.deletions.LastAttempt(pod); ok {
+		return nodeclaim.EarlierOf(eviction.Since, deletion.Since), deletion.Err
+	}
+	return eviction.Since, eviction.Err
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// The backoff of one pod.
 const (
+	// minBackoff is the backoff of a pod after its first rejection.
 	minBackoff = 100 * time.Millisecond
-	maxBackoff = 10 * time.Second
+	// watchDelay is how long a pod is not tried again after its removal was accepted. The watch must have delivered the
+	// change by then.
+	watchDelay = 10 * time.Second
 )
 
 // attemptRetention is how long an attempt is stored after its backoff. A pod that still must go is tried again long before;
@@ -35,6 +37,8 @@ type Attempt struct {
 
 // attemptLog stores the answers by pod. If it is lost, requests are repeated.
 type attemptLog struct {
+	maxBackoff time.Duration
+
 	mu    sync.Mutex
 	byPod map[types.UID]Attempt
 }
@@ -55,21 +59,20 @@ func (t *attemptLog) find(pod types.UID) (Attempt, bool) {
 }
 
 // record stores an answer. A pod that is deleted, or whose name another pod has, counts as removed.
-// A pod whose removal was accepted is not tried again until the watch must have delivered the
-// change.
+// A pod whose removal was accepted is not tried again for watchDelay.
 func (t *attemptLog) record(pod *corev1.Pod, err error, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	try := t.byPod[pod.UID]
 	if err == nil || fault.Is(err, fault.Missing, fault.Conflict) {
-		t.byPod[pod.UID] = Attempt{Last: now, next: now.Add(maxBackoff)}
+		t.byPod[pod.UID] = Attempt{Last: now, next: now.Add(watchDelay)}
 		return
 	}
 	if try.Err == nil {
 		try.Since = now
 	}
 	try.Err, try.Last = err, now
-	try.wait = min(max(2*try.wait, minBackoff), maxBackoff)
+	try.wait = min(max(2*try.wait, minBackoff), t.maxBackoff)
 	try.next = now.Add(try.wait)
 	t.byPod[pod.UID] = try
 }

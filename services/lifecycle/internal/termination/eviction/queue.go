@@ -3,7 +3,11 @@
 //
 // The invariants: a pod has one request in flight at a time; at most as many requests as workers
 // are in flight; a removal that the last reconcile did not list, or listed too long ago, is not
-// started; and a rejected pod is retried after 100 ms, then twice as long each time, up to 10 s.
+// started; and a rejected pod is retried after 100 ms, then twice as long each time, up to the
+// longest backoff of the queue.
+//
+// Evictions and forced deletions have a queue each. An eviction may hang, or be rejected for hours,
+// but a deletion that starts late takes a part of the pod's grace period away.
 package eviction
 
 import (
@@ -27,6 +31,12 @@ const (
 	listValidity = 10 * time.Second
 	// slowAnswer is how long a request may be unanswered before it is reported.
 	slowAnswer = 5 * time.Second
+)
+
+// The longest backoffs of rejected evictions and of rejected deletions.
+const (
+	EvictionBackoff = 10 * time.Second
+	DeletionBackoff = time.Second
 )
 
 // maxReportedErrors is how many errors are reported at a time.
@@ -55,14 +65,17 @@ type Queue struct {
 }
 
 // New returns a queue. With parallel up to one, removals are made in order within Remove; otherwise
-// that many goroutines make them.
-func New(parallel int, now func() time.Time) *Queue {
-	return &Queue{now: now, parallel: parallel, attempts: attemptLog{byPod: map[types.UID]Attempt{}}, inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{}}
+// that many goroutines make them. The backoff of a rejected pod grows up to maxBackoff.
+func New(parallel int, maxBackoff time.Duration, now func() time.Time) *Queue {
+	return &Queue{
+		now: now, parallel: parallel, attempts: attemptLog{maxBackoff: maxBackoff, byPod: map[types.UID]Attempt{}},
+		inFlight: map[types.UID]bool{}, listedSince: map[types.UID]time.Time{},
+	}
 }
 
-// MayEvict reports whether the pod's removal may be tried now: it is not in flight and its backoff
+// MayRemove reports whether the pod's removal may be tried now: it is not in flight and its backoff
 // has passed.
-func (q *Queue) MayEvict(pod *corev1.Pod) bool {
+func (q *Queue) MayRemove(pod *corev1.Pod) bool {
 	q.mu.Lock()
 	busy := q.inFlight[pod.UID]
 	q.mu.Unlock()

@@ -64,7 +64,7 @@ func (a *api) removals(n int) []eviction.Removal {
 func TestRemovalsStartInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
-		if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
+		if err := eviction.New(0, eviction.EvictionBackoff, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"p000", "p001", "p002"}, a.requested); diff != "" || a.most != 1 {
@@ -78,7 +78,7 @@ func TestRemovalsStartInOrder(t *testing.T) {
 func TestRemoveIsAsynchronous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second}
-		q := eviction.New(32, time.Now)
+		q := eviction.New(32, eviction.EvictionBackoff, time.Now)
 		began := time.Now()
 		look, end := context.WithCancel(t.Context())
 		if err := q.Remove(look, a.removals(100)); err != nil {
@@ -89,7 +89,7 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 			t.Errorf("Remove blocked for %s", took)
 		}
 		time.Sleep(time.Second / 2)
-		if q.MayEvict(pod("p031")) || !q.MayEvict(pod("p032")) {
+		if q.MayRemove(pod("p031")) || !q.MayRemove(pod("p032")) {
 			t.Error("want no eviction of a pod in flight, and an eviction of one that is not started")
 		}
 		if err := q.Remove(t.Context(), append(a.removals(3), a.removal("late"))); err != nil {
@@ -107,7 +107,7 @@ func TestRemoveIsAsynchronous(t *testing.T) {
 func TestManyRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: 20 * time.Millisecond}
-		q := eviction.New(32, time.Now)
+		q := eviction.New(32, eviction.EvictionBackoff, time.Now)
 		began := time.Now()
 		if err := q.Remove(t.Context(), a.removals(1500)); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestEvictionBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := fault.F("evicting", fault.Throttled, "a budget")
 		a := &api{answer: func(string) error { return no }}
-		q := eviction.New(0, time.Now)
+		q := eviction.New(0, eviction.EvictionBackoff, time.Now)
 		began := time.Now()
 		for _, want := range []time.Duration{
 			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
@@ -149,11 +149,11 @@ func TestEvictionBackoff(t *testing.T) {
 				t.Errorf("after a wait of %s the next retry is at %s", want, due)
 			}
 			time.Sleep(want - 1)
-			if q.MayEvict(pod("p")) {
+			if q.MayRemove(pod("p")) {
 				t.Fatalf("the eviction may be repeated before %s", want)
 			}
 			time.Sleep(1 * time.Nanosecond)
-			if !q.MayEvict(pod("p")) {
+			if !q.MayRemove(pod("p")) {
 				t.Fatalf("the eviction may not be repeated after %s", want)
 			}
 		}
@@ -165,7 +165,7 @@ func TestEvictionBackoff(t *testing.T) {
 		if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
 			t.Fatal(err)
 		}
-		if try, _ := q.LastAttempt(pod("p")); try.Err != nil || !try.Since.IsZero() || q.MayEvict(pod("p")) {
+		if try, _ := q.LastAttempt(pod("p")); try.Err != nil || !try.Since.IsZero() || q.MayRemove(pod("p")) {
 			t.Errorf("after a successful eviction the attempt is %+v", try)
 		}
 		time.Sleep(5 * time.Minute)
@@ -181,6 +181,30 @@ func TestEvictionBackoff(t *testing.T) {
 	})
 }
 
+// Rejected deletions are retried each second at least, and an accepted one not before the watch must have delivered it.
+func TestDeletionBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{answer: func(string) error { return fault.F("deleting", fault.Unknown, "a webhook") }}
+		q := eviction.New(0, eviction.DeletionBackoff, time.Now)
+		for i, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second, 10 * time.Second} {
+			if i == 6 {
+				a.answer = nil
+			}
+			if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); (err == nil) != (i == 6) {
+				t.Fatalf("deletion %d: %v", i, err)
+			}
+			time.Sleep(want - 1)
+			if q.MayRemove(pod("p")) {
+				t.Errorf("deletion %d is repeated before %s", i, want)
+			}
+			time.Sleep(1)
+			if !q.MayRemove(pod("p")) {
+				t.Errorf("deletion %d is not repeated after %s", i, want)
+			}
+		}
+	})
+}
+
 // The next retry is that of the pod whose backoff ends first, and a pod without a rejection has none.
 func TestFirstRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +214,7 @@ func TestFirstRetry(t *testing.T) {
 			}
 			return fault.F("evicting "+name, fault.Throttled, "a budget")
 		}}
-		q := eviction.New(0, time.Now)
+		q := eviction.New(0, eviction.EvictionBackoff, time.Now)
 		// The backoff of a pod doubles with each rejection: p001 waits for 100 ms, p000 for 200 ms.
 		for _, list := range [][]eviction.Removal{{a.removal("p000")}, {a.removal("gone"), a.removal("p000"), a.removal("p001")}} {
 			if err := q.Remove(t.Context(), list); err != nil {
@@ -210,7 +234,7 @@ func TestReportedErrorsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n, want := range map[int]string{5: "evicting p004: no answer", 6: "and 1 more failed pod removals"} {
 			a := &api{answer: func(name string) error { return fault.F("evicting "+name, fault.Unknown, "no answer") }}
-			if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(n)); !strings.HasSuffix(err.Error(), want) {
+			if err := eviction.New(0, eviction.EvictionBackoff, time.Now).Remove(t.Context(), a.removals(n)); !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%d failures: %v, want %q at the end", n, err, want)
 			}
 		}
@@ -226,7 +250,7 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 			}
 			return fault.F("evicting "+name, fault.Unknown, "no answer")
 		}}
-		q := eviction.New(0, time.Now)
+		q := eviction.New(0, eviction.EvictionBackoff, time.Now)
 		err := q.Remove(t.Context(), a.removals(10))
 		if len(a.requested) != 10 {
 			t.Errorf("a failed removal blocks the others: %v", a.requested)
@@ -249,7 +273,7 @@ func TestReportedErrorsAreLimited(t *testing.T) {
 func TestUnansweredRemovalsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Hour}
-		q := eviction.New(2, time.Now)
+		q := eviction.New(2, eviction.EvictionBackoff, time.Now)
 		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
 			t.Fatal(err)
 		}
