@@ -62,11 +62,22 @@ func TestFormerLeaderAddsNoPodEvent(t *testing.T) {
 	}
 }
 
-// The loop of a standby replica does not run for evictions that were rejected while it led.
-func TestStandbyReplicaRetriesNoEviction(t *testing.T) {
+// The loop of a standby replica does not run for evictions and deletions that were rejected while it led.
+func TestStandbyReplicaRetriesNoRemoval(t *testing.T) {
+	for _, verb := range []memcluster.Verb{memcluster.VerbEvict, memcluster.VerbDeletePod} {
+		t.Run(string(verb), func(t *testing.T) { testStandbyReplicaRetriesNoRemoval(t, verb) })
+	}
+}
+
+func testStandbyReplicaRetriesNoRemoval(t *testing.T, verb memcluster.Verb) {
 	s := newInitializedCluster(t, 1)
 	s.addPod("old-0", "web", func(pod *corev1.Pod) { pod.UID = types.UID("web") })
-	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbEvict, Kind: cluster.Pods, As: fault.Throttled})
+	s.InjectFaults(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: cluster.Pods, As: fault.Throttled})
+	if verb == memcluster.VerbDeletePod {
+		s.setClaim("old-0", func(c *karpenter.NodeClaim) {
+			c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.UTC().Format(time.RFC3339)
+		})
+	}
 	s.deleteClaim("old-0")
 	for range 20 {
 		if s.advanceOnce(100 * time.Millisecond); !s.svc.NextRetry().IsZero() {
@@ -74,11 +85,11 @@ func TestStandbyReplicaRetriesNoEviction(t *testing.T) {
 		}
 	}
 	if s.svc.NextRetry().IsZero() {
-		t.Fatal("no eviction is retried")
+		t.Fatal("no removal is retried")
 	}
 	s.standBy()
 	if due := s.svc.NextRetry(); !due.IsZero() {
-		t.Errorf("after an hour as a standby replica, an eviction is due since %s", s.now.Sub(due))
+		t.Errorf("after an hour as a standby replica, a removal is due since %s", s.now.Sub(due))
 	}
 }
 

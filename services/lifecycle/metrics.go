@@ -107,13 +107,13 @@ func (s *Service) measureCluster(w clusterState) {
 }
 
 // stopLeading drops what this replica learned as the leader, when another replica leads. It may lead again hours later, and must then know as
-// little as a new process: gauges end, the next admission lists the claims, pod events are read from the pods, no rejected eviction is due
+// little as a new process: gauges end, the next admission lists the claims, pod events are read from the pods, no rejected removal is due
 // on a standby replica, drift waits for an inventory, and terminations wait for a report of zonal shifts.
 //
 // These fields stay:
 //   - throttle, publisher, orphanBreaker and goneBreaker record when something was done. Each entry ends with its interval, and until
 //     then it only delays or forbids a repetition.
-//   - claimSearches, evictions in flight and executor have requests that end by themselves. The executor checks the Leases.
+//   - claimSearches, removals in flight and executor have requests that end by themselves. The executor checks the Leases.
 //   - effects, turns and claimOffset are counters.
 //   - lastReconcile and lastFullReconcile are times, so the next reconcile is a full one. liveReadErrors are of one reconcile, and reservation is of one turn.
 func (s *Service) stopLeading() {
@@ -123,6 +123,7 @@ func (s *Service) stopLeading() {
 	s.traces.clear()
 	clear(s.podTrackers)
 	s.evictions.Forget()
+	s.deletions.Forget()
 	s.drift.clear()
 	s.shifts = nil
 	s.metricState.clear()

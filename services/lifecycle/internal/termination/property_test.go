@@ -99,9 +99,11 @@ func (g *podOutcome) remove(p *corev1.Pod, now time.Time, seconds int64) *podOut
 		g = &podOutcome{began: now}
 	}
 	end := g.began.Add(time.Duration(seconds) * time.Second)
-	g.ends = end
 	if end.Before(now) {
-		end, g.ends = now, now.Add(time.Second)
+		end = now
+	}
+	if g.ends = end; end.Before(now.Add(time.Second)) {
+		g.ends = now.Add(time.Second)
 	}
 	p.DeletionTimestamp = new(metav1.NewTime(end))
 	return g

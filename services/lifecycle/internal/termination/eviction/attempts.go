@@ -102,3 +102,10 @@ func (t *attemptLog) prune(now time.Time) {
 		}
 	}
 }
+
+// forget drops all answers.
+func (t *attemptLog) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.byPod)
+}

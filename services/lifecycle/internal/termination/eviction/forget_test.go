@@ -16,13 +16,13 @@ import (
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{takes: time.Second, answer: func(string) error { return fault.F("evicting", fault.Throttled, "a budget") }}
-		q := eviction.New(2, time.Now)
+		q := eviction.New(2, eviction.EvictionBackoff, time.Now)
 		if err := q.Remove(t.Context(), a.removals(3)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second / 2)
 		q.Forget()
-		if q.MayEvict(pod("p000")) || !q.MayEvict(pod("p002")) {
+		if q.MayRemove(pod("p000")) || !q.MayRemove(pod("p002")) {
 			t.Error("want no second request for a pod in flight")
 		}
 		time.Sleep(2 * time.Second)

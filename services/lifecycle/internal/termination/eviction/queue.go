@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -195,4 +196,14 @@ func (q *Queue) takeErrors() error {
 		failures = append(failures[:maxReportedErrors:maxReportedErrors], fmt.Errorf("and %d more failed pod removals", more))
 	}
 	return errors.Join(failures...)
+}
+
+// Forget drops the removals that wait and all answers, because another replica leads. Requests in flight continue, and a pod has no
+// second one meanwhile.
+func (q *Queue) Forget() {
+	q.mu.Lock()
+	q.waiting, q.failures = nil, nil
+	maps.DeleteFunc(q.listedSince, func(pod types.UID, _ time.Time) bool { return !q.inFlight[pod] })
+	q.mu.Unlock()
+	q.attempts.forget()
 }
