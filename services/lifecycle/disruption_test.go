@@ -242,7 +242,7 @@ func TestLiveObjections(t *testing.T) {
 		{name: "a DaemonSet pod was added", changes: func(s *testCluster) {
 			s.addPod("old-1", "agent", func(p *corev1.Pod) {
 				yes := true
-				p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &yes}}
 			})
 		}},
 		{name: "the node is nominated", changes: func(s *testCluster) { s.nominateClaim("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
@@ -97,7 +96,7 @@ type nodeUse struct{ all, daemons amounts }
 func (u *nodeUse) addPod(pod *corev1.Pod) {
 	requests := podspec.Requests(pod)
 	u.all.add(requests)
-	if slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" }) {
+	if podspec.OwnedBy(pod, "DaemonSet") {
 		u.daemons.add(requests)
 	}
 }

@@ -118,7 +118,7 @@ func TestRunningSpanEndsTrace(t *testing.T) {
 			made := s.now
 			waits := unschedulable("default", "a")
 			if waits.CreationTimestamp = metav1.NewTime(made); c.daemon {
-				waits.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
+				waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
 			}
 			s.SeedObjects(waits)
 			s.advance(time.Second)

@@ -197,6 +197,7 @@ type PodRef struct {
 // environment variables, images or other annotations.
 type PodSpec struct {
 	Namespace string `json:"namespace"`
+	// OwnerKind is the kind of the pod's controller, with the group if that is a custom one: ReplicaSet, StatefulSet.apps.kruise.io.
 	OwnerKind string `json:"ownerKind,omitempty"`
 	// Labels are the labels that selectors of other pods use.
 	Labels map[string]string `json:"labels,omitempty"`

@@ -86,7 +86,7 @@ func hostMistakes() []mistake {
 	full := func(s *planvalidator.Scenario) { existing(s, "old", "small", "z1", pod("there")) }
 	daemonThere := func(s *planvalidator.Scenario) {
 		d := pod("daemon-x", requests("cpu", "500m"))
-		d.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "daemon", Controller: new(true)}}
+		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "daemon", Controller: new(true)}}
 		existing(s, "old", "small", "z1", d)
 		existing(s, "older", "small", "z1")
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // allocatable returns the resources for pods and daemons.
@@ -23,7 +22,7 @@ func sumRequests(pods, daemons []*pod) corev1.ResourceList {
 	}
 	for _, p := range pods {
 		addResources(sum, p.requests)
-		if p.bound && metav1.GetControllerOf(p.Pod) != nil && metav1.GetControllerOf(p.Pod).Kind == "DaemonSet" {
+		if p.bound && isDaemonPod(p.Pod) {
 			coming = subtractResources(coming, p.requests)
 		}
 	}

@@ -203,7 +203,7 @@ func (s *Scenario) countBoundPods() (count int) {
 // isDaemonPod reports whether the pod belongs to its node.
 func isDaemonPod(pod *corev1.Pod) bool {
 	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "DaemonSet" {
+		if owner.APIVersion == "apps/v1" && owner.Kind == "DaemonSet" {
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ func running(name, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func ofDaemon(pod *corev1.Pod) {
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
 }
 
 func mirrored(pod *corev1.Pod) {

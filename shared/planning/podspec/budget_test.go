@@ -50,7 +50,10 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	owned := func(kind string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: kind}} }
+		version := map[bool]string{true: "v1", false: "apps/v1"}[kind == "Node"]
+		return func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind}}
+		}
 	}
 	type budgets = []*policyv1.PodDisruptionBudget
 	for _, tt := range []struct {

@@ -124,11 +124,17 @@ func Ref(pod *corev1.Pod) planning.PodRef {
 	return ref
 }
 
+// ownerKind returns the kind of the pod's controller. A kind of a custom API group contains the group, so that a StatefulSet of
+// apps.kruise.io does not count as one of Kubernetes.
 func ownerKind(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		return owner.Kind
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return ""
 	}
-	return ""
+	if group, _, found := strings.Cut(owner.APIVersion, "/"); found && strings.Contains(group, ".") {
+		return owner.Kind + "." + group
+	}
+	return owner.Kind
 }
 
 // workload returns the name of the pod's controller. For a ReplicaSet of a Deployment it drops the

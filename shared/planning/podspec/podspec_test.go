@@ -24,7 +24,7 @@ func podWithSecrets() *corev1.Pod {
 			Name: "web-1", Namespace: "shop", UID: "u1", CreationTimestamp: metav1.NewTime(time.Unix(100, 0)),
 			Labels:          map[string]string{"app": "web", "note": secret},
 			Annotations:     map[string]string{"vault": secret, corev1.LastAppliedConfigAnnotation: secret, "karpenter.sh/do-not-disrupt": "true"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: secret, Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: secret, Controller: new(true)}},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: secret}},
 		},
 		Spec: corev1.PodSpec{
@@ -156,8 +156,10 @@ func TestProvisionable(t *testing.T) {
 		{"going", pending(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), false, false},
 		{"completed pod", pending(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, false},
 		{"preempting", pending(func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }), false, true},
-		{"daemon", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}} }), false, true},
-		{"static pod", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false, true},
+		{"daemon", pending(func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet"}}
+		}), false, true},
+		{"static pod", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}} }), false, true},
 		{"mirror", pending(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }), false, true},
 		{"requires no NodePool label", pending(require(noPools)), false, true},
 		{"one of two terms requires no NodePool label", pending(require(noPools, anyNode)), true, false},
@@ -185,12 +187,48 @@ func TestProvisionable(t *testing.T) {
 	}
 }
 
+// The rules of DaemonSets, StatefulSets and static pods hold for the kinds of Kubernetes. A custom kind of the same name has no such rule, in
+// documents as well.
+func TestOwnersOfCustomKinds(t *testing.T) {
+	for _, tt := range []struct {
+		version, kind            string
+		nodeBound, static, stays bool
+		ownerKind                string
+	}{
+		{version: "v1", kind: "Node", nodeBound: true, static: true, ownerKind: "Node"},
+		{version: "chain.example.com/v1", kind: "Node", ownerKind: "Node.chain.example.com"},
+		{version: "apps/v1", kind: "DaemonSet", nodeBound: true, ownerKind: "DaemonSet"},
+		{version: "apps.kruise.io/v1alpha1", kind: "DaemonSet", ownerKind: "DaemonSet.apps.kruise.io"},
+		{version: "apps/v1", kind: "StatefulSet", stays: true, ownerKind: "StatefulSet"},
+		{version: "apps.kruise.io/v1beta1", kind: "StatefulSet", ownerKind: "StatefulSet.apps.kruise.io"},
+		{version: "apps/v1", kind: "ReplicaSet", ownerKind: "ReplicaSet"},
+		{version: "batch/v1", kind: "Job", ownerKind: "Job"},
+		{version: "v1", kind: "ReplicationController", ownerKind: "ReplicationController"},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: tt.version, Kind: tt.kind, Name: "o", Controller: new(true)}}
+		if got := podspec.NodeBound(pod); got != tt.nodeBound {
+			t.Errorf("%s of %s: its pods belong to their nodes: %t, want %t", tt.kind, tt.version, got, tt.nodeBound)
+		}
+		if got := podspec.IsStatic(pod); got != tt.static {
+			t.Errorf("%s of %s: its pods are static: %t, want %t", tt.kind, tt.version, got, tt.static)
+		}
+		if got := podspec.Convert(pod, nil, nil).OwnerKind; got != tt.ownerKind {
+			t.Errorf("%s of %s: the kind is %s, want %s", tt.kind, tt.version, got, tt.ownerKind)
+		}
+		pod.DeletionTimestamp = &metav1.Time{}
+		if got := podspec.Reschedulable(pod); got != tt.stays {
+			t.Errorf("%s of %s: its terminating pods are replaced later: %t, want %t", tt.kind, tt.version, got, tt.stays)
+		}
+	}
+}
+
 func TestReschedulable(t *testing.T) {
 	running := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	if !podspec.Reschedulable(running) {
 		t.Error("a running pod is not reschedulable")
 	}
-	running.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}}
+	running.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet"}}
 	if podspec.Reschedulable(running) {
 		t.Error("a daemon is reschedulable")
 	}

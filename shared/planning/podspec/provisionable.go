@@ -64,10 +64,16 @@ func IsStatic(pod *corev1.Pod) bool {
 	return mirror || OwnedBy(pod, "Node")
 }
 
-// OwnedBy reports whether an owner of the pod, its controller or another, has the kind, as Karpenter counts owners
-// (Karpenter: pkg/utils/pod/scheduling.go, IsOwnedBy).
+// ownerVersions are the API versions of the kinds of owners with rules of their own. The same kind in another API group, such as a
+// DaemonSet of apps.kruise.io, has no rules.
+var ownerVersions = map[string]string{"DaemonSet": "apps/v1", "StatefulSet": "apps/v1", "Node": "v1"}
+
+// OwnedBy reports whether an owner of the pod, its controller or another, is a DaemonSet, StatefulSet or Node of Kubernetes, as
+// Karpenter counts owners (Karpenter: pkg/utils/pod/scheduling.go, IsOwnedBy).
 func OwnedBy(pod *corev1.Pod, kind string) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == kind && o.APIVersion == ownerVersions[kind]
+	})
 }
 
 // Reasons for ignoring a pod that its owner may not know. Joist records an event for them, as

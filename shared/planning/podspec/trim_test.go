@@ -67,7 +67,9 @@ func everyPod(t *rapid.T, i int) *corev1.Pod {
 		}
 	}
 	if maybe("owned") {
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: pick("owner", "ReplicaSet", "DaemonSet", "StatefulSet", "Node"), Name: "o", UID: "o", Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: pick("owner version", "v1", "apps/v1"), Kind: pick("owner", "ReplicaSet", "DaemonSet", "StatefulSet", "Node"), Name: "o", UID: "o", Controller: new(true),
+		}}
 	}
 	if maybe("going") {
 		p.DeletionTimestamp = &started

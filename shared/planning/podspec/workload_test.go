@@ -13,7 +13,7 @@ import (
 // rollouts.
 func TestRefWorkload(t *testing.T) {
 	owner := func(kind, name string, controls bool) metav1.OwnerReference {
-		return metav1.OwnerReference{Kind: kind, Name: name, Controller: new(controls)}
+		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(controls)}
 	}
 	for _, tt := range []struct {
 		name   string

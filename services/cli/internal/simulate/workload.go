@@ -170,7 +170,7 @@ func (e *expansion) addPod(o *corev1.Pod) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		e.addNote("Pod %s has scheduling gates and is ignored", cluster.KeyOf(pod))
 	default:
-		if by := metav1.GetControllerOf(pod); by != nil && by.Kind == "DaemonSet" {
+		if podspec.OwnedBy(pod, "DaemonSet") {
 			return
 		}
 		e.setDefaults(pod)
@@ -224,7 +224,11 @@ func (e *expansion) hasPodsOf(ns, kind, name string) bool {
 func (e *expansion) newPod(o cluster.Object, kind string, template corev1.PodTemplateSpec, name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = name, namespaceOf(o)
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: o.GetName(), Controller: new(true)}}
+	version := "apps/v1"
+	if kind == "Job" {
+		version = "batch/v1"
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: o.GetName(), Controller: new(true)}}
 	e.setDefaults(pod)
 	return pod
 }

@@ -28,16 +28,19 @@ func expandWorkloads(t *testing.T, text string) simulate.Demand {
 }
 
 func TestExpandWorkloads(t *testing.T) {
-	head := func(kind, name string) string {
+	version := func(kind string) string {
 		group := map[string]string{"Pod": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}[kind]
 		if group == "" {
 			group = "apps/v1"
 		}
-		return "apiVersion: " + group + "\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\n"
+		return group
+	}
+	head := func(kind, name string) string {
+		return "apiVersion: " + version(kind) + "\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\n"
 	}
 	owned := func(kind, name, by, owner string) string {
-		return "apiVersion: " + map[string]string{"Pod": "v1"}[kind] + map[string]string{"ReplicaSet": "apps/v1", "Job": "batch/v1"}[kind] + "\nkind: " + kind +
-			"\nmetadata: {name: " + name + ", namespace: shop, ownerReferences: [{apiVersion: v1, uid: u, kind: " + by + ", name: " + owner + ", controller: true}]}\n"
+		return "apiVersion: " + version(kind) + "\nkind: " + kind +
+			"\nmetadata: {name: " + name + ", namespace: shop, ownerReferences: [{apiVersion: " + version(by) + ", uid: u, kind: " + by + ", name: " + owner + ", controller: true}]}\n"
 	}
 	pod := "spec: {containers: [{name: a, image: b}]}\n"
 	for _, tt := range []struct {

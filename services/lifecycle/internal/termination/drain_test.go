@@ -27,8 +27,11 @@ func pod(name string, changes ...change) *corev1.Pod {
 
 func owner(kind string) change {
 	return func(p *corev1.Pod) {
-		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: &yes}}
+		yes, version := true, "apps/v1"
+		if kind == "Node" {
+			version = "v1"
+		}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Controller: &yes}}
 	}
 }
 
@@ -196,7 +199,10 @@ func TestDrainablePods(t *testing.T) {
 		{"failed", pod("p", phase(corev1.PodFailed)), false},
 		{"a mirror", pod("p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
 		{"static", pod("p", owner("Node")), false},
-		{"of a node that is no controller", pod("p", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false},
+		{"of a node that is no controller", pod("p", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}} }), false},
+		{"of a custom kind Node", pod("p", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "chain.example.com/v1", Kind: "Node", Controller: new(true)}}
+		}), true},
 		{"leaving", pod("p", ends(noon.Add(time.Minute))), true},
 		{"a minute past its grace period", pod("p", ends(noon.Add(-time.Minute))), true},
 		{"stuck", pod("p", ends(noon.Add(-time.Minute-time.Second))), false},

@@ -26,7 +26,7 @@ func blockedPod(name string, changes ...change) *corev1.Pod {
 func owned(kind, name string) change {
 	return func(p *corev1.Pod) {
 		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: &yes}}
 	}
 }
 

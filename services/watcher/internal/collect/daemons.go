@@ -72,7 +72,7 @@ func newestByDaemonSet(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 
 func isDaemon(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
+	return owner != nil && owner.APIVersion == "apps/v1" && owner.Kind == "DaemonSet"
 }
 
 func isFinished(pod *corev1.Pod) bool {

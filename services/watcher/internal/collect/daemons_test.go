@@ -29,6 +29,7 @@ func TestDaemonSetRequests(t *testing.T) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
 	}
 	other := func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }
+	custom := func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1" }
 	for _, tt := range []struct {
 		name string
 		pods []cluster.Object
@@ -43,6 +44,7 @@ func TestDaemonSetRequests(t *testing.T) {
 		{"an ended pod does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), ended)}, 1},
 		{"a terminating pod does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), going)}, 1},
 		{"a pod of another DaemonSet does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), other)}, 1},
+		{"a pod of a custom kind DaemonSet does not count", []cluster.Object{pod("a", "n", owner("DaemonSet"), takes("2", 0), custom)}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := collectAll(append(tt.pods, set.DeepCopy())...).Snapshot.DaemonSets

@@ -65,7 +65,7 @@ func protects(p *corev1.Pod) {
 }
 func daemon(p *corev1.Pod) {
 	owns := true
-	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &owns}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: &owns}}
 }
 func ended(p *corev1.Pod)        { p.Status.Phase = corev1.PodSucceeded }
 func leaving(p *corev1.Pod)      { p.DeletionTimestamp = &metav1.Time{Time: noon} }
