@@ -328,7 +328,7 @@ func TestManyNotices(t *testing.T) {
 	}
 }
 
-// The grace periods of 1,000 pods on 100 nodes begin within 3 s of each other, whatever their evictions do: 32 workers need
+// The grace periods of 1,000 pods on 100 nodes begin within 3 s of each other, also if evictions hang: 32 workers need
 // 1,000 * 2 calls * 20 ms / 32 = 1.25 s.
 func TestForcedDeletionsDoNotWaitForEvictions(t *testing.T) {
 	for name, evict := range map[string]func(context.Context) error{

@@ -318,8 +318,8 @@ type Node struct {
 	DaemonPods []PodClass `json:"daemonPods,omitempty"`
 }
 
-// FindStartupTaints returns the startup taints of a NodeClaim's node. A document of an earlier version has only those that
-// its NodePool has now.
+// FindStartupTaints returns the startup taints of a NodeClaim's node. A document of an earlier version has only the startup taints
+// of its NodePool.
 func (s *Snapshot) FindStartupTaints(n *Node) []corev1.Taint {
 	if len(n.StartupTaints) > 0 {
 		return n.StartupTaints

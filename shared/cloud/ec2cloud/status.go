@@ -36,7 +36,7 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 }
 
 // statusFilters returns the filters of the calls. EC2 returns only what matches all filters of one call, so each of
-// them needs its own. There is none for attached EBS volumes: that check also fails because of the volume of one pod,
+// them needs its own. No call filters by attached EBS volumes: that check also fails because of the volume of one pod,
 // which is no reason to replace the node. Karpenter omits it too.
 func statusFilters() []types.Filter {
 	var codes []string
@@ -47,8 +47,8 @@ func statusFilters() []types.Filter {
 	return []types.Filter{filter("instance-status.status", failed), filter("system-status.status", failed), filter("event.code", codes...)}
 }
 
-// statuses returns the instances that match the filter. EC2 returns all checks and events of each, not only those that
-// match.
+// statuses returns the instances that match the filter. EC2 returns all checks and events of each, not only the
+// matching ones.
 func (c Cloud) statuses(ctx context.Context, matching types.Filter) ([]cloud.Status, error) {
 	pages := ec2.NewDescribeInstanceStatusPaginator(c.client,
 		&ec2.DescribeInstanceStatusInput{Filters: []types.Filter{matching}, MaxResults: aws.Int32(page)})

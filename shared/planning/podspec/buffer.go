@@ -46,7 +46,7 @@ func ConvertBuffer(b *karpenter.CapacityBuffer, keys SelectorKeys, find FindObje
 }
 
 // BufferPod returns the pod that a CapacityBuffer reserves capacity for, and the number of replicas of its workload, or
-// why there is none. The pod shares memory with its template and does not have the API server's defaults. The other
+// why it reserves no capacity. The pod shares memory with its template and does not have the API server's defaults. The other
 // parameters are those of ConvertBuffer.
 func BufferPod(b *karpenter.CapacityBuffer, find FindObject, addSpread func(*corev1.Pod) *corev1.Pod) (pod *corev1.Pod, scale int32, problem string) {
 	if !b.IsActive() {

@@ -94,7 +94,7 @@ func TestHostPorts(t *testing.T) {
 	}{
 		{"containers", nil, []corev1.Container{with(1, nil), with(2, nil)}, []planning.HostPort{{Port: 1}, {Port: 2}}},
 		{"a sidecar", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyAlways))}, []corev1.Container{with(1, nil)}, []planning.HostPort{{Port: 9}, {Port: 1}}},
-		{"a sidecar beside a limited container", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyAlways))}, []corev1.Container{limited}, []planning.HostPort{{Port: 9}, {Port: 1}}},
+		{"a sidecar next to a limited container", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyAlways))}, []corev1.Container{limited}, []planning.HostPort{{Port: 9}, {Port: 1}}},
 		{"an init container", []corev1.Container{with(9, nil)}, []corev1.Container{with(1, nil)}, []planning.HostPort{{Port: 1}}},
 		{"an init container that restarts on failure", []corev1.Container{with(9, new(corev1.ContainerRestartPolicyOnFailure))}, nil, nil},
 	} {

@@ -148,7 +148,7 @@ func appendContainerPorts(out []planning.HostPort, c *corev1.Container) []planni
 	return out
 }
 
-// isSidecar reports whether an init container keeps running beside the containers.
+// isSidecar reports whether an init container keeps running next to the containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

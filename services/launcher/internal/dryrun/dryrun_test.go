@@ -191,7 +191,7 @@ func TestDryRunArchitecture(t *testing.T) {
 	}
 }
 
-// The instance type of the request is used, whatever the architecture of the image is.
+// The instance type of the request is used for images of each architecture.
 func TestDryRunHasTheTypeOfTheRequest(t *testing.T) {
 	requests, err := dryrun.BuildRequests(resolvedClass(), "prod", event.NodeClassEnsure{InstanceType: "c7i.large"})
 	if err != nil {

@@ -158,7 +158,7 @@ func TestOnlyTheLeaderRemovesObjects(t *testing.T) {
 	}
 }
 
-// Each effect is reported before it is executed, and each deleted NodeClaim after it, with the reason. Nobody needs to listen.
+// Each effect is reported before it is executed, and each deleted NodeClaim after it, with the reason. Both functions may be nil.
 func TestReportsOfEffects(t *testing.T) {
 	claim, node := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"}}
 	deletions := []effect.Effect{

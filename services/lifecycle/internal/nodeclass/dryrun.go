@@ -41,7 +41,7 @@ func DryRunInput(class *karpenter.EC2NodeClass, pools []*karpenter.NodePool, typ
 	return text, instanceType, nil
 }
 
-// chooseDryRunType returns a type that a NodePool allows in a zone that offers it. If there is none, it
+// chooseDryRunType returns a type that a NodePool allows in a zone that offers it. If no NodePool does, it
 // returns any type that a zone offers. Offerings without capacity count, so that the choice does not
 // change with every shortage.
 func chooseDryRunType(pools []*karpenter.NodePool, types []instancetypes.Type) (chosen instancetypes.Type, found bool) {
@@ -97,7 +97,7 @@ func isDryRunDefault(t instancetypes.Type) bool {
 	return t.Name == event.DryRunType(t.Labels[corev1.LabelArchStable])
 }
 
-// findOnDemandPrice returns the lowest on-demand price in US dollars per hour, or infinity if there is none.
+// findOnDemandPrice returns the lowest on-demand price in US dollars per hour, or infinity without on-demand offerings.
 func findOnDemandPrice(t instancetypes.Type) float64 {
 	out := math.Inf(1)
 	for _, o := range t.Offerings {

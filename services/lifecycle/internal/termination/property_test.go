@@ -109,7 +109,7 @@ func (g *podOutcome) remove(p *corev1.Pod, now time.Time, seconds int64) *podOut
 	return g
 }
 
-// Invariants of a drain with a deadline, for random pods. Those that are already terminating when the deadline moves earlier
+// Invariants of a drain with a deadline, for random pods. The pods that are already terminating when the deadline moves earlier
 // keep the time that is left.
 func TestDrainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -156,7 +156,7 @@ func TestSnapshotHasReboots(t *testing.T) {
 	}
 }
 
-// A node that starts or is rebooted has the startup taints of its NodeClaim, whatever its NodePool has now.
+// A node that starts or is rebooted has the startup taints of its NodeClaim, not of its NodePool.
 func TestStartupTaintsOfNodeClaims(t *testing.T) {
 	taints := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoExecute}}
 	startup := func(c *karpenter.NodeClaim) { c.Spec.StartupTaints = taints }
