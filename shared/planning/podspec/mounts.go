@@ -13,40 +13,23 @@ import (
 // Users are the pods that use each volume claim, without ended pods, and whether each is bound to a node.
 type Users map[cluster.Key]map[cluster.Key]bool
 
-// Add adds a pod, and returns the other pods whose volumes may differ now: a claim is now shared, or two
-// of its users are bound.
+// Add adds a pod, and returns the other pods that now share a claim but did not before.
 func (u Users) Add(pod *corev1.Pod) []cluster.Key {
 	return u.change(pod, func(users map[cluster.Key]bool) bool {
 		users[cluster.KeyOf(pod)] = isBound(pod)
-		return len(users) == 2 || isBound(pod) && haveBound(users, 2)
+		return len(users) == 2
 	})
 }
 
-// Remove removes a pod, and returns the other pods whose volumes may differ now: a claim is no longer
-// shared, or only one of its users is still bound.
+// Remove removes a pod, and returns the other pods that no longer share a claim.
 func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
 	return u.change(pod, func(users map[cluster.Key]bool) bool {
 		delete(users, cluster.KeyOf(pod))
-		return len(users) == 1 || isBound(pod) && haveBound(users, 1)
+		return len(users) == 1
 	})
 }
 
 func isBound(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
-
-// haveBound reports whether exactly count users are bound. It stops at the next one, because thousands of
-// pods may share a claim.
-func haveBound(users map[cluster.Key]bool, count int) bool {
-	found := 0
-	for _, bound := range users {
-		if bound {
-			found++
-		}
-		if found > count {
-			return false
-		}
-	}
-	return found == count
-}
 
 // change applies how to the users of each claim of a pod, and returns the other users of claims for
 // which it returns true.
@@ -124,16 +107,16 @@ func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
 	return list
 }
 
-// restrictVolume sets the problem of a volume that another bound pod uses, if its claim allows only one pod
+// restrictVolume sets the problem of an unbound pod's volume that a bound pod uses, if its claim allows only one pod
 // (kube-scheduler: pkg/scheduler/framework/plugins/volumerestrictions).
 func (m Mounts) restrictVolume(pod *corev1.Pod, v *planning.Volume) {
 	claim := cluster.Key{Namespace: pod.Namespace, Name: v.Claim}
-	if v.Problem != "" || !m.in.allowsOnePod(claim) {
+	if v.Problem != "" || isBound(pod) || !m.in.allowsOnePod(claim) {
 		return
 	}
 	var first cluster.Key
 	for user, bound := range m.users[claim] {
-		if bound && user != cluster.KeyOf(pod) && (first == cluster.Key{} || user.Compare(first) < 0) {
+		if bound && (first == cluster.Key{} || user.Compare(first) < 0) {
 			first = user
 		}
 	}

@@ -198,21 +198,3 @@ func TestReleasedClaimIsPlanned(t *testing.T) {
 		t.Error("the release of the claim does not change the supply key, so the pod is not planned at once")
 	}
 }
-
-// Nodes are described again when a second user of a claim is bound or unbound, although a third one waits.
-func TestBoundUsersOfClaim(t *testing.T) {
-	feed, data := newFakeFeed(), boundClaim("a", "va")
-	data.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
-	for _, o := range []cluster.Object{node("n"), node("m"), data, volume("va", "a"), pod("x", "n", claims("a")), pod("y", "", claims("a")), pod("z", "", claims("a"))} {
-		feed.put(o)
-	}
-	state, given := collect.NewState(feed), collect.Inputs{Now: noon}
-	state.View(given)
-	for _, on := range []string{"m", ""} {
-		feed.put(pod("y", on, claims("a")))
-		got, want := state.View(given), collect.CollectAll(feed, given)
-		if diff := cmp.Diff(want.Snapshot, got.Snapshot); diff != "" {
-			t.Errorf("pod y on node %q: %s", on, diff)
-		}
-	}
-}
