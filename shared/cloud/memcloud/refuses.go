@@ -67,7 +67,7 @@ func (c *Cloud) badOffering(from candidate, t cloud.Template) *Refusal {
 		return refusal
 	}
 	if c.offers[from.offering] == nil {
-		return unsupported(from.InstanceType, from.offering.Zone)
+		return refuseType(from.InstanceType, from.offering.Zone)
 	}
 	if code := c.blockedBy(from.offering); code != "" {
 		return &Refusal{code, fmt.Sprintf("There is no %s capacity for %s in %s.",
@@ -87,10 +87,10 @@ func (c *Cloud) badType(from candidate, _ cloud.Template) *Refusal {
 			return nil
 		}
 	}
-	return unsupported(from.InstanceType, zone)
+	return refuseType(from.InstanceType, zone)
 }
 
-func unsupported(instanceType, zone string) *Refusal {
+func refuseType(instanceType, zone string) *Refusal {
 	return &Refusal{"Unsupported", fmt.Sprintf(
 		"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", instanceType, zone)}
 }

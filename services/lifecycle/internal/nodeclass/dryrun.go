@@ -72,29 +72,22 @@ func keepTypes(types []instancetypes.Type, reqs planning.Requirements) []instanc
 	return out
 }
 
-// compareDryRunTypes puts types for ordinary pods first, because an image for GPUs may need larger
-// volumes than the class has; then Karpenter's types for dry runs, and then the cheapest ones.
+// compareDryRunTypes puts the types in the order of rankDryRunType, and then the cheapest ones first.
 func compareDryRunTypes(a, b instancetypes.Type) int {
-	return cmp.Or(
-		compareBools(a.Exotic, b.Exotic), compareBools(!isDryRunDefault(a), !isDryRunDefault(b)),
-		cmp.Compare(findOnDemandPrice(a), findOnDemandPrice(b)), cmp.Compare(a.Name, b.Name),
-	)
+	return cmp.Or(cmp.Compare(rankDryRunType(a), rankDryRunType(b)), cmp.Compare(findOnDemandPrice(a), findOnDemandPrice(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// compareBools puts false first.
-func compareBools(a, b bool) int {
+// rankDryRunType puts Karpenter's types for dry runs first, and exotic ones last, because an image for
+// GPUs may need larger volumes than the class has.
+func rankDryRunType(t instancetypes.Type) int {
 	switch {
-	case a == b:
+	case t.Exotic:
+		return 2
+	case t.Name == event.DryRunType(t.Labels[corev1.LabelArchStable]):
 		return 0
-	case b:
-		return -1
 	default:
 		return 1
 	}
-}
-
-func isDryRunDefault(t instancetypes.Type) bool {
-	return t.Name == event.DryRunType(t.Labels[corev1.LabelArchStable])
 }
 
 // findOnDemandPrice returns the lowest on-demand price in US dollars per hour, or infinity without on-demand offerings.
