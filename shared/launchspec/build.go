@@ -169,7 +169,7 @@ func (b *builder) add(nodes []planning.PlannedNode) error {
 func (b *builder) account(g *recipe, intent Intent, nodes []planning.PlannedNode) {
 	count := int64(0)
 	for _, node := range nodes {
-		count += 1 + int64(len(node.Pods))
+		count += b.batch.Snapshot.CountAddresses(int64(len(node.Pods)))
 	}
 	named := map[string]bool{}
 	for _, config := range intent.Fleet.Configs {

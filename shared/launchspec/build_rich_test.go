@@ -350,7 +350,7 @@ func TestIPv6(t *testing.T) {
 // TestIntentsSpreadOverSubnets checks that an intent accounts for the addresses of earlier intents.
 func TestIntentsSpreadOverSubnets(t *testing.T) {
 	w := newWorld(planningtest.NewPods("big", 60, "3", "0"))
-	w.pool().Spec.Limits = nil
+	w.pool().Spec.Limits, w.batch.Snapshot.PodsUseNodeSubnets = nil, true
 	w.class().Status.Subnets = append(w.class().Status.Subnets, karpenter.Subnet{ID: "subnet-0a000000000000002", Zone: "ap-northeast-2a", ZoneID: "apne2-az1"})
 	w.cat.Subnets = []catalog.SubnetCount{{ID: "subnet-0a000000000000001", FreeIPs: 1000}, {ID: "subnet-0a000000000000002", FreeIPs: 950}}
 	var got []string

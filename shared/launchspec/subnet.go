@@ -41,7 +41,7 @@ func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 	}
 	var young []*planning.Node
 	for i := range s.Nodes {
-		if s.Nodes[i].CountNewAddresses(s.ResolveCountTime(cat.CountedAt())) > 0 {
+		if s.CountNewAddresses(&s.Nodes[i], s.ResolveCountTime(cat.CountedAt())) > 0 {
 			young = append(young, &s.Nodes[i])
 		}
 	}
@@ -55,7 +55,7 @@ func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 		}
 		for zone, subnet := range left.byZone(class) {
 			if node.CanBeInZone(zone) {
-				left.take(subnet, node.CountNewAddresses(s.ResolveCountTime(cat.CountedAt())))
+				left.take(subnet, s.CountNewAddresses(node, s.ResolveCountTime(cat.CountedAt())))
 			}
 		}
 	}

@@ -42,22 +42,25 @@ func TestSubnetOfEachZone(t *testing.T) {
 		nodes       []planning.Node
 		unavailable []planning.Unavailable
 		want        string
+
+		podsElsewhere bool
 	}{
-		{"no counts: order of the class", nil, nil, nil, "a1"},
-		{"the subnet with the most free addresses", counts(10, 30, 20), nil, nil, "a2"},
-		{"the first of equal ones", counts(10, 30, 30), nil, nil, "a2"},
-		{"counted subnets before uncounted ones", counts(0, 0, 1)[2:], nil, nil, "a3"},
-		{"a node created after the count uses addresses", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a3"},
-		{"a node created before the count", counts(10, 30, 20), []planning.Node{node(-time.Hour, "a", 10)}, nil, "a2"},
-		{"a node in another zone", counts(10, 30, 20), []planning.Node{node(0, "b", 10)}, nil, "a2"},
-		{"an open claim counts", counts(10, 30, 20), []planning.Node{node(-time.Hour, "", 10)}, nil, "a3"},
-		{"two nodes use addresses of two subnets", counts(10, 30, 25), []planning.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2"},
-		{"an unavailable subnet is last", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", time.Minute)}, "a3"},
-		{"an unavailable subnet is behind uncounted ones", counts(10, 30, 20)[:1], nil, []planning.Unavailable{short("a1", time.Minute)}, "a2"},
-		{"until the unavailability ends", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2"},
+		{"no counts: order of the class", nil, nil, nil, "a1", false},
+		{"the subnet with the most free addresses", counts(10, 30, 20), nil, nil, "a2", false},
+		{"the first of equal ones", counts(10, 30, 30), nil, nil, "a2", false},
+		{"counted subnets before uncounted ones", counts(0, 0, 1)[2:], nil, nil, "a3", false},
+		{"a node created after the count uses addresses", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a3", false},
+		{"a node created before the count", counts(10, 30, 20), []planning.Node{node(-time.Hour, "a", 10)}, nil, "a2", false},
+		{"a node in another zone", counts(10, 30, 20), []planning.Node{node(0, "b", 10)}, nil, "a2", false},
+		{"a new node whose pods use other subnets", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a2", true},
+		{"an open claim counts", counts(10, 30, 20), []planning.Node{node(-time.Hour, "", 10)}, nil, "a3", false},
+		{"two nodes use addresses of two subnets", counts(10, 30, 25), []planning.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2", false},
+		{"an unavailable subnet is last", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", time.Minute)}, "a3", false},
+		{"an unavailable subnet is behind uncounted ones", counts(10, 30, 20)[:1], nil, []planning.Unavailable{short("a1", time.Minute)}, "a2", false},
+		{"until the unavailability ends", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := planning.Snapshot{TakenAt: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}
+			s := planning.Snapshot{TakenAt: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable, PodsUseNodeSubnets: !tt.podsElsewhere}
 			got := newAddresses(s, catalog.Catalogue{AsOf: now, Subnets: tt.counts}).byZone(&class)
 			if diff := cmp.Diff(map[string]string{"a": tt.want, "b": "b1"}, got); diff != "" {
 				t.Error(diff)

@@ -34,6 +34,9 @@ type Snapshot struct {
 	// NodeParts is set in a stored document of a large cluster; blob.Get joins the nodes.
 	NodeParts  NodeParts `json:"nodeParts,omitzero"`
 	DaemonSets []PodSpec `json:"daemonSets,omitempty"`
+	// PodsUseNodeSubnets is true if pods take addresses of their node's subnet, because the Amazon VPC
+	// CNI runs without custom networking. Otherwise only nodes take them.
+	PodsUseNodeSubnets bool `json:"podsUseNodeSubnets,omitempty"`
 	// Namespaces are the labels of the pods' namespaces, but only labels that a namespaceSelector uses.
 	// A namespace that is missing has no such labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
@@ -400,9 +403,9 @@ func (n *Node) IsIncludedIn(counted time.Time) bool {
 	return n.Launched && since.Before(counted.Add(-LaunchLag))
 }
 
-// CountNewAddresses returns how many addresses the node may use that a count at that time does not
-// include, because the node is too new: one for itself, and one for each pod.
-func (n *Node) CountNewAddresses(counted time.Time) int64 {
+// CountNewAddresses returns how many addresses of its subnet a node of the snapshot may use that a
+// count at that time does not include, because the node is too new.
+func (s *Snapshot) CountNewAddresses(n *Node, counted time.Time) int64 {
 	if n.Claim == "" || n.IsIncludedIn(counted) {
 		return 0
 	}
@@ -410,7 +413,15 @@ func (n *Node) CountNewAddresses(counted time.Time) int64 {
 	if !n.Launched {
 		pods = n.Allocatable[corev1.ResourcePods] // its planned capacity
 	}
-	return 1 + pods.Value()
+	return s.CountAddresses(pods.Value())
+}
+
+// CountAddresses returns how many addresses of its subnet a node with that many pods uses.
+func (s *Snapshot) CountAddresses(pods int64) int64 {
+	if !s.PodsUseNodeSubnets {
+		return 1
+	}
+	return 1 + pods
 }
 
 // CapacityInLimits returns the capacity that counts in the NodePool's limits. For a NodeClaim without

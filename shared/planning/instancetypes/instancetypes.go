@@ -30,7 +30,8 @@ type InstanceTypes struct {
 	// OverlayStatuses are the statuses of the NodeOverlays.
 	OverlayStatuses []planning.OverlayStatus
 	// FreeIPs is the number of free addresses for new nodes, by class and zone: each node takes one,
-	// and each of its pods another. A zone that is missing has no known limit.
+	// and each of its pods another if the snapshot has PodsUseNodeSubnets. A zone that is missing has
+	// no known limit.
 	FreeIPs map[string]map[string]int64
 	// SpreadCapacity is how many more nodes a zone takes, by class and zone, for classes with a spread
 	// placement group.

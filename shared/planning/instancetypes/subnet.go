@@ -40,7 +40,7 @@ func countFreeIPs(s planning.Snapshot, cat catalog.Catalogue) map[string]map[str
 func countUncountedAddresses(s planning.Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {
-		if added := s.Nodes[i].CountNewAddresses(counted); added > 0 && s.Nodes[i].CanBeInZone(zone) { // Most nodes add none, which is quicker to find.
+		if added := s.CountNewAddresses(&s.Nodes[i], counted); added > 0 && s.Nodes[i].CanBeInZone(zone) { // Most nodes add none, which is quicker to find.
 			total += added
 		}
 	}

@@ -3,8 +3,7 @@ package packing
 import "math/bits"
 
 // ZoneQuota is the remaining quota of one zone for new nodes of one network class: addresses, of
-// which each node and each pod takes one, and nodes of a spread placement group. Unlimited means
-// that there is no count.
+// which each node and each pod takes one, and nodes. Unlimited means that there is no count.
 type ZoneQuota struct{ Addresses, Nodes int64 }
 
 // Subtract subtracts one node with the given number of pods.
@@ -34,7 +33,7 @@ func (p *Packer) assignZonesIfScarce(pods int) {
 // bins assigned to zones.
 func (p *Packer) isZoneQuotaScarce(pods int) bool {
 	for _, r := range p.problem.ZoneQuotas {
-		if r.Nodes != Unlimited || r.Addresses != Unlimited && r.Addresses < int64(2*pods) {
+		if r.Nodes != Unlimited && r.Nodes < int64(pods) || r.Addresses != Unlimited && r.Addresses < int64(2*pods) {
 			return true
 		}
 	}
@@ -48,10 +47,12 @@ func (p *Packer) podsByAddresses(k int, zoneCapacityTypes uint64) int {
 	return pods
 }
 
-// bestZoneQuota returns the zone quota with the most addresses left, and the number of pods; 0 for
-// a zone without a zone quota, and -1 if no zone has addresses.
+// bestZoneQuota returns the zone quota with the most addresses left, of equal ones that with the most
+// nodes left, and the number of pods; 0 for a zone without a zone quota, and -1 if no zone has
+// capacity.
 func (p *Packer) bestZoneQuota(k int, zoneCapacityTypes uint64) (zoneQuota, pods int) {
 	pool := &p.problem.Pools[p.problem.Candidates[k].Pool]
+	nodes := int64(0)
 	zoneQuota, pods = -1, 0
 	for left := zoneCapacityTypes & p.problem.Candidates[k].zoneCapacityTypes; left != 0; left &= left - 1 {
 		at := bits.TrailingZeros64(left)
@@ -59,14 +60,15 @@ func (p *Packer) bestZoneQuota(k int, zoneCapacityTypes uint64) (zoneQuota, pods
 			return 0, int(Unlimited >> 1)
 		}
 		r := p.problem.ZoneQuotas[pool.ZoneQuotas[at]-1]
-		if n := int(min(r.Addresses-1, Unlimited>>1)); r.Nodes > 0 && n > pods {
-			zoneQuota, pods = pool.ZoneQuotas[at], n
+		n := int(min(r.Addresses-1, Unlimited>>1))
+		if n > 0 && r.Nodes > 0 && (n > pods || n == pods && r.Nodes > nodes) {
+			zoneQuota, pods, nodes = pool.ZoneQuotas[at], n, r.Nodes
 		}
 	}
 	return zoneQuota, pods
 }
 
-// assignZone assigns a bin to the zone with the most addresses left.
+// assignZone assigns a bin to the best zone quota.
 func (p *Packer) assignZone(bin *Bin) {
 	if !p.zoneQuotasScarce {
 		return

@@ -46,7 +46,11 @@ func trimNode(node *corev1.Node) {
 }
 
 func trimDaemonSet(o *appsv1.DaemonSet) {
+	network := customNetwork(o)
 	TrimTemplate(&o.Spec.Template)
+	if len(network) > 0 {
+		o.Spec.Template.Spec.Containers[0].Env = network
+	}
 	*o = appsv1.DaemonSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Template: o.Spec.Template}}
 }
 

@@ -297,6 +297,7 @@ func TestResourceClaims(t *testing.T) {
 			c.addPods("p", 2, exactly(1, "remote"))
 		}, "p-0 on t4g.2xlarge|t4g.medium|t4g.xlarge with r in ap-northeast-2b; 1 unplaced: devices: the node has too few free devices for ResourceClaim p-1-claim, or they violate its constraints"},
 		{"a planned node gets devices of the zone that has addresses", func(c *claimCluster) {
+			c.Snapshot.PodsUseNodeSubnets = true
 			c.freeIPs = map[string]int64{"ap-northeast-2a": 1, "ap-northeast-2b": 9}
 			c.addRemoteDevices("ap-northeast-2a", "r")
 			c.addRemoteDevices("ap-northeast-2b", "s")

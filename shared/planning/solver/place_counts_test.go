@@ -61,23 +61,27 @@ func TestFreeIPs(t *testing.T) {
 		family string
 		nodes  []planning.Node
 		want   map[string]int64 // by last character of the zone
+
+		podsElsewhere bool
 	}{
-		{"not counted", nil, "", nil, nil},
-		{"the largest subnet of a zone", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}},
-		{"a zone without a count", counts[:1], "ipv4", nil, map[string]int64{"a": 20}},
-		{"unlimited addresses", counts, "ipv6", nil, nil},
-		{"a node created after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}},
-		{"a node created just before the count", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}},
-		{"a node created long before the count", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}},
-		{"an old claim launched after the count", counts, "", []planning.Node{launchedLate(youngNode("a", -3600, "4"))}, map[string]int64{"a": 45, "b": 10}},
-		{"a claim restricted to a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}},
-		{"a claim for any zone", counts, "", []planning.Node{openClaim("4")}, map[string]int64{"a": 45, "b": 5}},
-		{"more than any type has", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}},
-		{"foreign nodes", counts, "", []planning.Node{{Created: planningtest.Now}}, map[string]int64{"a": 50, "b": 10}},
+		{"not counted", nil, "", nil, nil, false},
+		{"the largest subnet of a zone", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}, false},
+		{"a zone without a count", counts[:1], "ipv4", nil, map[string]int64{"a": 20}, false},
+		{"unlimited addresses", counts, "ipv6", nil, nil, false},
+		{"a node created after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}, false},
+		{"a node created just before the count", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}, false},
+		{"a node created long before the count", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}, false},
+		{"an old claim launched after the count", counts, "", []planning.Node{launchedLate(youngNode("a", -3600, "4"))}, map[string]int64{"a": 45, "b": 10}, false},
+		{"a claim restricted to a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}, false},
+		{"a claim for any zone", counts, "", []planning.Node{openClaim("4")}, map[string]int64{"a": 45, "b": 5}, false},
+		{"more than any type has", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}, false},
+		{"a node whose pods use other subnets", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 49, "b": 10}, true},
+		{"a claim whose pods will use other subnets", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 9}, true},
+		{"foreign nodes", counts, "", []planning.Node{{Created: planningtest.Now}}, map[string]int64{"a": 50, "b": 10}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, cat := twoZones()
-			cat.Subnets, cat.Cluster.IPFamily, s.Nodes = tt.counts, tt.family, tt.nodes
+			cat.Subnets, cat.Cluster.IPFamily, s.Nodes, s.PodsUseNodeSubnets = tt.counts, tt.family, tt.nodes, !tt.podsElsewhere
 			got := instancetypes.New(s, cat).FreeIPs[planningtest.NewNodeClass().Name]
 			if len(got) != len(tt.want) {
 				t.Errorf("free IPs %v, want %v", got, tt.want)

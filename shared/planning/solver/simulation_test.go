@@ -167,7 +167,7 @@ func TestCommittedPodsCount(t *testing.T) {
 func TestCommitsUseScarceResources(t *testing.T) {
 	big := func(name string) func(*planning.Node) { return running(planningtest.NewPods(name, 1, "1500m", "1Gi")) }
 	snapshot := planningtest.WithoutSpot(planningtest.NewBatch()).Snapshot
-	snapshot.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
+	snapshot.Nodes, snapshot.PodsUseNodeSubnets = []planning.Node{node("a", big("a")), node("b", big("b"))}, true
 	class := snapshot.NodeClasses[0].Name
 	for _, tt := range []struct {
 		name  string

@@ -195,7 +195,8 @@ func (w *state) addPools(stock instancetypes.InstanceTypes, named namedLabels) {
 }
 
 // addIPQuotas sets how many more nodes each zone allows for each node class: by free IP addresses,
-// and by remaining capacity of spread placement groups.
+// and by remaining capacity of spread placement groups. If pods take no addresses of their node's
+// subnet, the free addresses are a number of nodes.
 func (w *state) addIPQuotas(stock instancetypes.InstanceTypes) {
 	known := map[[2]string]int{}
 	for _, p := range w.pools {
@@ -209,11 +210,13 @@ func (w *state) addIPQuotas(stock instancetypes.InstanceTypes) {
 			at := [2]string{p.class, zoneCapacityType.Zone}
 			if known[at] == 0 {
 				one := packing.ZoneQuota{Addresses: packing.Unlimited, Nodes: packing.Unlimited}
-				if counted {
-					one.Addresses = free
-				}
 				if spread {
 					one.Nodes = int64(rooms)
+				}
+				if counted && w.snapshot.PodsUseNodeSubnets {
+					one.Addresses = free
+				} else if counted {
+					one.Nodes = min(one.Nodes, free)
 				}
 				w.problem.ZoneQuotas = append(w.problem.ZoneQuotas, one)
 				known[at] = len(w.problem.ZoneQuotas)

@@ -70,26 +70,31 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestFreeIPsLimitPlan keeps nodes out of zones whose subnets have no free addresses.
+// TestFreeIPsLimitPlan keeps nodes out of zones whose subnets have no free addresses, for them and for
+// the pods that use the same subnet.
 func TestFreeIPsLimitPlan(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		free map[string]int64
-		left int
+		name          string
+		free          map[string]int64
+		left          int
+		podsElsewhere bool
 	}{
-		{"enough", map[string]int64{"ap-northeast-2a": 100}, 0},
-		{"addresses for some nodes", map[string]int64{"ap-northeast-2a": 4}, 3},
-		{"none", map[string]int64{"ap-northeast-2a": 0}, 5},
-		{"not counted", nil, 0},
+		{"enough", map[string]int64{"ap-northeast-2a": 100}, 0, false},
+		{"addresses for some nodes", map[string]int64{"ap-northeast-2a": 4}, 3, false},
+		{"none", map[string]int64{"ap-northeast-2a": 0}, 5, false},
+		{"not counted", nil, 0, false},
+		{"one address, and pods use other subnets", map[string]int64{"ap-northeast-2a": 1}, 0, true},
+		{"none, and pods use other subnets", map[string]int64{"ap-northeast-2a": 0}, 5, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch(planningtest.NewPods("web", 5, "100m", "64Mi"))
+			batch.Snapshot.PodsUseNodeSubnets = !tt.podsElsewhere
 			stock := instancetypes.New(batch.Snapshot, planningtest.NewCatalogue())
 			stock.FreeIPs = map[string]map[string]int64{"default": tt.free}
 			result := solver.SolveWithTypes(batch, stock)
 			taken := 0
 			for _, n := range result.Nodes {
-				taken += 1 + len(n.Pods)
+				taken += int(batch.Snapshot.CountAddresses(int64(len(n.Pods))))
 			}
 			if free, counted := tt.free["ap-northeast-2a"]; counted && int64(taken) > free {
 				t.Errorf("%d addresses used of %d", taken, free)

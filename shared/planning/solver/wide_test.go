@@ -220,7 +220,7 @@ var wideFeatures = []func(*rapid.T, *wideBatch){
 		}
 	},
 	func(t *rapid.T, w *wideBatch) {
-		w.cat.AsOf = w.Snapshot.TakenAt
+		w.cat.AsOf, w.Snapshot.PodsUseNodeSubnets = w.Snapshot.TakenAt, rapid.Bool().Draw(t, "pods use the nodes' subnets")
 		for _, subnet := range w.Snapshot.NodeClasses[0].Status.Subnets {
 			if rapid.IntRange(0, 3).Draw(t, "counted") > 0 {
 				w.cat.Subnets = append(w.cat.Subnets, catalog.SubnetCount{ID: subnet.ID, FreeIPs: rapid.Int64Range(0, 120).Draw(t, "free addresses")})

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -159,6 +160,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 // buildView adds everything except nodes and DaemonSets to a view.
 func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, counts namespaceCounts) View {
 	s := planning.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
+	s.PodsUseNodeSubnets = slices.ContainsFunc(cluster.ListCached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets), podspec.UsesNodeSubnets)
 	given.stampSnapshot(&s)
 	for _, pool := range cluster.ListCached[*karpenter.NodePool](c.cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))

@@ -55,6 +55,37 @@ func TestDaemonSetRequests(t *testing.T) {
 	}
 }
 
+// Pods use addresses of their node's subnet if the Amazon VPC CNI runs without custom networking.
+func TestPodsUseNodeSubnets(t *testing.T) {
+	network := func(namespace, name string, env ...corev1.EnvVar) *appsv1.DaemonSet {
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "network"}}
+		set.Spec.Template.Spec.Containers = []corev1.Container{
+			{Name: "aws-eks-nodeagent"}, {Name: "aws-node", Env: append([]corev1.EnvVar{{Name: "ENABLE_PREFIX_DELEGATION", Value: "true"}}, env...)},
+		}
+		return set
+	}
+	custom := func(value string) corev1.EnvVar {
+		return corev1.EnvVar{Name: "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", Value: value}
+	}
+	for _, tt := range []struct {
+		name string
+		set  *appsv1.DaemonSet
+		want bool
+	}{
+		{"the VPC CNI", network("kube-system", "aws-node"), true},
+		{"custom networking is off", network("kube-system", "aws-node", custom("false")), true},
+		{"custom networking", network("kube-system", "aws-node", custom("true")), false},
+		{"another network plugin", network("kube-system", "cilium"), false},
+		{"another DaemonSet of that name", network("default", "aws-node"), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := collectAll(tt.set).Snapshot.PodsUseNodeSubnets; got != tt.want {
+				t.Errorf("pods use the subnets of their nodes: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
 // A DaemonSet's required node affinity is the one in its template: the controller has replaced a
 // running pod's by the name of the pod's node. All other fields are the pod's.
 func TestDaemonSetsKeepRequiredAffinity(t *testing.T) {
