@@ -55,14 +55,15 @@ func (s Service) findWithdrawn(ctx context.Context, instances []cloud.Instance) 
 }
 
 // readOffered returns a function that reports which offerings the catalogue has, or nil without a
-// catalogue.
+// catalogue of EC2's types and zones: an instance of a type that the embedded catalogue lacks is not
+// withdrawn.
 func (s Service) readOffered(ctx context.Context) (cache.IsOffered, error) {
 	read := s.currentCatalogue
 	if s.Market == nil {
 		read = s.staticCatalogue
 	}
 	doc, err := read(ctx)
-	if err != nil || len(doc.Types) == 0 {
+	if err != nil || len(doc.Types) == 0 || doc.Embedded {
 		return nil, err
 	}
 	return offeredIn(doc), nil

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -233,5 +235,70 @@ func TestInventoryCachesOfferings(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{"m6i.large": true, "m0.large": false}, listed()); diff != "" || err != nil {
 		t.Errorf("with the published catalogue, %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// recentMarket also has a type and a local zone that the embedded catalogue lacks.
+type recentMarket struct{ cloud.Market }
+
+func (m recentMarket) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
+	types, err := m.Market.InstanceTypes(ctx)
+	if at := slices.IndexFunc(types, func(t cloud.InstanceType) bool { return t.Name == "m6i.large" }); at >= 0 {
+		recent := types[at]
+		recent.Name = "m8i.large"
+		types = append(types, recent)
+	}
+	return types, err
+}
+
+func (m recentMarket) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error) {
+	offerings, err := m.Market.TypeOfferings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(offerings, cloud.TypeOffering{Type: "m8i.large", Zone: "us-west-2a"}, cloud.TypeOffering{Type: "m6i.large", Zone: "us-west-2-lax-1a"}), nil
+}
+
+// A catalogue whose types or zones are embedded ones says nothing about running instances: their nodes must not be
+// replaced because EC2 refuses a call.
+func TestEmbeddedCatalogueWithdrawsNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		deny []memcloud.Action
+		want int
+	}{
+		{"all was read: a type that EC2 does not offer", nil, 1},
+		{"instance types are denied", []memcloud.Action{memcloud.DescribeInstanceTypes}, 0},
+		{"offerings are denied", []memcloud.Action{memcloud.DescribeInstanceTypeOfferings}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newMarketHarness(t)
+			h.Market = recentMarket{h.ec2}
+			h.ec2.Deny(tt.deny...)
+			h.Instances = instancesFunc(func(cloud.InstanceFilter) ([]cloud.Instance, error) {
+				return []cloud.Instance{
+					{ID: "i-1", Type: "m8i.large", Zone: "us-west-2a", CapacityType: cloud.OnDemand, State: cloud.Running},
+					{ID: "i-2", Type: "m6i.large", Zone: "us-west-2-lax-1a", CapacityType: cloud.OnDemand, State: cloud.Running},
+					{ID: "i-3", Type: "m9i.large", Zone: "us-west-2a", CapacityType: cloud.OnDemand, State: cloud.Running},
+				}, nil
+			})
+			h.refreshMarket(t)
+			if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: h.now}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := blob.Get[event.Inventory](t.Context(), h.blobs, lastPublished[event.InstancesListed](t, h).Inventory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			withdrawn := 0
+			for _, i := range got.Instances {
+				if i.Withdrawn {
+					withdrawn++
+				}
+			}
+			if withdrawn != tt.want {
+				t.Errorf("%d instances have withdrawn offerings, want %d: %+v", withdrawn, tt.want, got.Instances)
+			}
+		})
 	}
 }

@@ -15,6 +15,8 @@ type Parts struct {
 	AsOf    time.Time
 	Sources []Provenance
 	Cluster ClusterFacts
+	// Embedded is copied to the catalogue.
+	Embedded bool
 	// Types have no offerings.
 	Types     []InstanceType
 	Offerings []cloud.TypeOffering
@@ -34,7 +36,7 @@ func Assemble(p Parts) Catalogue {
 	desk := newOfferingIndex(p)
 	c := Catalogue{
 		Region: p.Region, Partition: Partition(p.Region), AsOf: p.AsOf, Sources: p.Sources, Cluster: p.Cluster,
-		Currency: currencyOf(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Types: make([]InstanceType, 0, len(p.Types)),
+		Currency: currencyOf(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Embedded: p.Embedded, Types: make([]InstanceType, 0, len(p.Types)),
 	}
 	for _, t := range p.Types {
 		if len(desk.zones[t.Name]) > 0 {

@@ -35,6 +35,8 @@ type Catalogue struct {
 	// Sources are the sources of the data, in the order of use.
 	Sources []Provenance   `json:"sources,omitempty"`
 	Types   []InstanceType `json:"types"`
+	// Embedded is true if the types or their zones were not read from EC2: the account may have others.
+	Embedded bool `json:"embedded,omitempty"`
 	// Currency is the currency of prices if it is not US dollars: CNY in China.
 	Currency string `json:"currency,omitempty"`
 	// ShiftedZones are the ids of the zones from which a zonal shift moves the cluster away, sorted. Their offerings

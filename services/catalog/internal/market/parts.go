@@ -23,11 +23,11 @@ func BuildParts(b CachedParts, off Offline, p Policy, now time.Time) catalog.Par
 		OnDemand: addMissingPrices(b.OnDemand.Items, off.OnDemand), Sources: listSources(b, off), AsOf: pricesAsOf(b, off),
 	}
 	if len(out.Types) == 0 {
-		out.Types = off.Types
+		out.Types, out.Embedded = off.Types, true
 	}
 	if len(out.Offerings) == 0 {
 		// The ids of embedded zones are guesses, so they are used with embedded offerings only.
-		out.Offerings, out.Zones = off.Offerings, off.Zones
+		out.Offerings, out.Zones, out.Embedded = off.Offerings, off.Zones, true
 	}
 	if len(out.Spot) == 0 {
 		out.Spot = off.Spot

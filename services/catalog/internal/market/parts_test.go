@@ -43,9 +43,11 @@ func TestBuildParts(t *testing.T) {
 	}{
 		{"all parts are cached", func(*CachedParts, *Offline, *Policy) {}, func(*catalog.Parts) {}},
 		{"no types", func(b *CachedParts, _ *Offline, _ *Policy) { b.Types = Part[catalog.InstanceType]{} },
-			func(w *catalog.Parts) { w.Types = []catalog.InstanceType{{Name: "old"}} }},
+			func(w *catalog.Parts) { w.Types, w.Embedded = []catalog.InstanceType{{Name: "old"}}, true }},
 		{"no offerings: embedded zones are used too", func(b *CachedParts, _ *Offline, _ *Policy) { b.Offerings = Part[cloud.TypeOffering]{} },
-			func(w *catalog.Parts) { w.Offerings, w.Zones = embeddedParts().Offerings, embeddedParts().Zones }},
+			func(w *catalog.Parts) {
+				w.Offerings, w.Zones, w.Embedded = embeddedParts().Offerings, embeddedParts().Zones, true
+			}},
 		{"no zones: embedded zone ids are not used", func(b *CachedParts, _ *Offline, _ *Policy) { b.Zones = Part[cloud.AvailabilityZone]{} },
 			func(w *catalog.Parts) { w.Zones = nil }},
 		{"no on-demand prices", func(b *CachedParts, _ *Offline, _ *Policy) { b.OnDemand = Part[cloud.OnDemandPrice]{} },
