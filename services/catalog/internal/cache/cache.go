@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// pinnedTTL is how long the parameter of one release is cached, which AWS does not change, and
-	// movingTTL that of a parameter which may change.
+	// pinnedTTL is how long the parameter of one release of EKS or Bottlerocket is cached, which AWS
+	// does not change, and movingTTL that of a parameter which may change. Others below awsPrefix have
+	// names of which that is not known: Canonical's .../stable/current/... changes with each release.
 	pinnedTTL = 24 * time.Hour
 	movingTTL = 5 * time.Minute
 	// clusterTTL is for the cluster, whose version may change.
@@ -69,7 +70,8 @@ func (i *Images) Parameter(ctx context.Context, name string) (string, error) {
 
 // parameterTTL returns how long the value is cached.
 func parameterTTL(name string, err error) time.Duration {
-	if err == nil && strings.HasPrefix(name, awsPrefix) && !strings.Contains(name, "recommended") && !strings.Contains(name, "latest") {
+	hasReleases := strings.HasPrefix(name, awsPrefix+"eks/") || strings.HasPrefix(name, awsPrefix+"bottlerocket/")
+	if err == nil && hasReleases && !strings.Contains(name, "recommended") && !strings.Contains(name, "latest") {
 		return pinnedTTL
 	}
 	return movingTTL

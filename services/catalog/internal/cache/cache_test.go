@@ -36,6 +36,7 @@ const (
 	release      = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.36-v20261120/image_id"
 	recommended  = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id"
 	latest       = "/aws/service/bottlerocket/aws-k8s-1.36/x86_64/latest/image_id"
+	canonical    = "/aws/service/canonical/ubuntu/eks/24.04/1.36/stable/current/amd64/hvm/ebs-gp3/ami-id"
 	ownParameter = "/mine/ami"
 )
 
@@ -52,6 +53,7 @@ func TestParameterCache(t *testing.T) {
 		{"the recommended one, for five minutes", recommended, nil, movingTTL - 1, 1},
 		{"the recommended one, after five minutes", recommended, nil, movingTTL, 2},
 		{"the latest, after five minutes", latest, nil, movingTTL, 2},
+		{"Canonical's current one, after five minutes", canonical, nil, movingTTL, 2},
 		{"a user's parameter, for five minutes", ownParameter, nil, movingTTL - 1, 1},
 		{"a user's parameter, after five minutes", ownParameter, nil, movingTTL, 2},
 		{"a missing parameter of AWS, for five minutes", release, missing, movingTTL - 1, 1},
