@@ -14,6 +14,9 @@ import (
 // so a slow part cannot prevent the others from being stored.
 const readingMax = 80 * time.Second
 
+// storingTime is what remains of a message's time after reading, to store and publish what was read.
+const storingTime = 20 * time.Second
+
 // readMarket reads the parts of the market that are due. It returns the catalogue of all
 // parts, and warnings about parts that are outdated or replaced.
 func (s Service) readMarket(ctx context.Context) (catalog.Catalogue, []string, error) {
@@ -101,13 +104,20 @@ func (s Service) readDueParts(ctx context.Context, state *market.State, cached *
 }
 
 // readParts reads the parts that are due into the cache, and reports whether there was one. An error of
-// a part is recorded in the state; the returned error is that of the context.
+// a part is recorded in the state, also that it was still being read storingTime before the end of the
+// context; the returned error is that of the context.
 func (s Service) readParts(ctx context.Context, state *market.State, cached *market.CachedParts, began time.Time) (read bool, err error) {
+	reading := ctx
+	if end, bounded := ctx.Deadline(); bounded {
+		var stop context.CancelFunc
+		reading, stop = context.WithDeadline(ctx, end.Add(-storingTime))
+		defer stop()
+	}
 	for _, name := range market.ListDue(*state, s.marketPolicy(), began) {
-		if s.Now().Sub(began) > readingMax {
+		if s.Now().Sub(began) > readingMax || reading.Err() != nil {
 			break
 		}
-		err := s.readPart(ctx, name, cached)
+		err := s.readPart(reading, name, cached)
 		if ctx.Err() != nil {
 			return false, err
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/market"
+	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -201,4 +203,42 @@ type slowMarket struct {
 func (s slowMarket) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
 	s.harness.now = s.harness.now.Add(100 * time.Second)
 	return s.Market.InstanceTypes(ctx)
+}
+
+// slowPrices is a price list that does not answer in time.
+type slowPrices struct{}
+
+func (slowPrices) OnDemandPrices(ctx context.Context, _ string) ([]cloud.OnDemandPrice, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A price list that is still being read at the end of a message does not lose the parts that were read before it: the
+// catalogue has embedded prices, and the next tick reads the prices again.
+func TestSlowPriceList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newMarketHarness(t)
+		h.Prices = slowPrices{}
+		for range 3 {
+			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+			e, err := event.Maker{Service: "scheduler", Cluster: demo}.New(h.now, event.Tick{Want: event.WantCatalogue, Due: h.now}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Handle(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			h.now = h.now.Add(5 * time.Minute)
+		}
+		if _, err := blob.GetLatest(t.Context(), h.blobs, catalog.Kind); err != nil {
+			t.Fatal(err)
+		}
+		if warnings := lastPublished[event.CatalogRefreshed](t, h).Warnings; len(warnings) != 1 || !strings.Contains(warnings[0], "on-demand prices: using the embedded ones") {
+			t.Errorf("warnings %q", warnings)
+		}
+		if n := h.marketCalls()[memcloud.DescribeInstanceTypes]; n != 1 {
+			t.Errorf("instance types were read %d times, want once in 12 hours", n)
+		}
+	})
 }
