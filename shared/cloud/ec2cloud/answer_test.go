@@ -179,3 +179,48 @@ func TestQueries(t *testing.T) {
 		})
 	}
 }
+
+// Only a name without an owner is restricted to the account's and Amazon's images. An image of another account may have the
+// account's tags.
+func TestImageOwners(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		selector cloud.Selector
+		want     []string
+	}{
+		{"a name", cloud.Selector{Name: "golden-*"}, []string{"self", "amazon"}},
+		{"a name and tags", cloud.Selector{Name: "golden-*", Tags: map[string]string{"golden": "true"}}, []string{"self", "amazon"}},
+		{"a name and an owner", cloud.Selector{Name: "golden-*", Owner: "111122223333"}, []string{"111122223333"}},
+		{"tags", cloud.Selector{Tags: map[string]string{"golden": "true"}}, nil},
+		{"an id", cloud.Selector{ID: "ami-1"}, nil},
+	} {
+		for _, q := range queries([]cloud.Selector{tt.selector}, "image-id", "name") {
+			if diff := cmp.Diff(tt.want, owners(q)); diff != "" {
+				t.Errorf("%s: %s", tt.name, diff)
+			}
+		}
+	}
+}
+
+// EC2 also puts on-demand instances into open reservations with their type; these are not reserved capacity.
+func TestCapacityTypeOfInstances(t *testing.T) {
+	reservation := aws.String("cr-1")
+	prefers := func(p types.CapacityReservationPreference) *types.CapacityReservationSpecificationResponse {
+		return &types.CapacityReservationSpecificationResponse{CapacityReservationPreference: p}
+	}
+	for _, tt := range []struct {
+		name          string
+		instance      types.Instance
+		want, reserve string
+	}{
+		{"on-demand", types.Instance{CapacityReservationSpecification: prefers(types.CapacityReservationPreferenceOpen)}, cloud.OnDemand, ""},
+		{"on-demand in an open reservation", types.Instance{CapacityReservationId: reservation, CapacityReservationSpecification: prefers(types.CapacityReservationPreferenceOpen)}, cloud.OnDemand, ""},
+		{"launched into a reservation", types.Instance{CapacityReservationId: reservation, CapacityReservationSpecification: prefers(types.CapacityReservationPreferenceCapacityReservationsOnly)}, cloud.Reserved, "cr-1"},
+		{"a capacity block", types.Instance{CapacityReservationId: reservation, InstanceLifecycle: types.InstanceLifecycleTypeCapacityBlock}, cloud.Reserved, "cr-1"},
+		{"spot", types.Instance{InstanceLifecycle: types.InstanceLifecycleTypeSpot}, cloud.Spot, ""},
+	} {
+		if got := fromInstance(tt.instance); got.CapacityType != tt.want || got.Reservation != tt.reserve {
+			t.Errorf("%s: capacity type %s in reservation %q, want %s in %q", tt.name, got.CapacityType, got.Reservation, tt.want, tt.reserve)
+		}
+	}
+}

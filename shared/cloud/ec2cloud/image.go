@@ -36,14 +36,17 @@ func (c Cloud) DescribeImages(ctx context.Context, selectors []cloud.Selector) (
 	return out, nil
 }
 
+// owners returns the accounts whose images a query finds; none means all that the account may use. A
+// name alone could be that of a stranger's public image. Tags are the account's own, also those of images
+// that others share with it.
 func owners(q query) []string {
 	switch {
 	case q.owner != "":
 		return []string{q.owner}
-	case q.byID:
-		return nil
+	case q.byName:
+		return []string{"self", "amazon"}
 	}
-	return []string{"self", "amazon"}
+	return nil
 }
 
 // architectures maps EC2's names to Kubernetes'; others stay unchanged.

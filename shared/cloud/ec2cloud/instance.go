@@ -59,7 +59,9 @@ func fromInstance(i types.Instance) cloud.Instance {
 		ID: aws.ToString(i.InstanceId), Type: string(i.InstanceType), CapacityType: capacityType(i),
 		ImageID: aws.ToString(i.ImageId), SubnetID: aws.ToString(i.SubnetId),
 		PrivateDNS: aws.ToString(i.PrivateDnsName), Launched: aws.ToTime(i.LaunchTime), Tags: fromTags(i.Tags),
-		Reservation: aws.ToString(i.CapacityReservationId),
+	}
+	if out.CapacityType == cloud.Reserved {
+		out.Reservation = aws.ToString(i.CapacityReservationId)
 	}
 	for _, group := range i.SecurityGroups {
 		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(group.GroupId))
@@ -78,12 +80,14 @@ func fromInstance(i types.Instance) cloud.Instance {
 	return out
 }
 
-// capacityType returns reserved for every instance in a reservation of any kind.
+// capacityType returns reserved for an instance that was launched into a reservation. EC2 also puts on-demand instances
+// into open reservations with their type; those stay on-demand (Karpenter: pkg/providers/instance/types.go).
 func capacityType(i types.Instance) string {
+	wanted := i.CapacityReservationSpecification
 	switch {
 	case i.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
 		return cloud.Spot
-	case aws.ToString(i.CapacityReservationId) != "",
+	case aws.ToString(i.CapacityReservationId) != "" && wanted != nil && wanted.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly,
 		i.InstanceLifecycle == types.InstanceLifecycleTypeCapacityBlock,
 		i.InstanceLifecycle == types.InstanceLifecycleTypeInterruptibleCapacityReservation:
 		return cloud.Reserved

@@ -13,7 +13,7 @@ import (
 // share calls.
 type query struct {
 	owner   string
-	byID    bool
+	byName  bool
 	filters []types.Filter
 }
 
@@ -37,13 +37,13 @@ func queries(selectors []cloud.Selector, idFilter, nameFilter string, common ...
 		}
 	}
 	for some := range chunkIDs(ids, common) {
-		out = append(out, query{byID: true, filters: append([]types.Filter{filter(idFilter, some...)}, common...)})
+		out = append(out, query{filters: append([]types.Filter{filter(idFilter, some...)}, common...)})
 	}
 	return out
 }
 
 func toQuery(s cloud.Selector, idFilter, nameFilter string) query {
-	out := query{owner: s.Owner, byID: s.ID != ""}
+	out := query{owner: s.Owner, byName: s.Name != "" && s.ID == ""}
 	if s.ID != "" {
 		out.filters = append(out.filters, filter(idFilter, s.ID))
 	}

@@ -43,7 +43,7 @@ func (c *Cloud) ownedBy(s cloud.Selector, t thing) bool {
 		return own
 	case s.Owner != "":
 		return s.Owner == t.owner
-	case s.ID != "":
+	case s.Name == "" || s.ID != "":
 		return true
 	}
 	return own || t.owner == "amazon"

@@ -25,6 +25,7 @@ type instance struct {
 	Lifecycle      string          `xml:"instanceLifecycle,omitempty"`
 	SpotRequest    string          `xml:"spotInstanceRequestId,omitempty"`
 	Reservation    string          `xml:"capacityReservationId,omitempty"`
+	Preference     string          `xml:"capacityReservationSpecification>capacityReservationPreference,omitempty"`
 	Profile        string          `xml:"iamInstanceProfile>arn,omitempty"`
 	Tags           []tag           `xml:"tagSet>item"`
 }
@@ -106,7 +107,7 @@ func shown(i cloud.Instance) instance {
 	case cloud.Spot:
 		out.Lifecycle, out.SpotRequest = cloud.Spot, "sir-"+i.ID[2:]
 	case cloud.Reserved:
-		out.Reservation = cmp.Or(i.Reservation, "cr-00000000000000001")
+		out.Reservation, out.Preference = cmp.Or(i.Reservation, "cr-00000000000000001"), "capacity-reservations-only"
 	}
 	return out
 }
