@@ -81,11 +81,22 @@ type PlacementGroup struct {
 }
 
 // Strategies of placement groups with special handling: spread puts each instance on separate hardware, partition
-// each partition of instances.
+// each partition of instances, and cluster places them near each other.
 const (
 	SpreadStrategy    = "spread"
 	PartitionStrategy = "partition"
+	ClusterStrategy   = "cluster"
 )
+
+// FindPlacementGroup returns the selected placement group, if the catalogue has it.
+func (c Catalogue) FindPlacementGroup(selector *karpenter.PlacementGroupSelector) (PlacementGroup, bool) {
+	for _, g := range c.PlacementGroups {
+		if selector != nil && (selector.ID != nil && *selector.ID == g.ID || selector.Name != nil && *selector.Name == g.Name) {
+			return g, true
+		}
+	}
+	return PlacementGroup{}, false
+}
 
 // ReservationCount is how many more instances fit into a capacity reservation.
 type ReservationCount struct {
@@ -152,6 +163,9 @@ type InstanceType struct {
 	// has these facts: an embedded catalogue has neither.
 	Enclaves             bool `json:"enclaves,omitempty"`
 	NestedVirtualization bool `json:"nestedVirtualization,omitempty"`
+	// PlacementStrategies are the strategies of placement groups that accept the type, sorted. An embedded catalogue
+	// has none; read it with AcceptsPlacement.
+	PlacementStrategies []string `json:"placementStrategies,omitempty"`
 
 	// SupportedUsage is a sorted subset of on-demand and spot.
 	SupportedUsage []string   `json:"supportedUsage"`

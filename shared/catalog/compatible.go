@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -20,6 +21,20 @@ func IsCompatible(t InstanceType, class *karpenter.EC2NodeClass, family string) 
 		return false
 	}
 	return hasInterfaces(t.Network, class.Spec.NetworkInterfaces)
+}
+
+// AcceptsPlacement reports whether an instance of type t can be launched into a placement group with the strategy; "" if
+// it is not known. Burstable types are the ones that AWS excludes from cluster placement groups
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html); that rule serves types of an
+// embedded catalogue. Karpenter: pkg/providers/instancetype/compatibility/compatibility.go.
+func (t InstanceType) AcceptsPlacement(strategy string) bool {
+	if strategy == "" {
+		return true
+	}
+	if len(t.PlacementStrategies) == 0 {
+		return strategy != ClusterStrategy || !t.Burstable
+	}
+	return slices.Contains(t.PlacementStrategies, strategy)
 }
 
 // hasInterfaces reports whether the network cards support the interfaces.

@@ -7,6 +7,31 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// EC2 says which strategies of placement groups accept a type. An embedded catalogue does not: burstable types are not
+// accepted by cluster groups.
+func TestAcceptsPlacement(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		supported []string
+		burstable bool
+		strategy  string
+		want      bool
+	}{
+		{"no group", nil, true, "", true},
+		{"a supported strategy", []string{"cluster", "spread"}, false, "cluster", true},
+		{"another strategy", []string{"partition", "spread"}, false, "cluster", false},
+		{"EC2 comes before the rule", []string{"cluster"}, true, "cluster", true},
+		{"embedded, burstable, cluster", nil, true, "cluster", false},
+		{"embedded, burstable, spread", nil, true, "spread", true},
+		{"embedded, cluster", nil, false, "cluster", true},
+	} {
+		typ := catalog.InstanceType{PlacementStrategies: tt.supported, Burstable: tt.burstable}
+		if got := typ.AcceptsPlacement(tt.strategy); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
 // Types that cannot be launched with a class are excluded.
 func TestIsCompatible(t *testing.T) {
 	large := catalog.InstanceType{Name: "p5.48xlarge", Hypervisor: "nitro", Network: catalog.Network{ENIs: 2, Cards: 32, EFAs: 32}}

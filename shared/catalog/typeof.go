@@ -19,7 +19,7 @@ func ConvertType(in cloud.InstanceType) (InstanceType, bool) {
 		Storage: localStorage(in.Storage), Network: convertNetwork(in.Network),
 		BareMetal: in.BareMetal, Burstable: in.Burstable, CPUManufacturer: in.Manufacturer,
 		ClockMHz: int64(math.Round(in.ClockGHz * 1000)), EncryptionInTransit: in.Network.EncryptionInTransit,
-		Enclaves: in.Enclaves, NestedVirtualization: in.NestedVirtualization,
+		Enclaves: in.Enclaves, NestedVirtualization: in.NestedVirtualization, PlacementStrategies: slices.Sorted(slices.Values(in.PlacementStrategies)),
 		SupportedUsage: convertUsage(in.UsageClasses), Volumes: volumeAttachments(in.EBS, in.Hypervisor),
 	}
 	if t.Arch == "" || t.VCPU <= 0 || t.MemoryMiB <= 0 || t.Network.ENIs <= 0 {

@@ -54,6 +54,8 @@ type InstanceType struct {
 	Network                 InstanceNetwork
 	// Enclaves and NestedVirtualization mean that Nitro Enclaves or virtual machines can run in an instance.
 	Enclaves, NestedVirtualization bool
+	// PlacementStrategies are the strategies of placement groups that accept the type: cluster, partition, spread.
+	PlacementStrategies []string
 }
 
 // Device is one model of device in a type.

@@ -258,7 +258,7 @@ func TestFactsMatchPlan(t *testing.T) {
 	overlay.Spec.Capacity = corev1.ResourceList{"example.com/licence": resource.MustParse("3")}
 	w.batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay}
 	w.class().Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("tight")}
-	w.cat.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "tight", Strategy: "cluster"}}
+	w.cat.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "tight", Strategy: catalog.SpreadStrategy}}
 	built := w.build(t)
 	for name, facts := range built.Intents[0].Types {
 		licences := facts.Allocatable["example.com/licence"]

@@ -66,10 +66,14 @@ func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
 
 // placement returns the class's placement group, with the lowest partition that the node may use,
 // because EC2 takes one. It also has the tenancy, unless that is the default.
-func placement(class *karpenter.EC2NodeClass, reqs planning.Requirements) *cloud.Placement {
+// A group of the catalogue is named by its id: EC2 accepts no names of groups that another account shares.
+func placement(class *karpenter.EC2NodeClass, cat catalog.Catalogue, reqs planning.Requirements) *cloud.Placement {
 	var out cloud.Placement
 	if selector := class.Spec.PlacementGroupSelector; selector != nil {
 		out = cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
+		if group, known := cat.FindPlacementGroup(selector); known {
+			out.Group, out.GroupID = "", group.ID
+		}
 	}
 	if tenancy := planning.InstanceTenancy(reqs); tenancy != karpenter.TenancyDefault {
 		out.Tenancy = tenancy
@@ -97,10 +101,8 @@ func (g *recipe) grouped(labels map[string]string) map[string]string {
 
 // parted reports whether the selected placement group has partitions.
 func (g *recipe) parted(selector *karpenter.PlacementGroupSelector) bool {
-	return slices.ContainsFunc(g.catalogue.PlacementGroups, func(x catalog.PlacementGroup) bool {
-		chosen := selector.ID != nil && *selector.ID == x.ID || selector.Name != nil && *selector.Name == x.Name
-		return chosen && x.Strategy == catalog.PartitionStrategy
-	})
+	group, _ := g.catalogue.FindPlacementGroup(selector)
+	return group.Strategy == catalog.PartitionStrategy
 }
 
 func partition(reqs planning.Requirements) int32 {

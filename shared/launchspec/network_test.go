@@ -24,11 +24,11 @@ func TestPlacement(t *testing.T) {
 		labels   map[string]string
 	}{
 		{"none", nil, partitions("1"), nil, map[string]string{"a": "b"}},
-		{"by name", named, nil, &cloud.Placement{Group: "tight"}, map[string]string{"a": "b"}},
+		{"by name: EC2 knows groups of other accounts by id only", named, nil, &cloud.Placement{GroupID: "pg-1"}, map[string]string{"a": "b"}},
 		{"by id", byID, nil, &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
 		{"the lowest partition by number", byID, partitions("10", "9"), &cloud.Placement{GroupID: "pg-2", Partition: 9},
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: "9"}},
-		{"EC2 chooses the partition", &karpenter.PlacementGroupSelector{Name: new("racks")}, nil, &cloud.Placement{Group: "racks"},
+		{"EC2 chooses the partition", &karpenter.PlacementGroupSelector{Name: new("racks")}, nil, &cloud.Placement{GroupID: "pg-9"},
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
 		{"EC2 chooses the partition of a group by id", &karpenter.PlacementGroupSelector{ID: new("pg-9")}, nil, &cloud.Placement{GroupID: "pg-9"},
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
@@ -41,7 +41,7 @@ func TestPlacement(t *testing.T) {
 			g.catalogue.PlacementGroups = []catalog.PlacementGroup{
 				{ID: "pg-1", Name: "tight", Strategy: "cluster"}, {ID: "pg-9", Name: "racks", Strategy: "partition", Partitions: 7},
 			}
-			if diff := cmp.Diff(tt.want, placement(g.class, tt.reqs)); diff != "" {
+			if diff := cmp.Diff(tt.want, placement(g.class, g.catalogue, tt.reqs)); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(tt.labels, g.grouped(map[string]string{"a": "b"})); diff != "" {

@@ -102,7 +102,7 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 		Metadata: Metadata(class.Spec.MetadataOptions, g.catalogue.Region), Monitoring: value(class.Spec.DetailedMonitoring),
 		PublicIP: class.Spec.AssociatePublicIPAddress, PrefixCount: class.Spec.IPPrefixCount, IPv6: g.cluster.IPFamily == "ipv6",
 		Interfaces: interfaces(class, v.efas), Connections: connections(class), CPU: cpu(class), Enclaves: class.EnclavesEnabled(),
-		Placement: placement(class, g.requirements), Reservation: g.reservation(v), Market: v.kind.market(),
+		Placement: placement(class, g.catalogue, g.requirements), Reservation: g.reservation(v), Market: v.kind.market(),
 		TagSets: templateTagSets(owner, g.choice.capacityType), Tags: owner,
 	}
 	template.Name, err = templateName(template)

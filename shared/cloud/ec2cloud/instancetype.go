@@ -17,6 +17,9 @@ func fromInstanceType(i types.InstanceTypeInfo) cloud.InstanceType {
 		Storage: fromStore(i.InstanceStorageInfo), EBS: fromEBS(i.EbsInfo), Network: fromNetwork(i.NetworkInfo),
 		Enclaves: i.NitroEnclavesSupport == types.NitroEnclavesSupportSupported,
 	}
+	if g := i.PlacementGroupInfo; g != nil {
+		out.PlacementStrategies = words(g.SupportedStrategies)
+	}
 	if v := i.VCpuInfo; v != nil {
 		out.VCPU = integer(v.DefaultVCpus)
 	}

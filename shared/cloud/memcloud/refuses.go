@@ -15,7 +15,7 @@ func (c *Cloud) unlaunchable(from candidate) *Refusal {
 		return &Refusal{"InvalidLaunchTemplateName.NotFoundException",
 			fmt.Sprintf("The specified launch template, with template name %s, does not exist.", from.template)}
 	}
-	for _, check := range []func(candidate, cloud.Template) *Refusal{c.badNetwork, c.badImage, c.badOffering} {
+	for _, check := range []func(candidate, cloud.Template) *Refusal{c.badNetwork, c.badImage, c.badPlacement, c.badOffering} {
 		if refusal := check(from, t.Template); refusal != nil {
 			return refusal
 		}
@@ -42,6 +42,16 @@ func (c *Cloud) badNetwork(from candidate, t cloud.Template) *Refusal {
 			fmt.Sprintf("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)}
 	}
 	return nil
+}
+
+func (c *Cloud) badPlacement(from candidate, t cloud.Template) *Refusal {
+	group, in := c.group(t.Placement)
+	hardware, known := c.types[from.InstanceType]
+	if !in || !known || hardware.AcceptsPlacement(group.Strategy) {
+		return nil
+	}
+	return &Refusal{"InvalidParameterCombination",
+		fmt.Sprintf("%s placement groups are not supported by the '%s' instance type.", group.Strategy, from.InstanceType)}
 }
 
 func (c *Cloud) badImage(from candidate, t cloud.Template) *Refusal {

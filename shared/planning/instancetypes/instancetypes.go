@@ -97,7 +97,11 @@ func New(s planning.Snapshot, cat catalog.Catalogue) InstanceTypes {
 			continue
 		}
 		images := readImages(class.Status.AMIs)
+		group, _ := findPlacementGroup(class, cat)
 		for i, t := range cat.Types {
+			if !t.AcceptsPlacement(group.Strategy) {
+				continue
+			}
 			if one, ok := newType(t, class, images, configs[i], s, seen); ok {
 				one.Offerings = disableShiftedZones(append(one.Offerings, listReservedOfferings(t, class, s, left)...), cat.ShiftedZones)
 				one.joinPlacementGroup(class, cat, out.SpreadCapacity[class.Name])

@@ -1,8 +1,6 @@
 package instancetypes
 
 import (
-	"slices"
-
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
@@ -19,11 +17,8 @@ func findPlacementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (g
 	if selector == nil {
 		return group, false
 	}
-	matches := func(g catalog.PlacementGroup) bool {
-		return selector.ID != nil && *selector.ID == g.ID || selector.Name != nil && *selector.Name == g.Name
-	}
-	if i := slices.IndexFunc(cat.PlacementGroups, matches); i >= 0 {
-		return cat.PlacementGroups[i], true
+	if group, known := cat.FindPlacementGroup(selector); known {
+		return group, true
 	}
 	if selector.ID != nil {
 		group.ID = *selector.ID

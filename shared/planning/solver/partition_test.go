@@ -119,12 +119,12 @@ func TestPlacementGroupPartitions(t *testing.T) {
 		{"the template sets the partition", []planning.PodClass{half("web", 1)}, func(p *karpenter.NodePool) {
 			p.Spec.Template.Labels = map[string]string{partitionKey: "3"}
 		}, "", []string{"In [3]: web-0"}},
-		{"a group without partitions", []planning.PodClass{half("a", 1), half("b", 1, second), half("c", 1, needing(corev1.NodeSelectorOpDoesNotExist))}, nil, "cluster",
+		{"a group without partitions", []planning.PodClass{half("a", 1), half("b", 1, second), half("c", 1, needing(corev1.NodeSelectorOpDoesNotExist))}, nil, catalog.SpreadStrategy,
 			[]string{"DoesNotExist: a-0 c-0", "1 unplaced"}},
-		{"the NodePool allows partitions of a group without them", []planning.PodClass{half("web", 1)}, partition("1"), "cluster", []string{"1 unplaced"}},
+		{"the NodePool allows partitions of a group without them", []planning.PodClass{half("web", 1)}, partition("1"), catalog.SpreadStrategy, []string{"1 unplaced"}},
 		{"the NodePool excludes a partition of a group without them", []planning.PodClass{half("a", 1), half("b", 1, selecting(partitionKey, "3"))}, func(p *karpenter.NodePool) {
 			requirePoolLabel(p, partitionKey, karpenter.NodeSelectorOpNotIn, "2")
-		}, "cluster", []string{"not required: a-0", "1 unplaced"}},
+		}, catalog.SpreadStrategy, []string{"not required: a-0", "1 unplaced"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			batch := planningtest.NewBatch(tt.pods...)
