@@ -58,6 +58,6 @@ type LambdaOptions struct {
 	// visibility timeout extends beyond the function's end.
 	Margin time.Duration
 	// AfterInvocation is called at the end of each invocation, to flush telemetry before the process may be frozen.
-	// It may be nil.
+	// The invocation lasts until it returns, so it must return before the context's deadline. It may be nil.
 	AfterInvocation func(ctx context.Context)
 }

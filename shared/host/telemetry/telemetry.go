@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
 	tracing "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -42,6 +44,8 @@ type Telemetry struct {
 	meters    meters
 	// traces is nil if the OpenTelemetry SDK is turned off.
 	traces *tracing.TracerProvider
+	// nextFlush is the time, in Unix nanoseconds, before which Flush sends no spans.
+	nextFlush *atomic.Int64
 	// clusters are the results of ForCluster. Their metrics are served together with these.
 	clusters []*Telemetry
 }
@@ -67,7 +71,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
 		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
 	return &Telemetry{
-		Options: o, Log: slog.New(handler), plain: newFastLogger(o), meters: meters, traces: traces,
+		Options: o, Log: slog.New(handler), plain: newFastLogger(o), meters: meters, traces: traces, nextFlush: new(atomic.Int64),
 	}, nil
 }
 
@@ -86,13 +90,41 @@ func (t *Telemetry) ForCluster(cluster string) (*Telemetry, error) {
 	return &one, nil
 }
 
-// Flush sends buffered metrics and spans, for a process that may be frozen next.
+const (
+	// flushTimeout is how long Flush may take.
+	flushTimeout = time.Second
+	// flushMargin is how long before the deadline of its context Flush ends. Lambda ends a function that has not answered
+	// by its timeout, and SQS then delivers all messages of the invocation again, also the handled ones.
+	flushMargin = 500 * time.Millisecond
+	// flushPause is how long Flush sends no spans after an attempt that failed, so that a collector that is unreachable
+	// does not delay every invocation.
+	flushPause = time.Minute
+)
+
+// Flush sends buffered metrics and spans, for a process that may be frozen next. It takes at most flushTimeout and ends
+// flushMargin before the deadline of ctx. Spans that it fails to send may be lost, and it sends the next ones
+// after flushPause.
 func (t *Telemetry) Flush(ctx context.Context) {
-	// Errors are ignored: there is no other place to report them.
+	ctx, cancel := limitFlush(ctx)
+	defer cancel()
+	// The error is ignored: there is no other place to report it.
 	_ = t.writeCloudWatch(ctx)
-	if t.traces != nil {
-		_ = t.traces.ForceFlush(ctx)
+	if t.traces == nil || ctx.Err() != nil || time.Now().UnixNano() < t.nextFlush.Load() {
+		return
 	}
+	if err := t.traces.ForceFlush(ctx); err != nil {
+		t.nextFlush.Store(time.Now().Add(flushPause).UnixNano())
+		otel.Handle(err)
+	}
+}
+
+// limitFlush returns ctx with the deadline of Flush.
+func limitFlush(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := flushTimeout
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)-flushMargin)
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // Close sends buffered metrics and spans, and stops the exporters.
