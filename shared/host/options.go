@@ -40,7 +40,8 @@ type Options struct {
 	MayReceive func(ctx context.Context) (bool, error)
 	// ErrorLog reports failed receives; nil discards them.
 	ErrorLog *RateLimitedLog
-	// Heartbeat is called whenever the worker makes progress, for the health probe.
+	// Heartbeat is called after each call of MayReceive or Receive, also a failed one, and after each message, for the
+	// health probe. It is not called while such a call or all handlers hang.
 	Heartbeat func()
 }
 

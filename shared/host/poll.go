@@ -119,12 +119,13 @@ func (p *poller) receiveMessages(ctx, work context.Context) error {
 		if isReceive {
 			err = p.receiveBatch(ctx, work, wait)
 		}
+		// Also after an error: a restart does not help while SQS or the API server is unavailable.
+		p.Heartbeat()
 		switch {
 		case ctx.Err() != nil:
 			// Errors caused by shutdown are not reported.
 		case err == nil:
 			p.hasReceived.Store(true)
-			p.Heartbeat()
 			pause.Reset()
 			wait = p.Wait
 		case isReceive && !p.hasReceived.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxStall is how long a poller or a loop may make no progress before the liveness probe fails: several times the
-// longest deadline.
+// maxStall is how long one receive of a poller or one reconcile of a loop may last, also a failed one, before the
+// liveness probe fails: several times the longest deadline.
 const maxStall = 5 * time.Minute
 
 // NewPoll returns a function that polls the worker's queue.
