@@ -44,7 +44,7 @@ var ErrNotBatched = errors.New("this message must be handled separately")
 // ProcessMessages handles messages that were received together and applies their dispositions. It returns the log
 // lines in the order of the messages.
 func (w Worker) ProcessMessages(ctx context.Context, messages []queue.Message) []LogLine {
-	applyCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
+	applyCtx, cancel := w.newApplyContext(ctx)
 	defer cancel()
 	lines := make([]LogLine, len(messages))
 	var mu sync.Mutex
@@ -124,7 +124,7 @@ func (w Worker) processBatch(ctx, applyCtx context.Context, messages []queue.Mes
 			d.disposition = w.decideDisposition(d.Err, d.Message)
 		}
 	}
-	applyCtx, cancel := ensureTime(applyCtx)
+	applyCtx, cancel := w.ensureTime(applyCtx)
 	defer cancel()
 	w.applyDispositions(applyCtx, b)
 	for at := range b.deliveries {

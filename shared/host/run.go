@@ -54,8 +54,8 @@ type LambdaOptions struct {
 	// OnRefused is called for each message that is rejected before a handler receives it, with the event source ARN
 	// of its record. It may be nil.
 	OnRefused func(arn string, m queue.Message, why RefusalReason, err error)
-	// Margin, 5 s by default, is the part of the function's time reserved for applying dispositions, and how far the
-	// visibility timeout extends beyond the function's end.
+	// Margin, 5 s by default, is the part of the function's time reserved for applying dispositions and for the response,
+	// and how far the visibility timeout extends beyond the function's end.
 	Margin time.Duration
 	// AfterInvocation is called at the end of each invocation, to flush telemetry before the process may be frozen.
 	// The invocation lasts until it returns, so it must return before the context's deadline. It may be nil.

@@ -27,6 +27,9 @@ type Worker struct {
 	Backoff func(m queue.Message) time.Duration
 	// ErrorLog reports errors of a batch that belong to no single message; nil discards them.
 	ErrorLog *RateLimitedLog
+	// ApplyBy is when applying dispositions must end, because the process may not run longer. The zero time leaves it to
+	// dispositionTimeout.
+	ApplyBy time.Time
 }
 
 // LogLine is the log line of one message.
@@ -67,14 +70,24 @@ func (l LogLine) IsOverdue() bool {
 // ProcessMessage handles one message and applies its disposition. The result holds the disposition, and the error if
 // it could not be applied.
 func (w Worker) ProcessMessage(ctx context.Context, m queue.Message) LogLine {
-	applyCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispositionTimeout)
+	applyCtx, cancel := w.newApplyContext(ctx)
 	defer cancel()
 	return w.processWithin(ctx, applyCtx, m)
 }
 
-// dispositionTimeout is how long applying a disposition may take. The disposition may outlive the handler's context
+// dispositionTimeout is how long applying a disposition may take, if ApplyBy is not earlier. The disposition may outlive the handler's context
 // by this time, so that shutdown does not undo finished work.
 const dispositionTimeout = 10 * time.Second
+
+// newApplyContext returns a context for applying dispositions. It ends after dispositionTimeout or at ApplyBy, and not
+// with ctx.
+func (w Worker) newApplyContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(dispositionTimeout)
+	if !w.ApplyBy.IsZero() && w.ApplyBy.Before(end) {
+		end = w.ApplyBy
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
+}
 
 // processWithin calls the handler with ctx and applies its disposition with applyCtx.
 func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) LogLine {
@@ -83,7 +96,7 @@ func (w Worker) processWithin(ctx, applyCtx context.Context, m queue.Message) Lo
 	err := callHandler(&fields, w.Handle, m)
 	disposition := w.decideDisposition(err, m)
 	line := LogLine{Service: w.Service, LogFields: fields.fields, Message: m, Disposition: disposition, Start: began, Duration: w.Now().Sub(began)}
-	applyCtx, cancel := ensureTime(applyCtx)
+	applyCtx, cancel := w.ensureTime(applyCtx)
 	defer cancel()
 	line.DispositionErr = w.applyDisposition(applyCtx, m, disposition)
 	if w.Log != nil {
@@ -102,11 +115,11 @@ func (w Worker) decideDisposition(err error, m queue.Message) MessageDisposition
 }
 
 // ensureTime returns a fresh context if the handler used up applyCtx.
-func ensureTime(applyCtx context.Context) (context.Context, context.CancelFunc) {
+func (w Worker) ensureTime(applyCtx context.Context) (context.Context, context.CancelFunc) {
 	if applyCtx.Err() == nil {
 		return applyCtx, func() {}
 	}
-	return context.WithTimeout(context.WithoutCancel(applyCtx), dispositionTimeout)
+	return w.newApplyContext(applyCtx)
 }
 
 // applyDisposition applies the disposition. It sends a DLQ message before it deletes the original: a crash in between

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,6 +155,45 @@ func TestDispositionOutlivesTheContext(t *testing.T) {
 	line := b.worker(func(context.Context, queue.Message) error { cancel(); return nil }).ProcessMessage(ctx, m)
 	if in, _ := b.left(t); in != 0 || line.DispositionErr != nil {
 		t.Errorf("%d messages in the queue: %v", in, line.DispositionErr)
+	}
+}
+
+// hungQueue is a queue whose deletes get no answer.
+type hungQueue struct{ *bench }
+
+func (hungQueue) Delete(ctx context.Context, _ ...string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Applying a disposition takes at most ten seconds and ends at ApplyBy.
+func TestHungDisposition(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		handling, applyBy, want time.Duration
+	}{
+		{"without ApplyBy", 0, 0, 10 * time.Second},
+		{"without ApplyBy, after a long handler", time.Minute, 0, 70 * time.Second},
+		{"ApplyBy is late", 0, time.Minute, 10 * time.Second},
+		{"ApplyBy is soon", 0, 4 * time.Second, 4 * time.Second},
+		{"ApplyBy is soon after a long handler", time.Minute, 64 * time.Second, 64 * time.Second},
+		{"ApplyBy has passed", time.Minute, 4 * time.Second, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, began := newBench(), time.Now()
+				m := b.deliver(t, []byte("{}"))
+				w := b.worker(func(context.Context, queue.Message) error { time.Sleep(c.handling); return nil })
+				w.Queue = hungQueue{b}
+				if c.applyBy > 0 {
+					w.ApplyBy = began.Add(c.applyBy)
+				}
+				lines := w.ProcessMessages(t.Context(), []queue.Message{m})
+				if took := time.Since(began); took != c.want || lines[0].DispositionErr == nil {
+					t.Errorf("took %s, want %s: %v", took, c.want, lines[0].DispositionErr)
+				}
+			})
+		})
 	}
 }
 

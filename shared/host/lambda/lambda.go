@@ -12,6 +12,8 @@
 //   - A handler receives a record only after SQS has confirmed its receipt: a principal that may
 //     invoke the function can forge any record, and the queue's policy does not prevent that.
 //   - A record that is retried stays hidden on its queue for as long as its disposition requires.
+//   - An invocation ends before the function's timeout, also if SQS does not answer. Otherwise SQS delivers all its records
+//     again.
 package lambda
 
 import (
@@ -114,6 +116,7 @@ func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 	w.Queue = undeletedQueue{source}
 	if end, ok := ctx.Deadline(); ok {
 		visibility = max(end.Sub(w.Now()), 0) + s.Margin
+		w.ApplyBy = end.Add(-responseMargin)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-s.Margin))
 		defer cancel()
@@ -126,6 +129,9 @@ func (s queueRecords) handleRecords(ctx context.Context, again []bool) {
 		again[known.indexes[i]] = line.DispositionErr != nil || line.Disposition.Action != host.Delete && line.Disposition.Action != host.MoveToDLQ
 	}
 }
+
+// responseMargin is how long before the end of the invocation applying dispositions ends, so that its response is in time.
+const responseMargin = 500 * time.Millisecond
 
 // defaultVisibility is how long messages are hidden if the invocation has no deadline. Lambda always sets one.
 const defaultVisibility = time.Minute

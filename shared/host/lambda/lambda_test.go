@@ -34,6 +34,8 @@ type source struct {
 	dead  []queue.Outgoing
 	// refuse is the error that the DLQ returns.
 	refuse error
+	// hangs makes calls that apply dispositions wait until their contexts end.
+	hangs bool
 	// confirmed are the calls that confirmed receipts, and unknown their errors by receipt.
 	confirmed []string
 	unknown   map[string]error
@@ -50,7 +52,11 @@ func (s *source) HideAll(_ context.Context, visibility time.Duration, receipts .
 	return errs
 }
 
-func (s *source) Hide(_ context.Context, receipt string, visibility time.Duration) error {
+func (s *source) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hides = append(s.hides, fmt.Sprintf("%s %s", receipt, visibility))
@@ -61,7 +67,11 @@ func (s *source) Delete(context.Context, ...string) error {
 	return errors.New("the host must not delete messages under Lambda")
 }
 
-func (s *source) Send(_ context.Context, messages ...queue.Outgoing) error {
+func (s *source) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead = append(s.dead, messages...)
@@ -231,6 +241,58 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%v%s", s.hides, diff)
 		}
 	})
+}
+
+// An invocation ends half a second before the function's timeout also if SQS does not answer: if Lambda ended it, all
+// its records would be delivered again, also the handled ones.
+func TestHungDispositionsEndBeforeTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		timeout, handling time.Duration
+		id                string
+		want              time.Duration
+	}{
+		{"a retry of a short function", 10 * time.Second, time.Second, "retry", 9500 * time.Millisecond},
+		{"a retry after all of the handler's time", 10 * time.Second, time.Hour, "retry", 9500 * time.Millisecond},
+		{"a DLQ message of a short function", 10 * time.Second, time.Second, "poison", 9500 * time.Millisecond},
+		{"a retry of a long function", 285 * time.Second, 0, "retry", 10 * time.Second},
+		{"a retry of a long function, after all of the handler's time", 285 * time.Second, time.Hour, "retry", 284500 * time.Millisecond},
+	} {
+		for _, isBatch := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in a batch %t", c.name, isBatch), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
+					defer cancel()
+					handle := func(ctx context.Context, m queue.Message) error {
+						if string(m.Body) != "ok" {
+							select {
+							case <-time.After(c.handling):
+							case <-ctx.Done():
+							}
+						}
+						return outcome(ctx, m)
+					}
+					s, began := &source{hangs: true}, time.Now()
+					w := host.Worker{Service: "planner", Queue: s, Dead: s, Handle: handle, Now: time.Now}
+					if isBatch {
+						w.HandleBatch = func(ctx context.Context, batch []host.Delivery) {
+							for i := range batch {
+								batch[i].Err = handle(ctx, batch[i].Message)
+							}
+						}
+					}
+					handler := lambda.NewHandler(lambda.Options{FindWorker: func(string) (host.Worker, error) { return w, nil }})
+					response, err := handler(ctx, events.SQSEvent{Records: []events.SQSMessage{record("ok", 1), record(c.id, 1)}})
+					if took := time.Since(began); took != c.want || err != nil {
+						t.Errorf("the invocation took %s, want %s: %v", took, c.want, err)
+					}
+					if diff := cmp.Diff([]events.SQSBatchItemFailure{{ItemIdentifier: c.id}}, response.BatchItemFailures); diff != "" {
+						t.Error(diff)
+					}
+				})
+			})
+		}
+	}
 }
 
 // A principal that may invoke the function can forge any record. A record whose receipt SQS does not know, or could
