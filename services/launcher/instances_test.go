@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/metric"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -37,6 +38,34 @@ func TestTerminateInstance(t *testing.T) {
 		t.Error(diff)
 	}
 	s.requireNoFacts()
+}
+
+// The instance of a NodeClaim that a user created is tagged, rebooted and terminated, although the planner did not choose the
+// NodeClaim's name. No other NodeClaim gets it.
+func TestInstanceOfUnplannedClaim(t *testing.T) {
+	s := newFixture(t)
+	intent := s.newIntent(launchspec.UnplannedIntentID(s.service.Cluster, "batch", 0, "mine"), 1)
+	intent.Claims = []string{"mine"}
+	s.handleMessage(s.launchRequest(intent), "")
+	id := s.nextResult().Instances[0].InstanceID
+	s.advanceClock(time.Minute)
+	requests := func(claim string) []event.Body {
+		return []event.Body{
+			event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{karpenter.NodeClaimTagKey: claim, "Name": "node"}},
+			event.RebootRequested{InstanceID: id, Claim: claim, ClaimUID: "u", Operation: "op"},
+			event.TerminateRequested{InstanceID: id, Claim: claim, ClaimUID: "u", Reason: "test"},
+		}
+	}
+	for _, body := range append(requests("yours"), requests(claimName("one", 0))...) {
+		s.handleMessage(s.newMessage(body), fault.Foreign)
+	}
+	for _, body := range requests("mine") {
+		s.handleMessage(s.newMessage(body), "")
+	}
+	record, _ := s.Record(id)
+	if record.State != cloud.ShuttingDown || record.Tags[karpenter.NodeClaimTagKey] != "mine" || len(s.Reboots()) != 1 {
+		t.Errorf("after %d reboots the instance is %s, with the tags %v", len(s.Reboots()), record.State, record.Tags)
+	}
 }
 
 // EC2's definite answers are published; other errors are retried. The instance must be the cluster's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/launchresult"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -83,7 +84,7 @@ func (s Service) createFleet(ctx context.Context, e event.Envelope, intent launc
 }
 
 // checkIntent returns fault.Poison for an intent that differs from the request, or
-// whose instances would not belong to this cluster.
+// whose instances would not belong to this cluster and to its NodeClaims.
 func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) error {
 	poison := func(format string, args ...any) error {
 		return fault.F("checking intent "+b.Intent, fault.Poison, format, args...)
@@ -100,6 +101,11 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 	for _, set := range intent.Fleet.TagSets {
 		if set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID &&
 			set.Tags[karpenter.NodePoolLabelKey] != "" {
+			for _, claim := range intent.Claims {
+				if !owner.IntentHasClaim(set.Tags[karpenter.NodePoolTagKey], intent.ID, claim) {
+					return poison("its id and its NodePool tag do not match NodeClaim %s, whose instance could never be terminated", claim)
+				}
+			}
 			return nil
 		}
 	}

@@ -299,6 +299,9 @@ func TestForeignIntentsArePoison(t *testing.T) {
 		{"no NodePool", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "karpenter.sh/nodepool") }},
 		{"no intent tag", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, launchspec.IntentTag) }},
 		{"tags on volumes only", func(i *launchspec.Intent) { i.Fleet.TagSets[0].Resource = "volume" }},
+		{"another intent's claim", func(i *launchspec.Intent) { i.Claims[0] = claimName("two", 0) }},
+		{"a user's claim from which the id does not derive", func(i *launchspec.Intent) { i.Claims[0] = "mine" }},
+		{"another NodePool's tag than the claim's", func(i *launchspec.Intent) { i.Fleet.TagSets[0].Tags["karpenter.sh/nodepool"] = "other" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newFixture(t)

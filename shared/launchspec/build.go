@@ -125,7 +125,7 @@ type builder struct {
 }
 
 // add writes one intent and its NodeClaims. The id derives from the cause and the index, and the names
-// of the NodeClaims from the id.
+// of the NodeClaims from the id. The launcher derives them again (services/launcher/internal/owner).
 func (b *builder) add(nodes []planning.PlannedNode) error {
 	g, err := b.recipe(nodes[0])
 	if err != nil {
@@ -136,7 +136,9 @@ func (b *builder) add(nodes []planning.PlannedNode) error {
 		return err
 	}
 	cluster := event.Cluster{Name: b.batch.Snapshot.Cluster, UID: b.batch.Snapshot.UID}
-	intent.ID = IntentID(cluster, b.cause, len(b.built.Intents))
+	if intent.ID = IntentID(cluster, b.cause, len(b.built.Intents)); b.existing != nil {
+		intent.ID = UnplannedIntentID(cluster, b.cause, len(b.built.Intents), b.existing.Name)
+	}
 	intent.Fleet.Token = intent.ID
 	intent.Fleet.TagSets = fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)
 	for slot := range nodes {

@@ -49,6 +49,25 @@ func IntentID(cluster event.Cluster, cause string, index int) string {
 	return event.DeriveID("intent", cluster, cause, strconv.Itoa(index))
 }
 
+// nonceLength is how many characters of the id of a user-created NodeClaim's intent do not depend on the NodeClaim's name.
+const nonceLength = 16
+
+// UnplannedIntentID is IntentID for a user-created NodeClaim. ClaimName cannot derive its name from the intent, so the second
+// half of the id derives from the first half and the name: LaunchesUnplanned compares them.
+func UnplannedIntentID(cluster event.Cluster, cause string, index int, claim string) string {
+	nonce := IntentID(cluster, cause, index)[:nonceLength]
+	return nonce + hashUnplanned(nonce, claim)
+}
+
+// LaunchesUnplanned reports whether the intent with the id launches the user-created NodeClaim.
+func LaunchesUnplanned(intent, claim string) bool {
+	return len(intent) > nonceLength && intent[nonceLength:] == hashUnplanned(intent[:nonceLength], claim)
+}
+
+func hashUnplanned(nonce, claim string) string {
+	return event.DeriveID("unplanned claim", event.Cluster{}, nonce, claim)[:nonceLength]
+}
+
 // FormatRef returns the annotation value of a reference.
 func FormatRef(ref event.Ref) string {
 	return fmt.Sprintf("%s/%s/%d", ref.Kind, ref.Digest, ref.Size)

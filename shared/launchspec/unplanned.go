@@ -81,5 +81,8 @@ func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpe
 	if len(planned.Claims) != 1 || !slices.Equal(intent.Claims, []string{claim.Name}) {
 		return unlike("the intent launches the NodeClaims %v, but the user created %s", intent.Claims, claim.Name)
 	}
+	if !LaunchesUnplanned(intent.ID, claim.Name) {
+		return unlike("the id of the intent does not derive from the NodeClaim %s", claim.Name)
+	}
 	return verify(planned, intent, node, s, cat, claim)
 }

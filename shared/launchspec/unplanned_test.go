@@ -3,6 +3,7 @@ package launchspec_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,5 +110,41 @@ func TestClaimWithManyReservations(t *testing.T) {
 					len(all), len(intent.Fleet.Configs), len(intent.Templates), len(intent.Types), len(intent.Prices), tt.want)
 			}
 		})
+	}
+}
+
+// TestUnplannedIntentID checks that the id of the launch derives from the name of the user-created NodeClaim, which is how the
+// launcher recognises the NodeClaim, and that lifecycle refuses another id.
+func TestUnplannedIntentID(t *testing.T) {
+	w := newWorld(planningtest.NewPods("inflate", 0, "1", "0"))
+	var claims []karpenter.NodeClaim
+	for _, name := range []string{"mine", "yours"} {
+		claim := karpenter.NodeClaim{}
+		claim.Name, claim.Spec.NodeClassRef = name, w.pool().Spec.Template.Spec.NodeClassRef
+		claims = append(claims, claim)
+	}
+	w.batch.Pending, w.batch.Unplanned = nil, claims
+	built, err := launchspec.Build(w.batch, event.Ref{}, planning.Result{}, w.cat)
+	if err != nil || len(built.Intents) != len(claims) {
+		t.Fatalf("%d launches: %v", len(built.Intents), err)
+	}
+	for i, intent := range built.Intents {
+		for _, claim := range claims {
+			if got, want := launchspec.LaunchesUnplanned(intent.ID, claim.Name), claim.Name == claims[i].Name; got != want {
+				t.Errorf("the launch %s of %s launches %s: %t, want %t", intent.ID, claims[i].Name, claim.Name, got, want)
+			}
+		}
+		if err := launchspec.VerifyUnplanned(built.Plan.Intents[i], intent, &claims[i], w.batch.Snapshot, w.cat); err != nil {
+			t.Error(err)
+		}
+		intent.ID = built.Intents[1-i].ID
+		if err := launchspec.VerifyUnplanned(built.Plan.Intents[i], intent, &claims[i], w.batch.Snapshot, w.cat); err == nil || !strings.Contains(err.Error(), "does not derive") {
+			t.Errorf("with the id of the other launch: %v", err)
+		}
+	}
+	for _, id := range []string{"", "intent-1", launchspec.IntentID(event.Cluster{}, "batch", 0)} {
+		if launchspec.LaunchesUnplanned(id, "mine") {
+			t.Errorf("the intent %q launches a NodeClaim that a user created", id)
+		}
 	}
 }

@@ -31,9 +31,10 @@ func CheckInstance(i cloud.Instance, key, value, claim string) error {
 	if tagged := i.Tags[karpenter.NodeClaimTagKey]; tagged != "" && tagged != claim {
 		return foreign("it belongs to NodeClaim %s and not to %s", tagged, claim)
 	}
-	// Without a NodeClaim tag, the instance may be bound to any claim of its intent.
+	// Without a NodeClaim tag, the instance may be bound to any claim of its intent. The names of planned claims derive
+	// from the intent's id, and that id from the name of a claim that a user created.
 	// Instances that Karpenter launched have no intent.
-	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !intentHasClaim(i.Tags[karpenter.NodePoolTagKey], intent, claim) {
+	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !IntentHasClaim(i.Tags[karpenter.NodePoolTagKey], intent, claim) {
 		return foreign("NodeClaim %s does not belong to intent %s, which launched it", claim, intent)
 	}
 	return nil
@@ -51,7 +52,12 @@ func CheckOrphan(i cloud.Instance, claim, intent string) error {
 	return nil
 }
 
-func intentHasClaim(nodePool, intent, claim string) bool {
+// IntentHasClaim reports whether the intent with the id launches the claim for the NodePool. The claim may be planned, or
+// created by a user.
+func IntentHasClaim(nodePool, intent, claim string) bool {
+	if launchspec.LaunchesUnplanned(intent, claim) {
+		return true
+	}
 	for slot := range maxClaims {
 		if launchspec.ClaimName(nodePool, intent, slot) == claim {
 			return true
