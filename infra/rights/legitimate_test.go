@@ -42,6 +42,7 @@ func legitimate() []call {
 func legitimateLaunches() []call {
 	classTags := mergeTags(launchedTags(cluster), "Env", "prod", "karpenter.sh/discovery", cluster, "Name", "web")
 	dry := mergeTags(ownedTags(cluster), "karpenter.sh/nodepool", "")
+	alone := mergeTags(launchedTags(cluster), "karpenter.sh/nodepool", "")
 	old := mergeTags(ownedTags(cluster), "eks:eks-cluster-name", "-")
 	named := tags("Name", "web-1", "karpenter.sh/nodeclaim", "web-1", "eks:eks-cluster-name", cluster)
 	return []call{
@@ -61,6 +62,9 @@ func legitimateLaunches() []call {
 		{name: "list launch templates", who: "launcher", models: "ec2cloud.Templates", needs: singleCall(newCall("ec2:DescribeLaunchTemplates", "*"))},
 		{name: "terminate an own instance", who: "launcher", models: "ec2cloud.Terminate", needs: singleCall(newCall("ec2:TerminateInstances", ec2("instance"), resourceTags(launchedTags(cluster))))},
 		{name: "terminate an instance that Karpenter launched before v1", who: "launcher", models: "ec2cloud.Terminate", needs: singleCall(newCall("ec2:TerminateInstances", ec2("instance"), resourceTags(old)))},
+		{name: "launch for a NodeClaim without a NodePool", who: "launcher", models: "ec2cloud.CreateFleet", needs: launch{tags: alone, template: dry}.needs()},
+		{name: "terminate an instance of a NodeClaim without a NodePool", who: "launcher", models: "ec2cloud.Terminate", needs: singleCall(newCall("ec2:TerminateInstances", ec2("instance"), resourceTags(alone)))},
+		{name: "name an instance of a NodeClaim without a NodePool", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(alone, named)},
 		{name: "name a new instance", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(launchedTags(cluster), named)},
 		{name: "name an instance that Karpenter launched before v1", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(mergeTags(old, "karpenter.sh/nodeclaim", "web-1", "Name", "x"), tags("eks:eks-cluster-name", cluster))},
 		{name: "give a claimed instance its name", who: "launcher", models: "ec2cloud.Tag", needs: changeTags(mergeTags(launchedTags(cluster), "karpenter.sh/nodeclaim", "web-1"), tags("Name", "web-1"))},

@@ -46,6 +46,15 @@ func TestSpotDeadlineIsAbsolute(t *testing.T) {
 	}
 }
 
+// The instance of a NodeClaim without a NodePool has an empty NodePool tag, with Karpenter and with Joist. Its warnings count.
+func TestSpotWarningWithoutNodePool(t *testing.T) {
+	b := newFixture()
+	b.instances[0].Tags["karpenter.sh/nodepool"] = ""
+	if err := b.deliverEvent(t, spotType, ownedID, `,"instance-action":"terminate"`); err != nil || len(b.published) != 1 {
+		t.Errorf("published %v (%v)", b.publishedTypes(), err)
+	}
+}
+
 func TestForeignInstancesAreCached(t *testing.T) {
 	b := newFixture()
 	for range 5 {

@@ -327,6 +327,8 @@ func TestTerminateChecksClaim(t *testing.T) {
 		{"another claim than its tag", map[string]string{"karpenter.sh/nodeclaim": claimName("one", 1)}, claimName("one", 0), fault.Foreign},
 		{"launched by Karpenter", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x1", ""},
 		{"launched by Karpenter for another claim", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x2", fault.Foreign},
+		{"launched by Karpenter for a claim without a NodePool", map[string]string{"karpenter.sh/nodeclaim": "mine", "joist.sh/intent": "", "karpenter.sh/nodepool": ""}, "mine", ""},
+		{"launched by Karpenter for another claim without a NodePool", map[string]string{"karpenter.sh/nodeclaim": "mine", "joist.sh/intent": "", "karpenter.sh/nodepool": ""}, "yours", fault.Foreign},
 		{"launched by Karpenter and not tagged yet", map[string]string{"joist.sh/intent": ""}, "default-x1", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -99,10 +99,10 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 		return poison("%d claims were admitted, but the intent has %d claims and %d instances", b.Claims, len(intent.Claims), intent.Fleet.Count)
 	}
 	for _, set := range intent.Fleet.TagSets {
-		if set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID &&
-			set.Tags[karpenter.NodePoolLabelKey] != "" {
+		pool, tagged := set.Tags[karpenter.NodePoolTagKey]
+		if tagged && set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID {
 			for _, claim := range intent.Claims {
-				if !owner.IntentHasClaim(set.Tags[karpenter.NodePoolTagKey], intent.ID, claim) {
+				if !owner.IntentHasClaim(pool, intent.ID, claim) {
 					return poison("its id and its NodePool tag do not match NodeClaim %s, whose instance could never be terminated", claim)
 				}
 			}
@@ -110,7 +110,7 @@ func (s Service) checkIntent(intent launchspec.Intent, b event.LaunchRequested) 
 		}
 	}
 	// The launcher could not terminate an instance without these tags: see describeOwned.
-	return poison("its instances would not have the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
+	return poison("its instances would not have the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolTagKey)
 }
 
 // publishRefusal publishes that EC2 rejected the request before it used the token: nothing was

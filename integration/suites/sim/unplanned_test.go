@@ -20,7 +20,8 @@ func TestPersonCreatesNodeClaim(t *testing.T) {
 	pool := strictNodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} // Else the node, which is empty, goes.
 	for name, labels := range map[string]map[string]string{
-		"in a NodePool": {karpenter.NodePoolLabelKey: pool.Name},
+		"in a NodePool":      {karpenter.NodePoolLabelKey: pool.Name},
+		"without a NodePool": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()

@@ -40,6 +40,7 @@ func TestHasClusterTags(t *testing.T) {
 	}{
 		{"owned", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}, true},
 		{"another cluster", map[string]string{"kubernetes.io/cluster/db": "owned", "karpenter.sh/nodepool": "default"}, false},
+		{"of a NodeClaim without a NodePool", map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": ""}, true},
 		{"a managed node group", map[string]string{"kubernetes.io/cluster/web": "owned"}, false},
 		{"shared", map[string]string{"kubernetes.io/cluster/web": "shared", "karpenter.sh/nodepool": "default"}, false},
 		{"no tags", nil, false},

@@ -15,7 +15,8 @@ import (
 )
 
 // hasClusterTags reports whether the instance is a node of the cluster: it has the
-// cluster's tag, whose key is given, and a NodePool tag.
+// cluster's tag, whose key is given, and a NodePool tag, which is empty for a NodeClaim without a NodePool.
 func hasClusterTags(i *cloud.Instance, key string) bool {
-	return i.Tags[key] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
+	_, tagged := i.Tags[karpenter.NodePoolTagKey]
+	return i.Tags[key] == "owned" && tagged
 }

@@ -15,14 +15,15 @@ import (
 const maxClaims = 1000
 
 // CheckInstance returns fault.Foreign for an instance without the tag of the cluster and a NodePool
-// tag, and for an instance of another claim. An empty claim skips the second check: requests to
-// terminate an orphan have no claim.
+// tag, and for an instance of another claim. The NodePool tag of a claim without a NodePool is empty, as
+// in Karpenter. An empty claim skips the second check: requests to terminate an orphan have no claim.
 func CheckInstance(i cloud.Instance, key, value, claim string) error {
 	foreign := func(format string, args ...any) error {
 		return fault.F("checking the owner of instance "+i.ID, fault.Foreign, format, args...).
 			WithHint("find the sender of this message; the instance was not changed")
 	}
-	if i.Tags[key] != value || i.Tags[karpenter.NodePoolTagKey] == "" {
+	pool, tagged := i.Tags[karpenter.NodePoolTagKey]
+	if i.Tags[key] != value || !tagged {
 		return foreign("it does not have the tags %s=%s and %s", key, value, karpenter.NodePoolTagKey)
 	}
 	if claim == "" {
@@ -34,7 +35,7 @@ func CheckInstance(i cloud.Instance, key, value, claim string) error {
 	// Without a NodeClaim tag, the instance may be bound to any claim of its intent. The names of planned claims derive
 	// from the intent's id, and that id from the name of a claim that a user created.
 	// Instances that Karpenter launched have no intent.
-	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !IntentHasClaim(i.Tags[karpenter.NodePoolTagKey], intent, claim) {
+	if intent := i.Tags[launchspec.IntentTag]; intent != "" && i.Tags[karpenter.NodeClaimTagKey] == "" && !IntentHasClaim(pool, intent, claim) {
 		return foreign("NodeClaim %s does not belong to intent %s, which launched it", claim, intent)
 	}
 	return nil

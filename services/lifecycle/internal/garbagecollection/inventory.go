@@ -182,8 +182,9 @@ func isDemoted(c *karpenter.NodeClaim, i event.Listed) bool {
 }
 
 // managedInstance reports whether Joist or Karpenter launched the instance. Instances of managed
-// node groups, and instances that users started, have neither tag.
-func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
+// node groups, and instances that users started, have none of these tags. The NodePool's tag is
+// empty if the claim has no NodePool.
+func managedInstance(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" || i.Claim != "" }
 
 // addClaim classifies a claim whose instance is not in the inventory. The inventory's clock may be ahead of ours by up to
 // MaxClockSkew (CheckStart), which SettleTime and LaunchHorizon allow for.

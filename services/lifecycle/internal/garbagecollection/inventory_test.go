@@ -171,6 +171,7 @@ func TestCompareInventory(t *testing.T) {
 		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, findingNames{Orphans: []string{"i-a"}}},
 		{"no claim, but already terminating", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, findingNames{}},
 		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, findingNames{Orphans: []string{"i-x"}}},
+		{"no claim, launched by Karpenter without a NodePool", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", Claim: "mine"}}, false, findingNames{Orphans: []string{"i-x"}}},
 		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, findingNames{}},
 
 		{"bound, without labels", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, findingNames{Unlabelled: one}},
