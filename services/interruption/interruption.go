@@ -148,11 +148,11 @@ func (s *Service) sendFacts(ctx context.Context, facts []queue.Outgoing) error {
 	return nil
 }
 
-// checkOrigin returns fault.Foreign for an event of another account or region.
+// checkOrigin returns fault.Foreign for an event about instances of another account or region.
 func (s *Service) checkOrigin(n *notice.Notice) error {
 	differs := func(have, want string) bool { return have != "" && want != "" && have != want }
 	if differs(n.Account, s.Account) || differs(n.Region, s.Region) {
-		return fault.F("reading a notice", fault.Foreign, "it is from account %s in %s, and this service handles account %s in %s",
+		return fault.F("reading a notice", fault.Foreign, "its instances are in account %s in %s, and this service handles account %s in %s",
 			n.Account, n.Region, s.Account, s.Region)
 	}
 	return nil

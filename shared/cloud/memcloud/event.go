@@ -71,6 +71,8 @@ func (c *Cloud) scheduledChange(id, code string, notBefore time.Time) raw {
 			"service":           "EC2",
 			"eventTypeCode":     kind,
 			"eventTypeCategory": "scheduledChange",
+			"eventRegion":       c.options.Region,
+			"affectedAccount":   c.options.Account,
 			"startTime":         notBefore.UTC().Format(time.RFC1123),
 			"affectedEntities":  []map[string]string{{"entityValue": id}},
 		},

@@ -21,11 +21,31 @@ func (c *corpus) health() {
 	for _, of := range []string{"ScheduledChange", "SCHEDULEDCHANGE", "scheduledchange"} {
 		detail(Poison, "of category "+of, b.detail.with("eventTypeCategory", quote(of)))
 	}
-	for _, name := range []string{"page", "totalPages", "eventScopeCode", "eventRegion"} {
+	for _, name := range []string{"page", "totalPages", "eventScopeCode"} {
 		detail(Act, "with "+name, b.detail.plus(name, `"1"`))
 	}
+	c.healthLocations(b)
 	detail(Act, "whose work began already", b.detail.with("startTime", `"Wed, 27 Jan 2016 01:43:21 GMT"`))
 	c.entities(b)
+}
+
+// healthLocations adds variants of the account and the region of a Health event's instances, which its detail names. Its own
+// account and region are where AWS delivered it (rule 2).
+func (c *corpus) healthLocations(b base) {
+	for _, field := range []struct{ name, inner, own, other, resource string }{
+		{"region", "eventRegion", Region, "eu-west-1", "arn:aws:ec2:eu-west-1:" + Account + ":instance/" + Ours[0]},
+		{"account", "affectedAccount", Account, "210987654321", "arn:aws:ec2:" + Region + ":210987654321:instance/" + Ours[0]},
+	} {
+		in := func(value string) object { return b.inside(b.detail.plus(field.inner, value)) }
+		c.as(Act, b, "with "+field.inner, in(quote(field.own)))
+		for _, invalid := range []string{`""`, `7`, `null`, `{}`, quote("☃")} {
+			c.as(Act, b, "with an "+field.inner+" of "+invalid, in(invalid))
+		}
+		c.as(Act, b, "of this "+field.name+", delivered to another one", in(quote(field.own)).with(field.name, quote(field.other)))
+		c.as(Foreign, b, "of another "+field.name+", delivered to this one", in(quote(field.other)).with("resources", quoted(field.resource)))
+		c.as(Foreign, b, "of another "+field.name+" by id", in(quote(field.other)).with("resources", "[]"))
+		c.as(Poison, b, "of this "+field.name+" with a resource of another one", in(quote(field.own)).with("resources", quoted(field.resource)))
+	}
 }
 
 // entity returns one element of affectedEntities.

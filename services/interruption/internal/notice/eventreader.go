@@ -1,6 +1,9 @@
 package notice
 
-import "github.com/joist-autoscaler/joist/shared/fault"
+import (
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
 
 // The known fields of a detail.
 const (
@@ -12,11 +15,14 @@ const (
 	detailCategory
 	detailCode
 	detailAffected
+	detailAffectedAccount
+	detailEventRegion
 	detailSize
 )
 
 var detailNames = [detailSize]string{
 	"instance-id", "instance-action", "instance-termination-time", "state", "service", "eventTypeCategory", "eventTypeCode", "affectedEntities",
+	"affectedAccount", "eventRegion",
 }
 
 // eventReader decodes an event of a known kind.
@@ -25,8 +31,24 @@ type eventReader struct {
 	kind   *kind
 	// detail has the raw values of the known fields; nil for a missing one.
 	detail [detailSize][]byte
-	// account and region are the event's own; nil if they are invalid.
+	// account and region are those of the event's instances; nil if they are invalid.
 	account, region []byte
+}
+
+// locate sets account and region. Those of an AWS Health event are in its detail: its own account and region are where AWS
+// delivered it, which may be a backup region or the account of an organization's administrator.
+// (https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html)
+func (r *eventReader) locate() {
+	r.account, r.region = validAccount(r.header.bytes(headerAccount)), validRegion(r.header.bytes(headerRegion))
+	if r.kind.notice != event.ScheduledChange {
+		return
+	}
+	if account := validAccount(r.text(detailAffectedAccount)); account != nil {
+		r.account = account
+	}
+	if region := validRegion(r.text(detailEventRegion)); len(region) > 0 {
+		r.region = region
+	}
 }
 
 // readDetail checks the version and reads the detail if it is an object.

@@ -65,9 +65,8 @@ const (
 	maxRegionBytes = 32
 )
 
-// account returns the event's account, or nil if it is invalid.
-func (h *header) account() []byte {
-	value := h.bytes(headerAccount)
+// validAccount returns the account, or nil if it is invalid.
+func validAccount(value []byte) []byte {
 	if len(value) != accountDigits {
 		return nil
 	}
@@ -79,9 +78,8 @@ func (h *header) account() []byte {
 	return value
 }
 
-// region returns the event's region, or nil if it is invalid.
-func (h *header) region() []byte {
-	value := h.bytes(headerRegion)
+// validRegion returns the region, or nil if it is invalid.
+func validRegion(value []byte) []byte {
 	if len(value) > maxRegionBytes {
 		return nil
 	}

@@ -36,7 +36,7 @@ type Notice struct {
 	Detail   string
 	// State is set for a state change.
 	State cloud.State
-	// Account and Region are the origin of the event; empty if it has none.
+	// Account and Region are those of the instances; empty if the event has none.
 	Account, Region string
 }
 
@@ -116,10 +116,11 @@ func (d *Document) ReadNotice(sent time.Time, n *Notice) error {
 	if k == nil {
 		return d.header.unknownKindError()
 	}
-	r := eventReader{header: &d.header, kind: k, account: d.header.account(), region: d.header.region()}
+	r := eventReader{header: &d.header, kind: k}
 	if err := r.readDetail(); err != nil {
 		return err
 	}
+	r.locate()
 	n.Kind, n.EventID, n.Noticed = k.notice, truncateText(r.header.text(headerID)), r.noticedAt(sent)
 	n.Account, n.Region = string(r.account), string(r.region)
 	if err := r.readKind(n); err != nil {

@@ -74,7 +74,7 @@ func (r *eventReader) resourceInstances(found [][]byte) ([][]byte, error) {
 }
 
 // appendInstance appends the instance that an ID or an ARN names. It returns fault.Poison
-// for an ARN of another account or region than the event's.
+// for an ARN of another account or region than the event's instances.
 func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, error) {
 	if isInstance(name) {
 		return append(found, name), nil
@@ -97,7 +97,7 @@ func (r *eventReader) appendInstance(found [][]byte, name []byte) ([][]byte, err
 	return append(found, id), r.checkLocation(name, region, account)
 }
 
-// checkLocation compares the region and account of an ARN with the values of the event. The ARN
+// checkLocation compares the region and account of an ARN with those of the event's instances. The ARN
 // in a spot warning has a zone instead of the region.
 func (r *eventReader) checkLocation(name, region, account []byte) error {
 	// An event without a region has an empty one, with which every region begins.

@@ -209,6 +209,48 @@ func TestRegion(t *testing.T) {
 	}
 }
 
+// The instances of a Health event are in the account and the region that its detail names. Its own are where AWS delivered it.
+func TestHealthLocation(t *testing.T) {
+	const (
+		here      = `,"eventRegion":"us-east-2","affectedAccount":"123456789012"`
+		elsewhere = `,"eventRegion":"us-west-2","affectedAccount":"210987654321"`
+	)
+	for _, tt := range []struct {
+		name, fields, location string
+		want                   string
+	}{
+		{"neither", ``, "us-east-2:123456789012", "us-east-2:123456789012"},
+		{"both its own", here, "us-east-2:123456789012", "us-east-2:123456789012"},
+		{"another region, for which this is the backup", `,"eventRegion":"us-west-2"`, "us-west-2:123456789012", "us-west-2:123456789012"},
+		{"another account, of which this one is the administrator", `,"affectedAccount":"210987654321"`, "us-east-2:210987654321", "us-east-2:210987654321"},
+		{"another account and region", elsewhere, "us-west-2:210987654321", "us-west-2:210987654321"},
+		{"invalid ones", `,"eventRegion":7,"affectedAccount":"me"`, "us-east-2:123456789012", "us-east-2:123456789012"},
+		{"empty ones", `,"eventRegion":"","affectedAccount":""`, "us-east-2:123456789012", "us-east-2:123456789012"},
+		{"its own, with a resource elsewhere", here, "us-west-2:123456789012", ""},
+		{"its own, with a resource of another account", here, "us-east-2:210987654321", ""},
+		{"others, with a resource here", elsewhere, "us-east-2:123456789012", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			arn := "arn:aws:ec2:" + tt.location + ":instance/" + firstID
+			n, err := parseEvent([]byte(rawEvent("aws.health", healthType, arn,
+				`{"service":"EC2","eventTypeCategory":"scheduledChange"`+tt.fields+`,"affectedEntities":[{"entityValue":"`+arn+`"}]}`)))
+			if tt.want == "" {
+				if fault.KindOf(err) != fault.Poison {
+					t.Fatalf("got %+v (%v), want an error of kind poison", n, err)
+				}
+				return
+			}
+			if got := n.Region + ":" + n.Account; err != nil || got != tt.want {
+				t.Fatalf("the instances are in %s (%v), want %s", got, err, tt.want)
+			}
+		})
+	}
+	spot, err := parseEvent([]byte(rawEvent("aws.ec2", spotType, firstARN, instanceDetail(elsewhere))))
+	if err != nil || spot.Region != "us-east-2" || spot.Account != "123456789012" {
+		t.Fatalf("a spot warning is of %s in %s (%v)", spot.Account, spot.Region, err)
+	}
+}
+
 // The affected entities of a Health event are used, or its resources if it has no affected entities.
 func TestHealthInstances(t *testing.T) {
 	const plan = `{"service":"EC2","eventTypeCategory":"scheduledChange"`
