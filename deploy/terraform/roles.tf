@@ -582,7 +582,6 @@ resource "aws_iam_role_policy" "catalog_network" {
           "ec2:CreateNetworkInterface",
           "ec2:DeleteNetworkInterface",
           "ec2:DescribeNetworkInterfaces",
-          "ec2:DescribeSubnets",
           "ec2:UnassignPrivateIpAddresses",
         ]
         Condition = {

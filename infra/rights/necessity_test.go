@@ -195,8 +195,9 @@ func withoutTwins(all map[string]rights.Document, whose, name string) map[string
 func allowsAttack(t *testing.T, m mutant, whose string, list []attack) bool {
 	t.Helper()
 	s := joist(t, m.name, withoutStatements(m.documents))
-	service, ofRole := strings.CutPrefix(strings.TrimSuffix(whose, "/function"), cluster+"/")
-	shared, ofCommon := strings.CutPrefix(whose, common+"/")
+	owner := strings.TrimSuffix(strings.TrimSuffix(whose, "/function"), "/network")
+	service, ofRole := strings.CutPrefix(owner, cluster+"/")
+	shared, ofCommon := strings.CutPrefix(owner, common+"/")
 	return slices.ContainsFunc(list, func(a attack) bool {
 		if ofRole && a.who != service || ofCommon && a.who != shared && a.who != "common/"+shared {
 			return false

@@ -102,3 +102,29 @@ func (s Scope) FunctionPolicy(service string) Document {
 	}
 	return newDocument(out...)
 }
+
+// networkActions are the actions with which Lambda connects a function to a VPC
+// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions).
+var networkActions = []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets",
+	"ec2:UnassignPrivateIpAddresses",
+}
+
+// NetworkPolicy returns the further statements of a function's role if the function is in a
+// VPC. They allow Lambda to connect it, but not the function's own code, except for actions
+// that the service's policy allows: each call of the code has the function's ARN, and a
+// denial overrides every allowance. A shared function calls EC2 with the clusters' roles.
+func (s Scope) NetworkPolicy(service string) Document {
+	denied := slices.Clone(networkActions)
+	if !s.isShared(service) {
+		own := newDocument(s.awsStatements(service)...).Actions()
+		denied = slices.DeleteFunc(denied, func(action string) bool { return slices.Contains(own, action) })
+	}
+	return newDocument(
+		allow("LambdaConnects", networkActions, []string{"*"}),
+		Statement{
+			Sid: "DenyTheCode", Effect: "Deny", Action: denied, Resource: []string{"*"},
+			Condition: newCondition("ArnEquals", "lambda:SourceFunctionArn", s.functionARN(service)),
+		},
+	)
+}

@@ -109,8 +109,10 @@ func joist(t *testing.T, title string, documents map[string]rights.Document) sys
 	}
 	return system{
 		title: title, together: together, rename: commonNames(together),
-		role:     scope(t, cluster).Role,
-		identity: func(service, of string) []evaluator.Policy { return read(of+"/"+service, of+"/"+service+"/function") },
+		role: scope(t, cluster).Role,
+		identity: func(service, of string) []evaluator.Policy {
+			return read(of+"/"+service, of+"/"+service+"/function", of+"/"+service+"/network")
+		},
 		resource: func(arn string) []evaluator.Policy {
 			return read(attachedTo(arn))
 		},

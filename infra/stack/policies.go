@@ -45,24 +45,10 @@ func (p clusterStack) rolePolicies(service string) map[string]map[string]any {
 	if slices.Contains(topology.ExternalServices, service) && p.functions == nil {
 		all["function"] = policyMap(p.rights.FunctionPolicy(service))
 		if p.network != nil {
-			all["network"] = networkRights(p.place.resourceARN("lambda", "function:"+p.cluster.Plan.FunctionName(service)))
+			all["network"] = policyMap(p.rights.NetworkPolicy(service))
 		}
 	}
 	return all
-}
-
-// networkRights allow Lambda to connect a function to a VPC, but not the function's own code
-// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions).
-func networkRights(function string) map[string]any {
-	actions := []string{
-		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets",
-		"ec2:UnassignPrivateIpAddresses",
-	}
-	return map[string]any{"Version": "2012-10-17", "Statement": []any{
-		map[string]any{"Sid": "LambdaConnects", "Effect": "Allow", "Action": actions, "Resource": "*"},
-		map[string]any{"Sid": "DenyTheCode", "Effect": "Deny", "Action": actions, "Resource": "*",
-			"Condition": map[string]any{"ArnEquals": map[string]any{"lambda:SourceFunctionArn": function}}},
-	}}
 }
 
 // policyMap returns a document with single values instead of lists of one, the only form that

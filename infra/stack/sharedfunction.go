@@ -31,10 +31,11 @@ func (s sharedParts) newSharedFunctions(stack constructs.Construct) map[string]a
 func (s sharedParts) newSharedFunction(scope constructs.Construct, service string) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(titleCase(service)))
 	name := s.config.Clusters[0].Plan.FunctionName(service)
-	may := map[string]map[string]any{"function": policyMap(rights.SharedFunctionPolicy(service, s.listScopes(s.bucket)...))}
+	scopes := s.listScopes(s.bucket)
+	may := map[string]map[string]any{"function": policyMap(rights.SharedFunctionPolicy(service, scopes...))}
 	exceptions := []suppression{logStreams}
 	if s.network != nil {
-		may["network"], exceptions = networkRights(s.place.resourceARN("lambda", "function:"+name)), append(exceptions, interfaces)
+		may["network"], exceptions = policyMap(scopes[0].NetworkPolicy(service)), append(exceptions, interfaces)
 	}
 	role := newServiceRole(scope, "Role", roleProps{
 		name: name, description: "Allows Joist's " + service + " to assume the roles of the clusters of " + s.config.StackName,
