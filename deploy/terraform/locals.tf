@@ -15,9 +15,11 @@ locals {
   bucket_name = coalesce(var.bucket_name, "joist-${local.name_prefix}-${local.account_id}-${local.region}")
   tags        = merge(var.tags, { "joist:stack" = local.stack_name })
 
-  node_role_name        = coalesce(var.node_role_name, "KarpenterNodeRole-${var.cluster_name}")
-  instance_profile_name = "KarpenterNodeInstanceProfile-${var.cluster_name}"
-  oidc_issuer           = try(split(":oidc-provider/", var.oidc_provider_arn)[1], "")
+  # A role's name has at most 64 characters, a profile's 128. A longer one has the prefix instead of the cluster's name.
+  node_role_name        = coalesce(var.node_role_name, "KarpenterNodeRole-${length(var.cluster_name) > 46 ? local.name_prefix : var.cluster_name}")
+  instance_profile_name = "KarpenterNodeInstanceProfile-${length(var.cluster_name) > 99 ? local.name_prefix : var.cluster_name}"
+
+  oidc_issuer = try(split(":oidc-provider/", var.oidc_provider_arn)[1], "")
 
   interruption_queue_name = try(coalesce(var.interruption_queue.name), var.cluster_name)
   adopt_with_policy       = var.interruption_queue != null && try(var.interruption_queue.has_policy, false)

@@ -139,7 +139,7 @@ variable "security_group_ids" {
 # The cluster and its nodes.
 
 variable "node_role_name" {
-  description = "The name of the nodes' existing role, such as node_iam_role_name of the submodule karpenter of terraform-aws-eks. Without it, the module creates KarpenterNodeRole-<cluster>."
+  description = "The name of the nodes' existing role, such as node_iam_role_name of the submodule karpenter of terraform-aws-eks. Without it, the module creates KarpenterNodeRole-<cluster>, or KarpenterNodeRole-<prefix> if the cluster's name has more than 46 characters."
   type        = string
   default     = null
 }
@@ -221,6 +221,11 @@ variable "interruption_queue" {
   validation {
     condition     = try(length(var.interruption_queue.rules) == 0 || var.interruption_queue.has_policy, true)
     error_message = "Rules send to the queue, but no policy allows them to: set has_policy, or leave out rules, and the module creates both."
+  }
+
+  validation {
+    condition     = length(try(coalesce(var.interruption_queue.name), var.cluster_name)) <= 80
+    error_message = "A queue's name has at most 80 characters, so it cannot be the cluster's: create a queue with a shorter name, and set interruption_queue."
   }
 }
 

@@ -59,9 +59,18 @@ func parseModule(t *testing.T, files map[string][]byte) module {
 // functions are the functions that the module calls.
 var functions = map[string]function.Function{
 	"alltrue": stub(cty.Bool, cty.True), "can": tryfunc.CanFunc, "coalesce": stdlib.CoalesceFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
-	"filebase64sha256": stub(cty.String, cty.StringVal("HASH")), "join": stdlib.JoinFunc, "jsonencode": stdlib.JSONEncodeFunc, "length": stdlib.LengthFunc,
+	"filebase64sha256": stub(cty.String, cty.StringVal("HASH")), "join": stdlib.JoinFunc, "jsonencode": stdlib.JSONEncodeFunc, "length": lengthFunction,
 	"lookup": stdlib.LookupFunc, "merge": stdlib.MergeFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "trimprefix": stdlib.TrimPrefixFunc, "try": tryfunc.TryFunc,
 }
+
+// lengthFunction is Terraform's length, which also counts the characters of a string.
+var lengthFunction = function.New(&function.Spec{Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType}}, Type: function.StaticReturnType(cty.Number),
+	Impl: func(arguments []cty.Value, _ cty.Type) (cty.Value, error) {
+		if arguments[0].Type() == cty.String {
+			return stdlib.Strlen(arguments[0])
+		}
+		return stdlib.Length(arguments[0])
+	}})
 
 // stub returns a function with a constant result.
 func stub(kind cty.Type, value cty.Value) function.Function {

@@ -54,6 +54,17 @@ var cases = map[string]struct {
 		context:   map[string]any{"clusterName": "prod_1", "namePrefix": "p1", "bucket": "documents", "namespace": "karpenter", "snapshots": "snap-0123,*", "nodeTags": "Env,Team"},
 		variables: map[string]any{"cluster_name": "prod_1", "name_prefix": "p1", "bucket_name": "documents", "namespace": "karpenter", "snapshots": []string{"snap-0123", "*"}, "node_tags": []string{"Env", "Team"}},
 	},
+	// The role's name would be too long with the cluster's name.
+	"long role": {
+		context:   map[string]any{"clusterName": strings.Repeat("c", 47), "namePrefix": "p1", "nodeProfiles": "instanceProfile"},
+		variables: map[string]any{"cluster_name": strings.Repeat("c", 47), "name_prefix": "p1", "node_profiles": "instanceProfile"},
+	},
+	// So would the instance profile's name. A queue's name may have 80 characters.
+	"long profile": {
+		context: map[string]any{"clusterName": strings.Repeat("c", 100), "namePrefix": "p1", "nodeProfiles": "instanceProfile", "interruptionQueue": "notices"},
+		variables: map[string]any{"cluster_name": strings.Repeat("c", 100), "name_prefix": "p1", "node_profiles": "instanceProfile",
+			"interruption_queue": map[string]any{"name": "notices", "has_policy": false, "rules": []string{}}},
+	},
 	"everything": {
 		context: map[string]any{
 			"clusterName": "prod", "clusterUID": "5a7d0c1e", "oidcProvider": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/01", "nodeProfiles": "instanceProfile",
