@@ -4,7 +4,7 @@ resource "aws_eks_access_entry" "access" {
   count = var.node_access != "existing" ? 1 : 0
 
   cluster_name  = var.cluster_name
-  principal_arn = "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_name}"
+  principal_arn = "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}"
   tags          = local.tags
   type          = "EC2_LINUX"
 

@@ -17,6 +17,7 @@ locals {
 
   # A role's name has at most 64 characters, a profile's 128. A longer one has the prefix instead of the cluster's name.
   node_role_name        = coalesce(var.node_role_name, "KarpenterNodeRole-${length(var.cluster_name) > 46 ? local.name_prefix : var.cluster_name}")
+  node_role_path        = trimprefix(var.node_role_path, "/")
   instance_profile_name = "KarpenterNodeInstanceProfile-${length(var.cluster_name) > 99 ? local.name_prefix : var.cluster_name}"
 
   oidc_issuer = try(split(":oidc-provider/", var.oidc_provider_arn)[1], "")

@@ -86,7 +86,7 @@ output "namespace" {
 
 output "node_iam_role_arn" {
   description = "Its ARN"
-  value       = "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_name}"
+  value       = "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}"
 }
 
 output "node_iam_role_name" {

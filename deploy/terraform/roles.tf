@@ -108,7 +108,7 @@ resource "aws_iam_policy" "operator" {
         Effect = "Allow"
         Resource = [
           "arn:${local.partition}:iam::${local.account_id}:role/${local.name_prefix}-joist-*",
-          "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_name}",
+          "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}",
           "arn:${local.partition}:iam::${local.account_id}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot",
         ]
         Sid = "ReadRoles"
@@ -1084,7 +1084,7 @@ resource "aws_iam_role_policy" "launcher" {
             }
           }
           Effect   = "Allow"
-          Resource = ["arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_name}"]
+          Resource = ["arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}"]
           Sid      = "PassNodeRole"
         },
       ],

@@ -144,6 +144,23 @@ variable "node_role_name" {
   default     = null
 }
 
+variable "node_role_path" {
+  description = "The path of the existing role, such as /eks/."
+  type        = string
+  default     = "/"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^/([0-9A-Za-z_+=,.@-]+/)*$", var.node_role_path))
+    error_message = "A role's path begins and ends with a slash, such as /eks/."
+  }
+
+  validation {
+    condition     = var.node_role_path == "/" || var.node_role_name != null
+    error_message = "Set node_role_name as well: the role that the module creates has no path."
+  }
+}
+
 variable "node_access" {
   description = "accessEntry creates the access entry of the nodes' role; existing means that the cluster already admits the nodes."
   type        = string

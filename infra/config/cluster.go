@@ -30,6 +30,7 @@ const defaultVisibility = 30 * time.Second
 var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	providerARN   = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:oidc-provider/[A-Za-z0-9./_-]+$`)
+	rolePath      = regexp.MustCompile(`^([\w+=,.@-]+/)*$`)
 	roleName      = regexp.MustCompile(`^[\w+=,.@-]{1,64}$`)
 	snapshotID    = regexp.MustCompile(`^(snap-[0-9a-f*?]+|\*)$`)
 	profileName   = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
@@ -42,10 +43,11 @@ const anyTag = "*"
 // readCluster reads the keys of one cluster. functions is the name prefix of shared
 // functions, or empty.
 func readCluster(r *reader, functions string) (Cluster, error) {
-	adopt := r.readText("adopt")
+	adopt, nodeRole := r.readText("adopt"), strings.TrimPrefix(r.readText("nodeRole"), "/")
+	nameAt := strings.LastIndex(nodeRole, "/") + 1
 	c := Cluster{
 		Name: r.readText("clusterName"), UID: r.readText("clusterUID"), Namespace: r.readTextOr("namespace", "joist"), OIDCProvider: r.readText("oidcProvider"),
-		Node: Node{Role: r.readText("nodeRole"), Profile: r.readText("instanceProfile"),
+		Node: Node{Role: nodeRole[nameAt:], RolePath: nodeRole[:nameAt], Profile: r.readText("instanceProfile"),
 			Profiles: Profiles(r.readTextOr("nodeProfiles", string(ByRole))), Access: Access(r.readText("nodeAccess")),
 			Tags: r.readListOr("nodeTags", anyTag), Parameters: r.readList("parameters"), Snapshots: r.readList("snapshots")},
 		Replayers: r.readList("replayers"), ZonalShift: r.readFlag("zonalShift"), IsolatedVPC: r.readFlag("isolatedVPC"), RebootForRepair: r.readFlag("rebootForRepair"), CloudWatchMetrics: r.readText("cloudWatchMetrics"), Environment: r.readPairs("environment"),
@@ -109,7 +111,7 @@ func (c *Cluster) setDefaults() {
 	if q, _ := c.Plan.Queue("interruption"); q.Existing && c.Queue.Visibility == 0 {
 		c.Queue.Visibility = defaultVisibility
 	}
-	c.Node.Existing, c.Node.ProfileExisting = c.Node.Role != "", c.Node.Profile != ""
+	c.Node.Existing, c.Node.ProfileExisting = c.Node.RolePath+c.Node.Role != "", c.Node.Profile != ""
 	if !c.Node.Existing {
 		c.Node.Role = c.karpenterName("KarpenterNodeRole-", 64)
 	}
@@ -164,8 +166,9 @@ func (c *Cluster) checkNode() error {
 	case c.Node.ProfileExisting && !c.Node.Existing:
 		return newError("give the role of the profile: nodeRole="+c.karpenterName("KarpenterNodeRole-", 64),
 			"%s would adopt an incomplete set-up: instanceProfile is %s, and its role is not given", c.Name, c.Node.Profile)
-	case strings.Contains(c.Node.Role, ":") || strings.Contains(c.Node.Role, "/"):
-		return newError("give the role's name, without ARN and path", "%s: nodeRole is %q", c.Name, c.Node.Role)
+	case !rolePath.MatchString(c.Node.RolePath):
+		return newError("give the role's name, after its path if it has one, such as eks/"+c.karpenterName("KarpenterNodeRole-", 64)+", without the rest of its ARN",
+			"%s: nodeRole is %q", c.Name, c.Node.RolePath+c.Node.Role)
 	case !roleName.MatchString(c.Node.Role):
 		return newError("give namePrefix=<a shorter one>, or nodeRole=<an existing one>",
 			"%s: invalid role name %q (use 1 to 64 letters, digits and +=,.@-_)", c.Name, c.Node.Role)

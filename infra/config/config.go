@@ -98,9 +98,10 @@ const (
 
 // Node configures the nodes' role and instance profile.
 type Node struct {
-	// Role is the name of the nodes' role, without its path. Existing is set if it exists.
-	Role     string
-	Existing bool
+	// Role is the name of the nodes' role. RolePath is the path of an existing one without its
+	// first slash, such as eks/. Only ARNs have it. Existing is set if the role exists.
+	Role, RolePath string
+	Existing       bool
 	// Profile is the name of the instance profile. ProfileExisting is set if it exists.
 	Profile         string
 	ProfileExisting bool

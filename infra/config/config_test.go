@@ -73,13 +73,22 @@ func TestAdoptedResources(t *testing.T) {
 	if q, _ := terraform.Plan.Queue("interruption"); q.Name != "Karpenter-prod-SpotInterruptionQueue" || !q.Existing {
 		t.Errorf("queue %+v", q)
 	}
-	// it has neither.
+	// It has neither.
 	if terraform.Queue.Policy || terraform.Queue.Rules != nil || !terraform.Node.Existing {
 		t.Errorf("%+v", terraform)
 	}
 	all := mustRead(t, contextValues{"clusterName": "prod", "adopt": "cloudformation", "existingRules": "SpotInterruptionRule, RebalanceRule", "queueVisibility": "9m"}).Clusters[0]
 	if !slices.Equal(all.Queue.Rules, []string{"SpotInterruptionRule", "RebalanceRule"}) || all.Queue.Visibility != 9*time.Minute {
 		t.Errorf("%+v", all.Queue)
+	}
+}
+
+// An existing node role may have a path, which is not part of its name.
+func TestNodeRolePath(t *testing.T) {
+	for given, path := range map[string]string{"nodes": "", "eks/nodes": "eks/", "/eks/prod/nodes": "eks/prod/"} {
+		if node := mustRead(t, contextValues{"clusterName": "prod", "nodeRole": given}).Clusters[0].Node; node.Role != "nodes" || node.RolePath != path || !node.Existing {
+			t.Errorf("nodeRole=%s: %+v", given, node)
+		}
 	}
 }
 
@@ -170,7 +179,9 @@ func TestInvalidConfig(t *testing.T) {
 		"a shared reservation that is too small":          {contextValues{"clusters": "a,b", "sharedFunctions": true, "stackName": "joist", "reservedConcurrency": "interruption=19"}, "at least 20"},
 		"an invalid visibility timeout":                   {with(contextValues{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
 		"a profile without a role":                        {with(contextValues{"instanceProfile": "p"}), "its role is not given"},
-		"a role's ARN":                                    {with(contextValues{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
+		"a role's ARN":                                    {with(contextValues{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without the rest of its ARN"},
+		"a role's path with a wildcard":                   {with(contextValues{"nodeRole": "*/x"}), "nodeRole is"},
+		"a role's path alone":                             {with(contextValues{"nodeRole": "eks/"}), "invalid role name"},
 		"profiles":                                        {with(contextValues{"nodeProfiles": "mine"}), "spec.instanceProfile"},
 		"access":                                          {with(contextValues{"nodeAccess": "all"}), "accessEntry"},
 		"a namespace":                                     {with(contextValues{"namespace": "My"}), "invalid namespace"},

@@ -45,7 +45,10 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 	}
 }
 
-func nodeRoleARN(p place, k config.Cluster) string { return p.iamARN("role/" + k.Node.Role) }
+// nodeRoleARN returns the ARN of the nodes' role, against which IAM checks iam:PassRole.
+func nodeRoleARN(p place, k config.Cluster) string {
+	return p.iamARN("role/" + k.Node.RolePath + k.Node.Role)
+}
 
 // newPodIdentity associates a service account with its role, without an OIDC provider.
 func newPodIdentity(scope constructs.Construct, id string, k config.Cluster, service string, role awsiam.CfnRole) {

@@ -50,9 +50,11 @@ func (p clusterStack) addOutputs() {
 	p.addOutput("HelmCommand", "Command that installs the charts", p.helmCommand())
 }
 
-// awsAuthCommand returns the command that adds the nodes' role to the aws-auth ConfigMap.
+// awsAuthCommand returns the command that adds the nodes' role to the aws-auth ConfigMap, whose
+// ARNs must not have a path
+// (https://docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html).
 func awsAuthCommand(p place, k config.Cluster) string {
-	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + nodeRoleARN(p, k) +
+	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + p.iamARN("role/"+k.Node.Role) +
 		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"
 }
 

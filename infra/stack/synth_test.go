@@ -53,8 +53,8 @@ var contexts = map[string]map[string]any{
 	},
 	"cloudformation": {"clusterName": "prod", "adopt": "cloudformation"},
 	"terraform": {
-		"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue", "nodeRole": "KarpenterNodeRole-prod",
-		"queueVisibility": "9m",
+		"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue", "nodeRole": "eks/KarpenterNodeRole-prod",
+		"nodeProfiles": "instanceProfile", "nodeAccess": "awsAuth", "queueVisibility": "9m",
 	},
 	"clusters": {"clusters": []any{
 		map[string]any{"clusterName": "prod", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},

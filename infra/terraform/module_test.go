@@ -41,9 +41,9 @@ var cases = map[string]struct {
 	"fresh": {context: map[string]any{"clusterName": "prod"}, variables: map[string]any{"cluster_name": "prod"}},
 	"china": {context: map[string]any{"clusterName": "prod", "region": "cn-north-1"}, variables: map[string]any{"cluster_name": "prod"}, region: "cn-north-1"},
 	"terraform": {
-		context: map[string]any{"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod", "nodeRole": "Karpenter-prod-2024"},
+		context: map[string]any{"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod", "nodeRole": "eks/nodes/Karpenter-prod-2024"},
 		variables: map[string]any{"cluster_name": "prod", "interruption_queue": map[string]any{"name": "Karpenter-prod", "has_policy": false, "rules": []string{}},
-			"node_role_name": "Karpenter-prod-2024", "node_access": "existing"},
+			"node_role_name": "Karpenter-prod-2024", "node_role_path": "/eks/nodes/", "node_access": "existing"},
 	},
 	"cloudformation": {
 		context: map[string]any{"clusterName": "prod", "adopt": "cloudformation"},

@@ -13,6 +13,7 @@ import (
 // the module. The first match is replaced, so that longer ones come first.
 var placeholders = []struct{ text, expression string }{
 	{"KarpenterNodeRole-placeholder", "local.node_role_name"},
+	{"placeholder-path/", "local.node_role_path"},
 	{"KarpenterNodeInstanceProfile-placeholder", "local.instance_profile_name"},
 	{"placeholder-cluster", "var.cluster_name"},
 	{"placeholder-prefix", "local.name_prefix"},
@@ -104,7 +105,7 @@ func placeholderConfig() (config.Config, error) {
 		return c, err
 	}
 	k := &c.Clusters[0]
-	k.Node.Role, k.Node.Profile = "KarpenterNodeRole-placeholder", "KarpenterNodeInstanceProfile-placeholder"
+	k.Node.Role, k.Node.RolePath, k.Node.Profile = "KarpenterNodeRole-placeholder", "placeholder-path/", "KarpenterNodeInstanceProfile-placeholder"
 	k.Plan.Queues = slices.Clone(k.Plan.Queues)
 	for i := range k.Plan.Queues {
 		if k.Plan.Queues[i].Service == "interruption" {

@@ -61,6 +61,15 @@ func checkNodeRole(f Facts) []Finding {
 	return all
 }
 
+// NodeRoleARN returns the ARN of the node role as IAM has it, which may have a path, or the ARN
+// of a role of the name without a path if the role was not read.
+func (f Facts) NodeRoleARN(name string) string {
+	if f.NodeRole != nil && f.NodeRole.ARN != "" {
+		return f.NodeRole.ARN
+	}
+	return f.Location.RoleARN(name)
+}
+
 // checkAccess finds a node role that cannot join the cluster.
 func checkAccess(f Facts) []Finding {
 	a := f.Access
@@ -76,7 +85,8 @@ func checkAccess(f Facts) []Finding {
 	}
 	fix := fmt.Sprintf("aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX", f.Plan.Cluster, f.NodeRole.ARN)
 	if a.Mode == "CONFIG_MAP" {
-		fix = fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes", f.Plan.Cluster, f.NodeRole.ARN)
+		// The ARNs in aws-auth must not have a role's path.
+		fix = fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes", f.Plan.Cluster, f.Location.RoleARN(f.NodeRole.Name))
 	}
 	return []Finding{newProblem("node-access", "role/"+f.NodeRole.Name, "neither an access entry nor aws-auth admits nodes with this role: they run and cost money, but never join the cluster", fix)}
 }

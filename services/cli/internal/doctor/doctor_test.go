@@ -151,6 +151,10 @@ func TestOneBadFact(t *testing.T) {
 		{"node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
 		{"no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
 		{"no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
+		{"aws-auth has the role's path", func(f *doctor.Facts) {
+			f.Access.Mode, f.NodeRole.ARN = "CONFIG_MAP", "arn:aws:iam::1:role/eks/KarpenterNodeRole-prod"
+			f.Access.AuthMap = &f.NodeRole.ARN
+		}, "node-access", "", "--arn arn:aws:iam::1:role/KarpenterNodeRole-prod "},
 		{"without EKS no variable is set", func(f *doctor.Facts) { setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-settings-missing", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
 		{"without EKS one variable is not set", func(f *doctor.Facts) {
 			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
@@ -267,6 +271,21 @@ func TestMissingFactsGiveNoFinding(t *testing.T) {
 	f.Queues["prod"].Visibility = time.Second // services that poll set the timeout in each receive
 	if found := doctor.Examine(f); len(found) > 0 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// The node role's ARN is IAM's, with its path. Without it, the role is assumed to have none.
+func TestNodeRoleARN(t *testing.T) {
+	f := soundFacts(t)
+	f.NodeRole.ARN = "arn:aws:iam::1:role/eks/nodes"
+	if got := f.NodeRoleARN("nodes"); got != f.NodeRole.ARN {
+		t.Errorf("of a role that was read: %s", got)
+	}
+	for _, unread := range []*doctor.NodeRole{nil, {Name: "nodes", Missing: true}} {
+		f.NodeRole = unread
+		if got := f.NodeRoleARN("nodes"); got != "arn:aws:iam::1:role/nodes" {
+			t.Errorf("of %+v: %s", unread, got)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ type roleCheck struct {
 func (g *collector) simulateRoles(ctx context.Context, sofar doctor.Facts) {
 	card := doctor.PermissionSet{
 		Plan: g.Plan, Location: sofar.Location, Bucket: g.bucketName(sofar), Prefix: g.Prefix,
-		NodeRole: sofar.Location.RoleARN(g.NodeRole), Profiles: sofar.HasRoleClasses, Functions: sofar.Functions,
+		NodeRole: sofar.NodeRoleARN(g.NodeRole), Profiles: sofar.HasRoleClasses, Functions: sofar.Functions,
 		NoEKS: sofar.SelfManaged != nil, Reboots: sofar.RebootsNodes(),
 	}
 	client := iam.NewFromConfig(g.config)
