@@ -36,3 +36,15 @@ func TestNodeRolePath(t *testing.T) {
 		}
 	}
 }
+
+// The command for aws-auth authorizes Linux and Windows nodes.
+func TestAwsAuthOfWindowsNodes(t *testing.T) {
+	for _, name := range []string{"oidc", "terraform"} {
+		got, err := synth(t, name).Output("AwsAuth")
+		for _, group := range []string{"system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"} {
+			if err != nil || !strings.Contains(got, " --group "+group) {
+				t.Errorf("%s lacks %s: %q, %v", name, group, got, err)
+			}
+		}
+	}
+}

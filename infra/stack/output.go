@@ -52,10 +52,13 @@ func (p clusterStack) addOutputs() {
 
 // awsAuthCommand returns the command that adds the nodes' role to the aws-auth ConfigMap, whose
 // ARNs must not have a path
-// (https://docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html).
+// (https://docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html). kube-proxy of Windows
+// nodes has the node's identity and needs the last group
+// (https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html). Linux nodes run
+// kube-proxy as a pod, whose ServiceAccount has the same permissions.
 func awsAuthCommand(p place, k config.Cluster) string {
 	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + p.iamARN("role/"+k.Node.Role) +
-		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"
+		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes --group eks:kube-proxy-windows"
 }
 
 func (p clusterStack) addOutput(name, description, value string) {

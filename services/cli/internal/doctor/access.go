@@ -86,7 +86,7 @@ func checkAccess(f Facts) []Finding {
 	fix := fmt.Sprintf("aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX", f.Plan.Cluster, f.NodeRole.ARN)
 	if a.Mode == "CONFIG_MAP" {
 		// The ARNs in aws-auth must not have a role's path.
-		fix = fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes", f.Plan.Cluster, f.Location.RoleARN(f.NodeRole.Name))
+		fix = fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes --group eks:kube-proxy-windows", f.Plan.Cluster, f.Location.RoleARN(f.NodeRole.Name))
 	}
 	return []Finding{newProblem("node-access", "role/"+f.NodeRole.Name, "neither an access entry nor aws-auth admits nodes with this role: they run and cost money, but never join the cluster", fix)}
 }

@@ -155,6 +155,7 @@ func TestOneBadFact(t *testing.T) {
 			f.Access.Mode, f.NodeRole.ARN = "CONFIG_MAP", "arn:aws:iam::1:role/eks/KarpenterNodeRole-prod"
 			f.Access.AuthMap = &f.NodeRole.ARN
 		}, "node-access", "", "--arn arn:aws:iam::1:role/KarpenterNodeRole-prod "},
+		{"aws-auth of Windows nodes", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "--group eks:kube-proxy-windows"},
 		{"without EKS no variable is set", func(f *doctor.Facts) { setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-settings-missing", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
 		{"without EKS one variable is not set", func(f *doctor.Facts) {
 			setSelfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
