@@ -29,7 +29,7 @@ output "helm_command" {
   description = "Command that installs the charts"
   value = join(" --set-string ", concat(
     [
-      "helm upgrade --install joist-crd ${var.chart_repository}/joist-crd --namespace ${var.namespace} --create-namespace && helm upgrade --install joist ${var.chart_repository}/joist --namespace ${var.namespace} --create-namespace",
+      "helm upgrade --install joist-crd ${var.chart_repository}/joist-crd --namespace ${var.namespace} --create-namespace --take-ownership && helm upgrade --install joist ${var.chart_repository}/joist --namespace ${var.namespace} --create-namespace",
       "'settings.clusterName=${var.cluster_name}'",
       "'settings.region=${local.region}'",
       "'settings.accountID=${local.account_id}'",

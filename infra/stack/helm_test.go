@@ -44,6 +44,11 @@ func TestHelmCommandFitsChart(t *testing.T) {
 					at = found
 				}
 			}
+			// Karpenter's charts may have installed the CRDs. The chart of the services shares nothing with them.
+			if definitions, services, ok := strings.Cut(line, " && "); !ok || !strings.Contains(definitions, "/joist-crd ") || !strings.HasSuffix(definitions, " --take-ownership") ||
+				strings.Contains(services, "--take-ownership") {
+				t.Errorf("%s does not take over the CRDs alone: %s", output, line)
+			}
 			for _, must := range []string{"settings.clusterName", "settings.bucket", "settings.queues.launcher", "settings.queues.lifecycleDead", "controller.image.repository"} {
 				if set[must] == "" {
 					t.Errorf("%s does not set %s: %v", output, must, set)

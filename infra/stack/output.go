@@ -115,14 +115,15 @@ func (p clusterStack) chartValues() [][2]string {
 	return values
 }
 
-// helmCommand returns the command that installs the charts.
+// helmCommand returns the command that installs the charts. Helm refuses to install CRDs that a
+// chart of Karpenter has installed, unless it takes them over.
 func (p clusterStack) helmCommand() string {
 	repository, version := p.config.Charts.Repository, ""
 	if p.config.Charts.Version != "" {
 		version = " --version " + p.config.Charts.Version
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "helm upgrade --install joist-crd %s/joist-crd%s --namespace %s --create-namespace && ", repository, version, p.cluster.Namespace)
+	fmt.Fprintf(&b, "helm upgrade --install joist-crd %s/joist-crd%s --namespace %s --create-namespace --take-ownership && ", repository, version, p.cluster.Namespace)
 	fmt.Fprintf(&b, "helm upgrade --install joist %s/joist%s --namespace %s --create-namespace", repository, version, p.cluster.Namespace)
 	for _, v := range p.chartValues() {
 		if v[0] == "controller.image.repository" && v[1] == "" {
