@@ -17,6 +17,15 @@ resource "aws_eks_access_entry" "access" {
   ]
 }
 
+resource "aws_eks_access_entry" "windows_access" {
+  count = var.windows_node_role_name != null ? 1 : 0
+
+  cluster_name  = var.cluster_name
+  principal_arn = "arn:${local.partition}:iam::${local.account_id}:role/${var.windows_node_role_name}"
+  tags          = local.tags
+  type          = "EC2_WINDOWS"
+}
+
 resource "aws_eks_pod_identity_association" "lifecycle" {
   count = var.oidc_provider_arn == null ? 1 : 0
 

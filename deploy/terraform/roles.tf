@@ -106,11 +106,14 @@ resource "aws_iam_policy" "operator" {
       {
         Action = ["iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"]
         Effect = "Allow"
-        Resource = [
-          "arn:${local.partition}:iam::${local.account_id}:role/${local.name_prefix}-joist-*",
-          "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}",
-          "arn:${local.partition}:iam::${local.account_id}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot",
-        ]
+        Resource = concat(
+          [
+            "arn:${local.partition}:iam::${local.account_id}:role/${local.name_prefix}-joist-*",
+            "arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}",
+          ],
+          var.windows_node_role_name != null ? ["arn:${local.partition}:iam::${local.account_id}:role/${var.windows_node_role_name}"] : [],
+          ["arn:${local.partition}:iam::${local.account_id}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"],
+        )
         Sid = "ReadRoles"
       },
       {
@@ -1083,9 +1086,12 @@ resource "aws_iam_role_policy" "launcher" {
               "iam:PassedToService" = concat(["ec2.amazonaws.com"], local.partition == "aws-cn" ? ["ec2.amazonaws.com.cn"] : [])
             }
           }
-          Effect   = "Allow"
-          Resource = ["arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}"]
-          Sid      = "PassNodeRole"
+          Effect = "Allow"
+          Resource = concat(
+            ["arn:${local.partition}:iam::${local.account_id}:role/${local.node_role_path}${local.node_role_name}"],
+            var.windows_node_role_name != null ? ["arn:${local.partition}:iam::${local.account_id}:role/${var.windows_node_role_name}"] : [],
+          )
+          Sid = "PassNodeRole"
         },
       ],
       [for item in [

@@ -161,6 +161,17 @@ variable "node_role_path" {
   }
 }
 
+variable "windows_node_role_name" {
+  description = "The name of the existing role of Windows nodes, after its path if it has one, such as eks/windows. The module creates its access entry."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.windows_node_role_name == null || can(regex("^([0-9A-Za-z_+=,.@-]+/)*[0-9A-Za-z_+=,.@-]{1,64}$", var.windows_node_role_name))
+    error_message = "Give the name of a role, after its path without the first slash."
+  }
+}
+
 variable "node_access" {
   description = "accessEntry creates the access entry of the nodes' role; existing means that the cluster already admits the nodes."
   type        = string

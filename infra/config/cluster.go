@@ -31,6 +31,7 @@ var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	providerARN   = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:oidc-provider/[A-Za-z0-9./_-]+$`)
 	rolePath      = regexp.MustCompile(`^([\w+=,.@-]+/)*$`)
+	windowsRole   = regexp.MustCompile(`^([\w+=,.@-]+/)*[\w+=,.@-]{1,64}$`)
 	roleName      = regexp.MustCompile(`^[\w+=,.@-]{1,64}$`)
 	snapshotID    = regexp.MustCompile(`^(snap-[0-9a-f*?]+|\*)$`)
 	profileName   = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
@@ -47,7 +48,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 	nameAt := strings.LastIndex(nodeRole, "/") + 1
 	c := Cluster{
 		Name: r.readText("clusterName"), UID: r.readText("clusterUID"), Namespace: r.readTextOr("namespace", "joist"), OIDCProvider: r.readText("oidcProvider"),
-		Node: Node{Role: nodeRole[nameAt:], RolePath: nodeRole[:nameAt], Profile: r.readText("instanceProfile"),
+		Node: Node{Role: nodeRole[nameAt:], RolePath: nodeRole[:nameAt], WindowsRole: strings.TrimPrefix(r.readText("windowsNodeRole"), "/"), Profile: r.readText("instanceProfile"),
 			Profiles: Profiles(r.readTextOr("nodeProfiles", string(ByRole))), Access: Access(r.readText("nodeAccess")),
 			Tags: r.readListOr("nodeTags", anyTag), Parameters: r.readList("parameters"), Snapshots: r.readList("snapshots")},
 		Replayers: r.readList("replayers"), ZonalShift: r.readFlag("zonalShift"), IsolatedVPC: r.readFlag("isolatedVPC"), RebootForRepair: r.readFlag("rebootForRepair"), CloudWatchMetrics: r.readText("cloudWatchMetrics"), Environment: r.readPairs("environment"),
@@ -72,7 +73,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		return c, err
 	}
 	c.setDefaults()
-	return c, firstError(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment, c.checkMetrics)
+	return c, firstError(c.checkQueue, c.checkNode, c.checkWindowsRole, c.checkNames, c.checkEnvironment, c.checkMetrics)
 }
 
 // adoptSetup sets the existing resources of a Karpenter set-up. Names that do not follow
@@ -180,6 +181,18 @@ func (c *Cluster) checkNode() error {
 		return newError("give role, if node classes have spec.role, or instanceProfile, if they have spec.instanceProfile", "%s: nodeProfiles is %q", c.Name, c.Node.Profiles)
 	case !slices.Contains([]Access{AccessEntry, AWSAuth, ExistingAccess}, c.Node.Access):
 		return newError("give accessEntry, awsAuth or existing", "%s: nodeAccess is %q", c.Name, c.Node.Access)
+	}
+	return nil
+}
+
+func (c *Cluster) checkWindowsRole() error {
+	switch given := c.Node.WindowsRole; {
+	case given == "":
+		return nil
+	case !windowsRole.MatchString(given) || given == c.Node.RolePath+c.Node.Role:
+		return newError("give the name of another existing role, after its path if it has one", "%s: windowsNodeRole is %q", c.Name, given)
+	case c.Node.Access == AWSAuth:
+		return newError("leave windowsNodeRole out: in aws-auth the role of Linux nodes serves Windows nodes as well", "%s has windowsNodeRole and nodeAccess=awsAuth", c.Name)
 	}
 	return nil
 }

@@ -102,6 +102,9 @@ type Node struct {
 	// first slash, such as eks/. Only ARNs have it. Existing is set if the role exists.
 	Role, RolePath string
 	Existing       bool
+	// WindowsRole is the name of the existing role of Windows nodes, after its path, or "" if
+	// they have the same role.
+	WindowsRole string
 	// Profile is the name of the instance profile. ProfileExisting is set if it exists.
 	Profile         string
 	ProfileExisting bool

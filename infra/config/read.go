@@ -16,7 +16,7 @@ var (
 		"spotServiceLinkedRole", "sharedFunctions", "functionMemory", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
 	}
 	clusterKeys = []string{
-		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
+		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "windowsNodeRole", "instanceProfile", "nodeProfiles",
 		"nodeAccess", "interruptionQueue", "queueVisibility", "existingRules", "existingQueuePolicy",
 		"nodeTags", "parameters", "snapshots", "replayers", "zonalShift", "isolatedVPC", "rebootForRepair", "cloudWatchMetrics", "environment",
 	}

@@ -5,14 +5,14 @@ import "github.com/joist-autoscaler/joist/shared/karpenter"
 // regionTag is a tag that Karpenter's IAM policy requires on instance profiles.
 const regionTag = "topology.kubernetes.io/region"
 
-// passRoleStatement allows passing the nodes' role to EC2 only. In China EC2 has both names,
+// passRoleStatement allows passing the nodes' roles to EC2 only. In China EC2 has both names,
 // as in Karpenter's policy.
 func (s Scope) passRoleStatement() Statement {
 	to := []string{"ec2.amazonaws.com"}
 	if s.Partition == "aws-cn" {
 		to = append(to, "ec2.amazonaws.com.cn")
 	}
-	return allow("PassNodeRole", []string{"iam:PassRole"}, []string{s.NodeRole}, newCondition("StringEquals", "iam:PassedToService", to...))
+	return allow("PassNodeRole", []string{"iam:PassRole"}, s.nodeRoleARNs(), newCondition("StringEquals", "iam:PassedToService", to...))
 }
 
 // profileStatements returns the launcher's permissions on instance profiles below the

@@ -25,8 +25,8 @@ func (s Scope) OperatorPolicy() (Document, error) {
 			s.resourceARN("logs", "log-group:"+s.Plan.AuditLogGroup+":*"))),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.prefixedARNs(s.Functions, func(name string) string { return s.resourceARN("lambda", "function:"+name) })),
 		// The policy simulator evaluates a role's permissions without using them.
-		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.prefixedARNs(s.Roles, func(name string) string { return s.iamARN("role/" + name) }),
-			s.NodeRole, s.iamARN("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
+		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(slices.Concat(s.prefixedARNs(s.Roles, func(name string) string { return s.iamARN("role/" + name) }), s.nodeRoleARNs()),
+			s.iamARN("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
 		allow("ReadProfiles", []string{"iam:GetInstanceProfile", "iam:ListInstanceProfiles"}, []string{s.iamARN("instance-profile/*")}),
 		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:DescribePodIdentityAssociation", "eks:ListPodIdentityAssociations"},
 			[]string{s.clusterARN(), s.resourceARN("eks", "access-entry/"+s.Plan.Cluster+"/*"), s.resourceARN("eks", "podidentityassociation/"+s.Plan.Cluster+"/*")}),

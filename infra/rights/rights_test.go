@@ -208,6 +208,19 @@ func TestNamedProfilesNeedNoIAM(t *testing.T) {
 	}
 }
 
+// The launcher may pass the role of Windows nodes to EC2 only, and only if it is set.
+func TestWindowsNodeRole(t *testing.T) {
+	for _, given := range []string{"", role("windows")} {
+		s := joist(t, "Joist", deployed(t, func(s *rights.Scope) { s.WindowsNodeRole = given }))
+		for to, want := range map[string]bool{"ec2.amazonaws.com": given != "", "lambda.amazonaws.com": false} {
+			c := call{name: "pass the role of Windows nodes to " + to, who: "launcher", needs: singleCall(newCall("iam:PassRole", role("windows"), key("iam:PassedToService", to)))}
+			if ok, refused := s.isAllowed(t, c); ok != want {
+				t.Errorf("with the role %q: %s: allowed %t %s", given, c.name, ok, refused)
+			}
+		}
+	}
+}
+
 // In China EC2 has another service name.
 func TestChinaPartition(t *testing.T) {
 	s := scope(t, cluster)

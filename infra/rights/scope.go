@@ -21,6 +21,8 @@ type Scope struct {
 	Bucket, Prefix string
 	// NodeRole is the ARN of the nodes' role, which is passed to EC2.
 	NodeRole string
+	// WindowsNodeRole is the ARN of the role of Windows nodes, if they have another one.
+	WindowsNodeRole string
 	// Profiles is set if node classes name a role, so that the launcher creates instance
 	// profiles. Otherwise no service reads or writes IAM.
 	Profiles bool
@@ -107,6 +109,14 @@ func (s Scope) functionName(service string) string {
 // functionARN returns the ARN of a service's function.
 func (s Scope) functionARN(service string) string {
 	return s.resourceARN("lambda", "function:"+s.functionName(service))
+}
+
+// nodeRoleARNs returns the ARNs of the roles that nodes have.
+func (s Scope) nodeRoleARNs() []string {
+	if s.WindowsNodeRole == "" {
+		return []string{s.NodeRole}
+	}
+	return []string{s.NodeRole, s.WindowsNodeRole}
 }
 
 func (s Scope) clusterARN() string { return s.resourceARN("eks", "cluster/"+s.Plan.Cluster) }

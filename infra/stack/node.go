@@ -12,7 +12,7 @@ import (
 )
 
 // newNodeIdentity adds the nodes' role, their instance profile if node classes name one, and
-// their access entry. It skips existing resources.
+// their access entries. It skips existing resources.
 func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Scope, k config.Cluster) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	var role awsiam.CfnRole
@@ -42,6 +42,12 @@ func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Sc
 		after(awseks.NewCfnAccessEntry(scope, jsii.String("Access"), &awseks.CfnAccessEntryProps{
 			ClusterName: jsii.String(k.Name), PrincipalArn: jsii.String(nodeRoleARN(p, k)), Type: jsii.String("EC2_LINUX"),
 		}))
+	}
+	if k.Node.WindowsRole != "" {
+		// A role has one entry, of one type.
+		awseks.NewCfnAccessEntry(scope, jsii.String("WindowsAccess"), &awseks.CfnAccessEntryProps{
+			ClusterName: jsii.String(k.Name), PrincipalArn: jsii.String(s.WindowsNodeRole), Type: jsii.String("EC2_WINDOWS"),
+		})
 	}
 }
 

@@ -11,11 +11,15 @@ import (
 
 // newScope returns the scope of a cluster's policies.
 func newScope(p place, bucket string, k config.Cluster) rights.Scope {
-	return rights.Scope{
+	scope := rights.Scope{
 		Partition: p.partition, Account: p.account, Region: p.region, Plan: k.Plan, Bucket: bucket, Prefix: k.Name,
 		NodeRole: nodeRoleARN(p, k), Profiles: k.Node.Profiles == config.ByRole, ZonalShift: k.ZonalShift, RebootForRepair: k.RebootForRepair,
 		NodeTags: k.Node.Tags, Parameters: k.Node.Parameters, Snapshots: k.Node.Snapshots, Replayers: k.Replayers,
 	}
+	if k.Node.WindowsRole != "" {
+		scope.WindowsNodeRole = p.iamARN("role/" + k.Node.WindowsRole)
+	}
+	return scope
 }
 
 // trustPolicy returns the trust policy of a service's role.

@@ -51,7 +51,7 @@ var contexts = map[string]map[string]any{
 		"kubectlRole": "arn:aws:iam::111122223333:role/deployer", "kubectlLayer": "arn:aws:lambda:eu-west-1:111122223333:layer:kubectl:1",
 		"reservedConcurrency": "interruption=10", "subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f",
 	},
-	"cloudformation": {"clusterName": "prod", "adopt": "cloudformation"},
+	"cloudformation": {"clusterName": "prod", "adopt": "cloudformation", "windowsNodeRole": "eks/windows"},
 	"terraform": {
 		"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue", "nodeRole": "eks/KarpenterNodeRole-prod",
 		"nodeProfiles": "instanceProfile", "nodeAccess": "awsAuth", "queueVisibility": "9m",

@@ -46,8 +46,8 @@ var cases = map[string]struct {
 			"node_role_name": "Karpenter-prod-2024", "node_role_path": "/eks/nodes/", "node_access": "existing"},
 	},
 	"cloudformation": {
-		context: map[string]any{"clusterName": "prod", "adopt": "cloudformation"},
-		variables: map[string]any{"cluster_name": "prod", "node_role_name": "KarpenterNodeRole-prod", "node_access": "existing", "interruption_queue": map[string]any{
+		context: map[string]any{"clusterName": "prod", "adopt": "cloudformation", "windowsNodeRole": "eks/windows"},
+		variables: map[string]any{"cluster_name": "prod", "windows_node_role_name": "eks/windows", "node_role_name": "KarpenterNodeRole-prod", "node_access": "existing", "interruption_queue": map[string]any{
 			"name": "prod", "has_policy": true, "rules": []string{"ScheduledChangeRule", "SpotInterruptionRule", "RebalanceRule", "InstanceStateChangeRule"}}},
 	},
 	"prefix": {
@@ -69,7 +69,7 @@ var cases = map[string]struct {
 		context: map[string]any{
 			"clusterName": "prod", "clusterUID": "5a7d0c1e", "oidcProvider": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/01", "nodeProfiles": "instanceProfile",
 			"zonalShift": true, "isolatedVPC": true, "rebootForRepair": true, "cloudWatchMetrics": "tcp://agent:25888", "alarmTopic": "arn:aws:sns:eu-west-1:111122223333:oncall",
-			"subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f", "nodeTags": "Env", "parameters": "/a,/b", "snapshots": "snap-01",
+			"subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f", "nodeTags": "Env", "parameters": "/a,/b", "snapshots": "snap-01", "windowsNodeRole": "windows",
 			"replayers": "arn:aws:iam::111122223333:role/a,arn:aws:iam::111122223333:role/b", "environment": "LOG_LEVEL=debug", "functionMemory": "planner=3538",
 			"reservedConcurrency": "interruption=10",
 		},
@@ -77,7 +77,7 @@ var cases = map[string]struct {
 			"cluster_name": "prod", "cluster_uid": "5a7d0c1e", "oidc_provider_arn": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/01", "node_profiles": "instanceProfile",
 			"zonal_shift": true, "isolated_vpc": true, "reboot_for_repair": true, "cloudwatch_metrics": "tcp://agent:25888", "alarm_topic_arn": "arn:aws:sns:eu-west-1:111122223333:oncall",
 			"subnet_ids": []string{"subnet-0a1b2c3d", "subnet-0b1c2d3e"}, "security_group_ids": []string{"sg-0c1d2e3f"}, "node_tags": []string{"Env"}, "parameters": []string{"/a", "/b"},
-			"snapshots": []string{"snap-01"}, "replayers": []string{"arn:aws:iam::111122223333:role/a", "arn:aws:iam::111122223333:role/b"},
+			"snapshots": []string{"snap-01"}, "windows_node_role_name": "windows", "replayers": []string{"arn:aws:iam::111122223333:role/a", "arn:aws:iam::111122223333:role/b"},
 			"environment": map[string]any{"LOG_LEVEL": "debug"}, "function_memory": map[string]any{"planner": 3538}, "reserved_concurrency": map[string]any{"interruption": 10},
 		},
 	},

@@ -13,6 +13,7 @@ import (
 // the module. The first match is replaced, so that longer ones come first.
 var placeholders = []struct{ text, expression string }{
 	{"KarpenterNodeRole-placeholder", "local.node_role_name"},
+	{"placeholder-windows-role", "var.windows_node_role_name"},
 	{"placeholder-path/", "local.node_role_path"},
 	{"KarpenterNodeInstanceProfile-placeholder", "local.instance_profile_name"},
 	{"placeholder-cluster", "var.cluster_name"},
@@ -53,6 +54,7 @@ type option struct {
 var options = []option{
 	{`local.partition == "aws-cn"`, func(c *config.Config, _ *config.Cluster) { c.Partition = "aws-cn" }},
 	{"var.node_role_name != null", func(_ *config.Config, k *config.Cluster) { k.Node.Existing = true }},
+	{"var.windows_node_role_name != null", func(_ *config.Config, k *config.Cluster) { k.Node.WindowsRole = "placeholder-windows-role" }},
 	{`var.node_access == "existing"`, func(_ *config.Config, k *config.Cluster) { k.Node.Access = config.ExistingAccess }},
 	{`var.node_profiles == "instanceProfile"`, func(_ *config.Config, k *config.Cluster) { k.Node.Profiles = config.ByInstanceProfile }},
 	{"local.adopt_without_policy", func(_ *config.Config, k *config.Cluster) { adoptQueue(k) }},
