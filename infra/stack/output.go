@@ -115,8 +115,8 @@ func (p clusterStack) chartValues() [][2]string {
 	return values
 }
 
-// helmCommand returns the command that installs the charts. Helm refuses to install CRDs that a
-// chart of Karpenter has installed, unless it takes them over.
+// helmCommand returns the command that installs the charts. It takes the CRDs over from any other
+// release or controller, because Helm otherwise refuses them in each cluster that has Karpenter's.
 func (p clusterStack) helmCommand() string {
 	repository, version := p.config.Charts.Repository, ""
 	if p.config.Charts.Version != "" {

@@ -37,7 +37,7 @@ var checks = map[string]func(p place) error{
 	// Programs that read a release, which is not in the repository.
 	"cosign": checkAnything, "gh": checkAnything, "brew": checkAnything, "sha256sum": checkAnything, "tar": checkAnything,
 	// Shell builtins, and programs that only transform text.
-	"cd": checkDir, "export": checkAnything, "eval": checkAnything, "date": checkAnything, "envsubst": checkAnything,
+	"cd": checkDir, "export": checkAnything, "eval": checkAnything, "date": checkAnything, "echo": checkAnything, "envsubst": checkAnything,
 }
 
 // Begins returns the programs that identify inline code as a command.

@@ -32,7 +32,7 @@ func helmFlags() (flags *pflag.FlagSet, set, files *[]string) {
 const releasedCharts = "oci://ghcr.io/joist-autoscaler/charts/"
 
 // helmWithoutChart are the helm commands of the pages that take no chart, and the largest number of their arguments.
-var helmWithoutChart = map[string]int{"uninstall": 1, "rollback": 1, "list": 0, "test": 1}
+var helmWithoutChart = map[string]int{"uninstall": 1, "rollback": 1, "list": 0, "test": 1, "get": 2}
 
 // checkHelm checks the chart, and that each set key is a value of it.
 func checkHelm(p place) error {

@@ -58,6 +58,80 @@ func TestGettingStarted(t *testing.T) {
 	}
 }
 
+// The commands of the pages that install a chart, and the first part of the stack's HelmCommand.
+var (
+	installsCRDs   = regexp.MustCompile("helm upgrade --install joist-crd [^\n`&]*")
+	upgradesJoist  = regexp.MustCompile("helm upgrade (?:--install )?joist (?:oci|deploy)[^\n`]*")
+	releasedCharts = strings.NewReplacer("oci://ghcr.io/joist-autoscaler/charts/", "deploy/charts/", "--version 0.1.0", "")
+)
+
+// TestPagesInstallCRDs runs all commands of the pages and of the stack that install the chart joist-crd, one after the other,
+// in clusters in which Karpenter's charts have installed the CRDs. Helm refuses a second release of them, and CRDs of no release.
+func TestPagesInstallCRDs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	commands := readInstallCommands(t)
+	s := newSite(t)
+	environ := append(os.Environ(), "PATH="+buildTools(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+s.plane.Kubeconfig)
+	run := func(t *testing.T, command string) {
+		t.Helper()
+		bash := exec.CommandContext(t.Context(), "bash", "-euc", command)
+		bash.Dir, bash.Env = root, environ
+		if out, err := bash.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
+	for name, karpenter := range map[string]string{
+		"CRDs of Karpenter's chart":   "kubectl create -f deploy/charts/joist-crd/files",
+		"the release karpenter-crd":   "helm install karpenter-crd deploy/charts/joist-crd --namespace kube-system",
+		"a cluster without Karpenter": "kubectl get nodes",
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, karpenter)
+			for _, command := range commands {
+				run(t, command)
+			}
+			run(t, "helm uninstall joist-crd --namespace joist && kubectl delete secrets --namespace kube-system -l owner=helm && kubectl delete crd --all")
+		})
+	}
+}
+
+// readInstallCommands returns the commands that install the chart joist-crd. Each command for either chart must name the
+// namespace joist: the objects of a release in another namespace are those of another release.
+func readInstallCommands(t *testing.T) (commands []string) {
+	t.Helper()
+	files := []string{root + "/README.md", root + "/infra/stack/testdata/terraform.template.json"}
+	for _, pattern := range []string{"/deploy/*.md", "/deploy/docs/*.md", "/deploy/charts/*/README.md"} {
+		pages, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, pages...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := installsCRDs.FindAllString(string(text), -1)
+		commands = append(commands, found...)
+		for _, command := range append(found, upgradesJoist.FindAllString(string(text), -1)...) {
+			if !strings.Contains(command, "--namespace joist") {
+				t.Errorf("%s: %s does not name the namespace joist", file, command)
+			}
+		}
+	}
+	if len(commands) < 7 {
+		t.Errorf("%d commands install the chart joist-crd, and at least 7 did: %q", len(commands), commands)
+	}
+	for i, command := range commands {
+		commands[i] = releasedCharts.Replace(command)
+	}
+	return commands
+}
+
 // buildTools returns a folder with helm, kubectl and envsubst.
 func buildTools(t *testing.T) string {
 	t.Helper()
