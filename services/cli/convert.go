@@ -42,14 +42,16 @@ func convertCommand(env Env) *cobra.Command {
 		Long: "Convert rewrites Provisioners, AWSNodeTemplates and v1beta1 manifests as v1, Karpenter's ConfigMaps and values of its\n" +
 			"chart as values of Joist's chart, and the AWS CLI's output about Auto Scaling groups and managed node groups as NodePools\n" +
 			"and EC2NodeClasses. Comments and the order stay; documents without a change keep their bytes. Give all files of a\n" +
-			"cluster together: settings of the kubelet move from NodePools to the EC2NodeClasses they refer to.\n\n" +
+			"cluster together: settings of the kubelet move from NodePools to the EC2NodeClasses they refer to. Only groups of\n" +
+			"--cluster-name, or of the only cluster that the groups' tags kubernetes.io/cluster/NAME name, are converted; the others\n" +
+			"are named.\n\n" +
 			"The result goes to stdout, and a remark for each change to stderr, with file, line and remedy.\n\n" +
 			"Exit codes: 0 nothing to convert, 2 converted, or there are findings, 1 an error.",
 		Example: "  joist convert -f karpenter/ > converted.yaml\n" +
 			"  joist convert -f provisioner.yaml --diff\n" +
 			"  joist convert -f karpenter/ --write\n" +
 			"  kubectl get nodepools,ec2nodeclasses -o yaml | joist convert -f -\n" +
-			"  aws autoscaling describe-auto-scaling-groups | joist convert -f -\n" +
+			"  aws autoscaling describe-auto-scaling-groups | joist convert -f - --cluster-name prod\n" +
 			"  joist convert --set settings.aws.clusterName=prod --set settings.aws.interruptionQueueName=prod",
 		Args: rejectArgument("joist convert -f "),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConvert(cmd, env, flags) },
@@ -70,7 +72,7 @@ func addInputFlags(cmd *cobra.Command, flags *convertFlags) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, values or node groups, or - for stdin; may be repeated")
 	f.StringArrayVar(&flags.sets, "set", nil, "value of Karpenter's chart, as for helm; may be repeated")
-	f.StringVar(&flags.cluster, "cluster-name", "", "name of the EKS cluster in assumed tags and roles (default: ${CLUSTER_NAME})")
+	f.StringVar(&flags.cluster, "cluster-name", "", "name of the EKS cluster in assumed tags and roles, and whose node groups are converted (default: ${CLUSTER_NAME})")
 	f.BoolVar(&flags.expand, "expand", false, "replace ${NAME} in the files from the environment")
 	f.StringArrayVar(&flags.vars, "var", nil, "replace ${NAME} in the files, as NAME=value; may be repeated")
 }

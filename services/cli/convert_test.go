@@ -67,7 +67,7 @@ func TestConvertRefuses(t *testing.T) {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 	groups := filepath.Join(dir, "groups.json")
-	writeTo(t, groups, `{"AutoScalingGroups": [{"AutoScalingGroupName": "a", "Instances": [{"InstanceType": "m5.large"}]}]}`, 0o644)
+	writeTo(t, groups, `{"AutoScalingGroups": [{"AutoScalingGroupName": "a", "Tags": [{"Key": "kubernetes.io/cluster/prod"}], "Instances": [{"InstanceType": "m5.large"}]}]}`, 0o644)
 	if _, stderr, code = runJoist(t, "", nil, "convert", "-w", "-f", groups); code != cli.ExitError || !strings.Contains(stderr, "the output of the AWS CLI") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}

@@ -17,7 +17,8 @@ type Input struct {
 
 // ConversionOptions of a conversion.
 type ConversionOptions struct {
-	// ClusterName is the EKS cluster's name in assumed tags and roles; ${CLUSTER_NAME} if empty.
+	// ClusterName is the EKS cluster's name in assumed tags and roles, and the cluster whose node groups are converted;
+	// ${CLUSTER_NAME} and the only cluster that the groups name if empty.
 	ClusterName string
 	// Lint adds the warnings of manifest.Lint to the remarks.
 	Lint bool

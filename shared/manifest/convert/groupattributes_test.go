@@ -44,7 +44,7 @@ func TestInstanceRequirements(t *testing.T) {
 		{"another type", `{"VCpuCount":"2"}`, nil, "VCpuCount: has a value of another type"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			text := `{"AutoScalingGroups":[{"AutoScalingGroupName":"g","MaxSize":1,"MixedInstancesPolicy":{"LaunchTemplate":{"Overrides":[{"InstanceRequirements":` + tt.needs + `}]}}}]}`
+			text := `{"AutoScalingGroups":[{"AutoScalingGroupName":"g","MaxSize":1,"Tags":[{"Key":"kubernetes.io/cluster/prod"}],"MixedInstancesPolicy":{"LaunchTemplate":{"Overrides":[{"InstanceRequirements":` + tt.needs + `}]}}}]}`
 			r := convert.Convert([]convert.Input{{Name: "asg.json", Data: []byte(text)}}, convert.ConversionOptions{})
 			got := strings.Join(strings.Fields(string(r.Files[0].Text)), " ")
 			for _, want := range tt.want {

@@ -33,7 +33,6 @@ type groupPlan struct {
 	least, most  int
 	expireAfter  string
 	consolidate  string
-	cluster      string
 	class        *node
 	restricted   []string
 }
@@ -52,7 +51,7 @@ func (c *converter) newPlan(s *section, name string) *groupPlan {
 	}
 	return &groupPlan{
 		converter: c, section: s, name: name, line: line, os: "linux", labels: map[string]string{}, tags: map[string]string{},
-		expireAfter: "Never", consolidate: "10m", class: newMapping(), cluster: c.options.ClusterName,
+		expireAfter: "Never", consolidate: "10m", class: newMapping(),
 	}
 }
 
@@ -60,7 +59,6 @@ func (c *converter) newPlan(s *section, name string) *groupPlan {
 func (c *converter) planManaged(f found[managedGroup], scaling map[string]autoScalingGroup) *groupPlan {
 	g := f.group
 	p := c.newPlan(f.section, g.NodegroupName)
-	p.cluster = firstText(p.cluster, g.ClusterName)
 	p.types, p.least, p.most = g.InstanceTypes, g.ScalingConfig.MinSize, g.ScalingConfig.MaxSize
 	p.capacity = []string{"on-demand"}
 	switch g.CapacityType {
@@ -106,11 +104,10 @@ func (c *converter) planScaling(f found[autoScalingGroup]) *groupPlan {
 	p := c.newPlan(f.section, g.Name)
 	p.least, p.most, p.zones = g.MinSize, g.MaxSize, g.AvailabilityZones
 	p.addGroupTags(g.Tags)
-	reference := g.LaunchTemplate
+	reference := g.template()
 	p.capacity = []string{"on-demand"}
-	if policy := g.MixedInstancesPolicy; policy != nil {
-		reference = &policy.LaunchTemplate.LaunchTemplateSpecification
-		p.addMixedPolicy(policy)
+	if g.MixedInstancesPolicy != nil {
+		p.addMixedPolicy(g.MixedInstancesPolicy)
 	}
 	t := c.groups.template(reference)
 	switch {
@@ -222,8 +219,6 @@ func (p *groupPlan) addGroupTags(tags []awsTag) {
 		case !described:
 			if tag.PropagateAtLaunch == nil || *tag.PropagateAtLaunch {
 				p.addTag(tag.Key, tag.Value)
-			} else {
-				p.noteCluster(tag.Key)
 			}
 		case kind == "label":
 			p.addLabel(key, tag.Value)
@@ -240,17 +235,8 @@ func (p *groupPlan) addGroupTags(tags []awsTag) {
 	}
 }
 
-func (p *groupPlan) noteCluster(key string) {
-	for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/cluster/", "k8s.io/cluster-autoscaler/"} {
-		if name, found := strings.CutPrefix(key, prefix); found && name != "enabled" && !strings.Contains(name, "/") {
-			p.cluster = firstText(p.cluster, name)
-		}
-	}
-}
-
 // addTag keeps a tag of the instances, unless it is one of Cluster Autoscaler, EKS or AWS.
 func (p *groupPlan) addTag(key, value string) {
-	p.noteCluster(key)
 	for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/cluster", "eks:", "aws:", "alpha.eksctl.io/"} {
 		if strings.HasPrefix(key, prefix) {
 			return
@@ -350,7 +336,7 @@ func (p *groupPlan) addCustomImage(t *launchTemplate) {
 }
 
 func (p *groupPlan) clusterName() string {
-	return firstText(p.cluster, p.converter.clusterName())
+	return firstText(p.groups.cluster, p.converter.clusterName())
 }
 
 // addIdentity writes the role or the instance profile.

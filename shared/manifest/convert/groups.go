@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,14 @@ type autoScalingGroup struct {
 		InstanceType, AvailabilityZone string
 	}
 	MaxInstanceLifetime int
+}
+
+// template returns the reference to the group's launch template, or nil.
+func (g autoScalingGroup) template() *templateReference {
+	if g.MixedInstancesPolicy != nil {
+		return &g.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification
+	}
+	return g.LaunchTemplate
 }
 
 // mixedInstancesPolicy has the instance types of a group and its shares of on-demand and spot instances.
@@ -123,6 +132,10 @@ type nodeGroups struct {
 	scaling   []found[autoScalingGroup]
 	managed   []found[managedGroup]
 	templates []launchTemplate
+	// clusters are the clusters that the files name, sorted, and cluster is the one whose groups are converted.
+	// It is empty if no option names it and the files name none or several.
+	clusters []string
+	cluster  string
 }
 
 // found is a group with the section that it is in.
@@ -205,8 +218,81 @@ func (g *nodeGroups) template(r *templateReference) *launchTemplate {
 	return best
 }
 
-// convertNodeGroups writes the groups of all files as NodePools and EC2NodeClasses.
+// clustersOfTags returns the clusters that the tags of a group or of its instances name.
+func clustersOfTags(tags []awsTag) (clusters []string) {
+	for _, tag := range tags {
+		if tag.Key == "eks:cluster-name" || tag.Key == "alpha.eksctl.io/cluster-name" {
+			clusters = append(clusters, tag.Value)
+		}
+		for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/cluster/", "k8s.io/cluster-autoscaler/"} {
+			if name, found := strings.CutPrefix(tag.Key, prefix); found && name != "enabled" && !strings.Contains(name, "/") {
+				clusters = append(clusters, name)
+			}
+		}
+	}
+	return sortedSet(clusters)
+}
+
+// clustersOf returns the clusters that a group's tags name, or the tags that its launch template gives the instances.
+func (g *nodeGroups) clustersOf(group autoScalingGroup) []string {
+	if clusters := clustersOfTags(group.Tags); len(clusters) > 0 {
+		return clusters
+	}
+	t := g.template(group.template())
+	if t == nil {
+		return nil
+	}
+	for _, spec := range t.LaunchTemplateData.TagSpecifications {
+		if spec.ResourceType == "instance" {
+			return clustersOfTags(spec.Tags)
+		}
+	}
+	return nil
+}
+
+// chooseCluster chooses the cluster whose groups are converted: the named one or, if none is named, that of the managed node groups, or
+// that of the Auto Scaling groups.
+func (g *nodeGroups) chooseCluster(name string) {
+	if g.cluster = name; name != "" {
+		return
+	}
+	for _, f := range g.managed {
+		g.clusters = append(g.clusters, f.group.ClusterName)
+	}
+	g.clusters = slices.DeleteFunc(sortedSet(g.clusters), func(name string) bool { return name == "" })
+	if len(g.clusters) == 0 {
+		for _, f := range g.scaling {
+			g.clusters = append(g.clusters, g.clustersOf(f.group)...)
+		}
+		g.clusters = sortedSet(g.clusters)
+	}
+	if len(g.clusters) == 1 {
+		g.cluster = g.clusters[0]
+	}
+}
+
+// admitGroup reports whether a group is one of the cluster whose groups are converted. It writes a remark about another group: as a
+// NodePool it would get the subnets, roles and types of another cluster, or of instances that are no nodes.
+func (c *converter) admitGroup(s *section, name string, clusters []string) bool {
+	if c.groups.cluster != "" && slices.Contains(clusters, c.groups.cluster) {
+		return true
+	}
+	p, of := c.newPlan(s, name), strings.Join(clusters, ", ")
+	switch {
+	case len(clusters) == 0:
+		p.remark(Unrepaired, "group", "is not converted: no tag names its cluster, so that its instances may be no nodes",
+			"if they are nodes of the cluster, add the tag kubernetes.io/cluster/"+p.clusterName()+" with the value owned to the group")
+	case c.groups.cluster == "":
+		p.remark(Unrepaired, "group", "is not converted: it belongs to "+of+", and the files have groups of "+strings.Join(c.groups.clusters, ", "), "name one cluster with --cluster-name")
+	default:
+		p.remark(Check, "group", "is not converted: it belongs to "+of+", and the groups of "+c.groups.cluster+" are converted", "name that cluster with --cluster-name to convert it instead")
+	}
+	return false
+}
+
+// convertNodeGroups writes the groups of one cluster in all files as NodePools and EC2NodeClasses.
 func (c *converter) convertNodeGroups() {
+	c.groups.chooseCluster(c.options.ClusterName)
 	covered := map[string]bool{}
 	scaling := map[string]autoScalingGroup{}
 	for _, f := range c.groups.scaling {
@@ -217,39 +303,58 @@ func (c *converter) convertNodeGroups() {
 	emit := func(s *section, p *groupPlan) {
 		out[s] = append(out[s], c.printPlan(p, classes)...)
 	}
+	// left are the sections with a group that is not converted.
+	left := map[*section]bool{}
 	for _, f := range c.groups.managed {
-		p := c.planManaged(f, scaling)
 		for _, g := range f.group.Resources.AutoScalingGroups {
 			covered[g.Name] = true
 		}
-		emit(f.section, p)
+		if f.group.ClusterName != "" && !c.admitGroup(f.section, f.group.NodegroupName, []string{f.group.ClusterName}) {
+			left[f.section] = true
+			continue
+		}
+		emit(f.section, c.planManaged(f, scaling))
 	}
 	for _, f := range c.groups.scaling {
-		if !covered[f.group.Name] && !c.isManaged(f.group) {
+		clusters := c.groups.clustersOf(f.group)
+		switch {
+		case covered[f.group.Name] || c.isManaged(f.group, clusters):
+		case c.admitGroup(f.section, f.group.Name, clusters):
 			emit(f.section, c.planScaling(f))
+		default:
+			left[f.section] = true
 		}
 	}
+	c.replaceGroups(out, left)
+}
+
+// replaceGroups replaces the sections of groups by the documents written for them, or by a comment.
+func (c *converter) replaceGroups(out map[*section][]string, left map[*section]bool) {
 	for s, documents := range out {
 		s.replaced = strings.Join(documents, "---\n")
 		c.readBack(s)
 	}
 	for _, f := range c.files {
 		for _, s := range f.sections {
-			if s.kind == groupSection && s.replaced == "" {
+			switch {
+			case s.kind != groupSection || s.replaced != "":
+			case left[s]:
+				s.replaced = "# None of its groups is converted: the remarks say why.\n"
+			default:
 				s.replaced = "# Its groups are in other files.\n"
 			}
 		}
 	}
 }
 
-// isManaged reports whether a group belongs to a managed node group of the files.
-func (c *converter) isManaged(g autoScalingGroup) bool {
+// isManaged reports whether a group of some clusters belongs to a managed node group of the files.
+func (c *converter) isManaged(g autoScalingGroup, clusters []string) bool {
 	for _, tag := range g.Tags {
 		if tag.Key != "eks:nodegroup-name" {
 			continue
 		}
 		for _, f := range c.groups.managed {
-			if f.group.NodegroupName == tag.Value {
+			if f.group.NodegroupName == tag.Value && (len(clusters) == 0 || f.group.ClusterName == "" || slices.Contains(clusters, f.group.ClusterName)) {
 				return true
 			}
 		}

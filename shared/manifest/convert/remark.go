@@ -16,7 +16,7 @@ const (
 	Converted RemarkSeverity = "converted"
 	// Check is a change with an assumption, or with a different meaning, to be checked by a person.
 	Check RemarkSeverity = "check"
-	// Unrepaired is a mistake that is still in the result.
+	// Unrepaired is a mistake that is still in the result, or a part of the input that the result lacks.
 	Unrepaired RemarkSeverity = "unrepaired"
 	// Warning is a valid value that is probably a mistake.
 	Warning RemarkSeverity = "warning"
