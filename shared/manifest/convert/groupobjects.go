@@ -193,7 +193,7 @@ func (p *groupPlan) pool(class string) *node {
 		newEntry("disruption", newMapping(newText("consolidationPolicy", string(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)), newText("consolidateAfter", p.consolidate))),
 		newEntry("limits", newMapping(newEntry("nodes", number(strconv.Itoa(p.most))))))
 	return newMapping(newText("apiVersion", cluster.NodePools.APIVersion()), newText("kind", "NodePool"),
-		newEntry("metadata", newMapping(newText("name", p.objectName()))), newEntry("spec", body))
+		newEntry("metadata", newMapping(newText("name", p.object))), newEntry("spec", body))
 }
 
 // printPlan returns the NodePool and, unless an equal one exists, the EC2NodeClass of a group.
@@ -208,12 +208,12 @@ func (c *converter) printPlan(p *groupPlan, classes map[string]string) (out []st
 	key := p.class.fingerprint()
 	name, known := classes[key]
 	if !known {
-		name = p.objectName()
+		name = p.object
 		classes[key] = name
 		out = append(out, printObject(newMapping(newText("apiVersion", cluster.NodeClasses.APIVersion()), newText("kind", "EC2NodeClass"),
 			newEntry("metadata", newMapping(newText("name", name))), newEntry("spec", p.class))))
 	}
-	p.remark(Converted, "group", "is now NodePool "+p.objectName()+" and EC2NodeClass "+name+"; nodes never expire, as before, and the maximum size is limits.nodes", "")
+	p.remark(Converted, "group", "is now NodePool "+p.object+" and EC2NodeClass "+name+"; nodes never expire, as before, and the maximum size is limits.nodes", "")
 	return append(out, printObject(p.pool(name)))
 }
 

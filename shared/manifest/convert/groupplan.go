@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,8 @@ type groupPlan struct {
 	*converter
 	section *section
 	name    string
+	// object is the name of the group's NodePool.
+	object string
 	// line is the line of the file with the name.
 	line  int
 	types []string
@@ -50,7 +53,7 @@ func (c *converter) newPlan(s *section, name string) *groupPlan {
 		line += strings.Count(s.raw[:at], "\n")
 	}
 	return &groupPlan{
-		converter: c, section: s, name: name, line: line, os: "linux", labels: map[string]string{}, tags: map[string]string{},
+		converter: c, section: s, name: name, object: objectName(name, objectNameMax), line: line, os: "linux", labels: map[string]string{}, tags: map[string]string{},
 		expireAfter: "Never", consolidate: "10m", class: newMapping(),
 	}
 }
@@ -59,6 +62,7 @@ func (c *converter) newPlan(s *section, name string) *groupPlan {
 func (c *converter) planManaged(f found[managedGroup], scaling map[string]autoScalingGroup) *groupPlan {
 	g := f.group
 	p := c.newPlan(f.section, g.NodegroupName)
+	p.claimName()
 	p.types, p.least, p.most = g.InstanceTypes, g.ScalingConfig.MinSize, g.ScalingConfig.MaxSize
 	p.capacity = []string{"on-demand"}
 	switch g.CapacityType {
@@ -94,7 +98,7 @@ func (c *converter) planManaged(f found[managedGroup], scaling map[string]autoSc
 	if g.RemoteAccess != nil && g.RemoteAccess.EC2SSHKey != "" {
 		p.remark(Check, "remoteAccess", "the SSH key "+g.RemoteAccess.EC2SSHKey+" is not kept: nodes have no key pair", "use SSM Session Manager, or add the key in userData")
 	}
-	p.remark(Check, "labels", "pods that select eks.amazonaws.com/nodegroup or eks.amazonaws.com/capacityType do not fit the new nodes", "select karpenter.sh/nodepool: "+p.objectName()+" or karpenter.sh/capacity-type instead")
+	p.remark(Check, "labels", "pods that select eks.amazonaws.com/nodegroup or eks.amazonaws.com/capacityType do not fit the new nodes", "select karpenter.sh/nodepool: "+p.object+" or karpenter.sh/capacity-type instead")
 	return p
 }
 
@@ -102,6 +106,7 @@ func (c *converter) planManaged(f found[managedGroup], scaling map[string]autoSc
 func (c *converter) planScaling(f found[autoScalingGroup]) *groupPlan {
 	g := f.group
 	p := c.newPlan(f.section, g.Name)
+	p.claimName()
 	p.least, p.most, p.zones = g.MinSize, g.MaxSize, g.AvailabilityZones
 	p.addGroupTags(g.Tags)
 	reference := g.template()
@@ -390,10 +395,31 @@ func (p *groupPlan) addSecurityGroups(t *launchTemplate, remote string) {
 	p.class.add(newEntry("securityGroupSelectorTerms", terms))
 }
 
-var objectNameRunes = regexp.MustCompile(`[^a-z0-9.-]+`)
+// objectNameMax is the maximum length of a NodePool's name, which is also the value of a label.
+const objectNameMax = 63
 
-// objectName returns the group's name as one of Kubernetes.
-func (p *groupPlan) objectName() string {
-	name := strings.Trim(objectNameRunes.ReplaceAllString(strings.ToLower(p.name), "-"), "-.")
-	return firstText(name[:min(len(name), 63)], "node-group")
+var (
+	objectNameRunes = regexp.MustCompile(`[^a-z0-9.-]+`)
+	objectNameDots  = regexp.MustCompile(`-*\.[.-]*`)
+)
+
+// objectName returns a group's name as one of Kubernetes with at most size bytes.
+func objectName(name string, size int) string {
+	name = objectNameRunes.ReplaceAllString(strings.ToLower(name), "-")
+	name = strings.Trim(objectNameDots.ReplaceAllString(name, "."), "-.")
+	return firstText(strings.TrimRight(name[:min(len(name), size)], "-."), "node-group")
+}
+
+// claimName keeps the name of the group's objects, or adds a number if an earlier object has the name.
+func (p *groupPlan) claimName() {
+	first, isTaken := p.groups.names[p.object]
+	for n, again := 2, isTaken; again; n++ {
+		number := "-" + strconv.Itoa(n)
+		p.object = objectName(p.name, objectNameMax-len(number)) + number
+		_, again = p.groups.names[p.object]
+	}
+	p.groups.names[p.object] = "the group " + p.name
+	if isTaken {
+		p.remark(Check, "name", "becomes "+p.object+", because "+first+" has the name without a number", "choose another name before you apply it: the name of a NodePool cannot change")
+	}
 }

@@ -13,6 +13,7 @@ import (
 // autoScalingGroup is a group in the output of `aws autoscaling describe-auto-scaling-groups`.
 type autoScalingGroup struct {
 	Name                    string `json:"AutoScalingGroupName"`
+	ARN                     string `json:"AutoScalingGroupARN"`
 	MinSize, MaxSize        int
 	AvailabilityZones       []string
 	VPCZoneIdentifier       string
@@ -73,6 +74,7 @@ func (r *templateReference) keys() []string {
 // managedGroup is the output of `aws eks describe-nodegroup`.
 type managedGroup struct {
 	NodegroupName, ClusterName, NodeRole, CapacityType, AMIType string
+	NodegroupARN                                                string
 	InstanceTypes, Subnets                                      []string
 	DiskSize                                                    int
 	Labels, Tags                                                map[string]string
@@ -132,10 +134,14 @@ type nodeGroups struct {
 	scaling   []found[autoScalingGroup]
 	managed   []found[managedGroup]
 	templates []launchTemplate
+	// seen are the groups that were read.
+	seen map[string]bool
 	// clusters are the clusters that the files name, sorted, and cluster is the one whose groups are converted.
 	// It is empty if no option names it and the files name none or several.
 	clusters []string
 	cluster  string
+	// names are the names of NodePools and EC2NodeClasses, with the group or the object that has each.
+	names map[string]string
 }
 
 // found is a group with the section that it is in.
@@ -160,13 +166,29 @@ func (g *nodeGroups) decode(text []byte, s *section) bool {
 	if json.Unmarshal(text, &d) != nil {
 		return false
 	}
+	// A group that several answers have is one group.
 	for _, group := range d.AutoScalingGroups {
-		g.scaling = append(g.scaling, found[autoScalingGroup]{group, s})
+		if g.isFirst("scaling", group.ARN, group.Name) {
+			g.scaling = append(g.scaling, found[autoScalingGroup]{group, s})
+		}
 	}
-	if d.Nodegroup != nil {
-		g.managed = append(g.managed, found[managedGroup]{*d.Nodegroup, s})
+	if m := d.Nodegroup; m != nil && g.isFirst("managed", m.NodegroupARN, m.ClusterName, m.NodegroupName) {
+		g.managed = append(g.managed, found[managedGroup]{*m, s})
 	}
 	g.templates = append(g.templates, d.LaunchTemplateVersions...)
+	return true
+}
+
+// isFirst reports whether no earlier group had the same identity.
+func (g *nodeGroups) isFirst(identity ...string) bool {
+	key := strings.Join(identity, "\x00")
+	if g.seen[key] {
+		return false
+	}
+	if g.seen == nil {
+		g.seen = map[string]bool{}
+	}
+	g.seen[key] = true
 	return true
 }
 
@@ -293,6 +315,12 @@ func (c *converter) admitGroup(s *section, name string, clusters []string) bool 
 // convertNodeGroups writes the groups of one cluster in all files as NodePools and EC2NodeClasses.
 func (c *converter) convertNodeGroups() {
 	c.groups.chooseCluster(c.options.ClusterName)
+	c.groups.names = map[string]string{}
+	c.eachObject(func(o *object) {
+		if o.isPool() || o.isClass() {
+			c.groups.names[o.name()] = "an object of the files"
+		}
+	})
 	covered := map[string]bool{}
 	scaling := map[string]autoScalingGroup{}
 	for _, f := range c.groups.scaling {

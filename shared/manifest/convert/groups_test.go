@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/joist-autoscaler/joist/shared/manifest/convert"
 )
 
@@ -90,5 +92,61 @@ func TestConvertsGroupsOfOneCluster(t *testing.T) {
 				t.Errorf("%d groups are not converted:\n%s", got, remarks)
 			}
 		})
+	}
+}
+
+// TestNamesOfGroups gives each group's NodePool a name that the API server accepts and that no other object of the files has.
+func TestNamesOfGroups(t *testing.T) {
+	long := strings.Repeat("a", 62)
+	for _, tt := range []struct {
+		name    string
+		groups  []string
+		want    []string
+		remarks []string
+	}{
+		{"names that become equal", []string{"Workers_Spot", "workers-spot", "workers.spot", "WORKERS SPOT"}, []string{"workers-spot", "workers-spot-2", "workers.spot", "workers-spot-3"},
+			[]string{"check: workers-spot.name: becomes workers-spot-2, because the group Workers_Spot has the name", "check: WORKERS SPOT.name: becomes workers-spot-3"}},
+		{"the numbered name of another group", []string{"a-2", "a", "A"}, []string{"a-2", "a", "a-3"}, []string{"check: A.name"}},
+		{"a cut before a hyphen", []string{long + "-b"}, []string{long}, nil},
+		{"long names that become equal", []string{long + "bc", long + "bd", long + "-b"}, []string{long + "b", long[:61] + "-2", long}, []string{"becomes " + long[:61] + "-2"}},
+		{"labels of a name", []string{"a.-b", "-c-", "d..e", "f-.g"}, []string{"a.b", "c", "d.e", "f.g"}, nil},
+		{"no letters", []string{"___", "---"}, []string{"node-group", "node-group-2"}, []string{"check: ---.name"}},
+		{"the same group in two answers", []string{"a", "a"}, []string{"a"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var scaling []string
+			for _, name := range tt.groups {
+				scaling = append(scaling, scalingGroup(name, "kubernetes.io/cluster/prod=owned"))
+			}
+			pools, _, remarks := convertGroups("prod", nil, scaling...)
+			if !slices.Equal(pools, tt.want) {
+				t.Errorf("NodePools %q, want %q\n%s", pools, tt.want, remarks)
+			}
+			for _, name := range pools {
+				if problems := append(validation.IsDNS1123Subdomain(name), validation.IsValidLabelValue(name)...); len(problems) > 0 {
+					t.Errorf("%q: %v", name, problems)
+				}
+			}
+			for _, want := range tt.remarks {
+				if !strings.Contains(remarks, want) {
+					t.Errorf("no remark %q in\n%s", want, remarks)
+				}
+			}
+			if got := strings.Count(remarks, ".name: becomes"); got != len(tt.remarks) {
+				t.Errorf("%d names are changed, want %d:\n%s", got, len(tt.remarks), remarks)
+			}
+		})
+	}
+}
+
+// TestNamesOfGroupsAndObjects adds a number to the name of a group that a NodePool of another file has.
+func TestNamesOfGroupsAndObjects(t *testing.T) {
+	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: workers\n"
+	r := convert.Convert([]convert.Input{
+		{Name: "pool.yaml", Data: []byte(pool)},
+		{Name: "groups.json", Data: []byte(`{"AutoScalingGroups": [` + scalingGroup("Workers", "kubernetes.io/cluster/prod=owned") + `]}`)},
+	}, convert.ConversionOptions{})
+	if text := string(r.Files[1].Text); !strings.Contains(text, "kind: NodePool\nmetadata:\n  name: workers-2\n") {
+		t.Errorf("the result is\n%s", text)
 	}
 }
