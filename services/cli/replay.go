@@ -36,6 +36,10 @@ func replayCommand(env Env) *cobra.Command {
 			"code of the service. With --yes it sends the messages. Messages predicted as poison stay in the DLQ unless a --match\n" +
 			"selects them, and messages predicted as stale unless --match disposition=stale does. Expired messages are sent; their\n" +
 			"service drops and counts them.\n\n" +
+			"With --canary, the command sends some messages, waits, and sends the others only if the service has handled these:\n" +
+			"none has returned to the DLQ, and the service's queue is empty. Only messages that can never be handled return at\n" +
+			"once. A message that fails for another reason, such as a missing permission, stays in the queue and is retried for\n" +
+			"minutes or hours; the command then stops. A queue that is never empty cannot be checked.\n\n" +
 			"If all messages of the queue are to be sent unchanged, SQS moves them with a message move task. Otherwise the command\n" +
 			"sends and then deletes each message: messages that an EventBridge rule could not deliver, or that were encoded,\n" +
 			"cannot be moved. An interrupt stops between two messages and cancels the move task; run the command again to resume.\n" +
@@ -53,7 +57,7 @@ func replayCommand(env Env) *cobra.Command {
 			"Exit codes: 0 nothing to replay, or all messages are replayed; 2 messages to replay, or the replay stopped early;\n" +
 			"1 an error; 130 an interrupt: stderr states how many messages are replayed.",
 		Example: "  joist replay --cluster prod --queue planner\n" +
-			"  joist replay --cluster prod --queue launcher --match type=launch.* --match reason=denied --canary 10 --rate 50 --yes\n" +
+			"  joist replay --cluster prod --queue launcher --match type=launch.* --canary 10 --rate 50 --yes\n" +
 			"  joist replay --cluster prod --archive --rule inbox --from 2026-11-20T10:00:00Z --to 2026-11-20T11:00:00Z",
 		Args: cobra.NoArgs,
 	}
@@ -76,8 +80,8 @@ func (r *replayFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&r.queue, "queue", "", "service whose DLQ messages are replayed, such as planner, or audit for the audit log")
 	f.StringArrayVar(&r.match, "match", nil, "replay only messages with this type=, kind=, origin=, disposition=, id= or reason=; a type may have wildcards, a reason matches as a substring; may be repeated")
 	f.IntVar(&r.rate, "rate", 50, "maximum number of messages to send per second")
-	f.IntVar(&r.canary, "canary", 0, "number of messages to send first; the others follow only if none of these returns to the DLQ")
-	f.DurationVar(&r.canaryWait, "canary-wait", 30*time.Second, "how long to wait for canaries to return")
+	f.IntVar(&r.canary, "canary", 0, "number of messages to send first; the others follow only if the service handles these")
+	f.DurationVar(&r.canaryWait, "canary-wait", 30*time.Second, "how long to wait for the service to handle the canaries")
 	f.IntVar(&r.limit, "limit", limitDefault, "maximum number of messages to read")
 	f.BoolVar(&r.yes, "yes", false, "send the messages")
 	f.BoolVar(&r.dryRun, "dry-run", true, "show which messages would be sent (the default); the opposite of --yes")

@@ -32,10 +32,11 @@ type replayReport struct {
 	Predicted map[deadletter.Disposition]int `json:"predicted"`
 	Replayed  int                            `json:"replayed"`
 	// NotReceived are the IDs of chosen messages that were not received again, Returned the
-	// canaries that returned to the DLQ, and PossibleDuplicates the IDs of messages that
-	// may be in both queues.
+	// canaries that returned to the DLQ, Unhandled the number of messages in the service's queue of which some may be
+	// canaries, and PossibleDuplicates the IDs of messages that may be in both queues.
 	NotReceived        []string                 `json:"notReceived"`
 	Returned           []deadletter.DeadMessage `json:"returned"`
+	Unhandled          int                      `json:"unhandled,omitempty"`
 	PossibleDuplicates []string                 `json:"possibleDuplicates"`
 	// Stopped is the reason why not all messages were replayed.
 	Stopped string `json:"stopped,omitempty"`
@@ -71,11 +72,15 @@ func orEmpty[T any](list []T) []T {
 // recordOutcome copies the outcome of a replay to the report.
 func (o *replayReport) recordOutcome(did replay.Outcome) {
 	o.Replayed, o.NotReceived, o.Returned, o.PossibleDuplicates = did.Replayed, orEmpty(did.NotReceived), orEmpty(did.Returned), orEmpty(did.PossibleDuplicates)
+	o.Unhandled = did.Unhandled
 	switch {
 	case did.Interrupted:
 		o.Stopped = "interrupted"
 	case len(did.Returned) > 0:
 		o.Stopped = fmt.Sprintf("%d canaries returned to the DLQ: %s", len(did.Returned), oneLine(did.Returned[0].Reason))
+	case did.Unhandled > 0:
+		o.Stopped = fmt.Sprintf("the canaries may be not yet handled: %s has %d messages. See the errors in the log of %s, and wait until joist queues shows that the queue is empty. "+
+			"If it always has messages, set a longer --canary-wait, or leave out --canary", o.To, did.Unhandled, o.Service)
 	case len(did.NotReceived) > 0:
 		o.Stopped = fmt.Sprintf("%d messages were not received again: another consumer has them in flight or has handled them", len(did.NotReceived))
 	}

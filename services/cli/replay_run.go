@@ -11,7 +11,6 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -104,7 +103,7 @@ func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*queueReplay, e
 }
 
 // newRunner returns a sender that sends each chosen message to a queue and then deletes it.
-func (r *queueReplay) newRunner(to queue.Sender) replay.Resender {
+func (r *queueReplay) newRunner(to replay.TargetQueue) replay.Resender {
 	return replay.Resender{
 		DeadQueue: r.dead.Client, To: to, Reader: r.reader,
 		Rate: r.flags.rate, Canary: r.flags.canary, CanaryWait: r.flags.canaryWait, Limit: r.flags.limit,

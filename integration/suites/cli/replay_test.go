@@ -135,17 +135,18 @@ func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
 	}
 }
 
-// TestReplayCanary checks that the replay stops if the first messages fail again, and continues
+// TestReplayCanary checks that the replay stops if the first messages return to the DLQ or stay in the queue, and continues
 // if they succeed.
 func TestReplayCanary(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name           string
-		mended         bool
+		kind           fault.Kind // of the handler's error; empty for none
 		code, replayed int
 		left           int
+		stopped        string
 	}{
-		{"fails again", false, 2, 2, 20}, {"lives", true, 0, 20, 0},
+		{"fails again", fault.Poison, 2, 2, 20, "the same failure as before"}, {"is retried", fault.Denied, 2, 2, 18, "not yet handled: prod-joist-launcher has 2 messages"}, {"lives", "", 0, 20, 0, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)
@@ -157,10 +158,10 @@ func TestReplayCanary(t *testing.T) {
 			go func() {
 				defer close(done)
 				worker := host.Worker{Service: "launcher", Queue: q, Dead: dead, Now: w.clock.Now, Handle: func(context.Context, queue.Message) error {
-					if test.mended {
+					if test.kind == "" {
 						return nil
 					}
-					return fault.F("tagging", fault.Poison, "the same failure as before")
+					return fault.F("tagging", test.kind, "the same failure as before")
 				}}
 				for ctx.Err() == nil {
 					messages, _ := q.Receive(ctx, queue.MaxBatch, 0, time.Minute)
@@ -175,7 +176,7 @@ func TestReplayCanary(t *testing.T) {
 			if code != test.code || out.Replayed != test.replayed || len(bodies(t, dead)) != test.left {
 				t.Errorf("code %d, replayed %d, %d remain: %s", code, out.Replayed, len(bodies(t, dead)), stderr)
 			}
-			if died := len(out.Returned) > 0; died == test.mended || died && !strings.Contains(out.Stopped, "the same failure as before") {
+			if len(out.Returned) > 0 != (test.kind == fault.Poison) || !strings.Contains(out.Stopped, test.stopped) || (out.Stopped == "") != (test.stopped == "") {
 				t.Errorf("returned %v, stopped %q", out.Returned, out.Stopped)
 			}
 		})

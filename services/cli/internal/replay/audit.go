@@ -57,3 +57,6 @@ type Discard struct{}
 
 // Send does nothing.
 func (Discard) Send(context.Context, ...queue.Outgoing) error { return nil }
+
+// Depth returns 0, because nothing is sent.
+func (Discard) Depth(context.Context) (visible, hidden int, err error) { return 0, 0, nil }

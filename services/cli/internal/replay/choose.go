@@ -44,7 +44,7 @@ var matchers = map[string]func(l *deadletter.DeadMessage, want string) bool{
 	},
 }
 
-// ParseMatch parses terms such as type=launch.* or reason=denied. A type may have wildcards. A
+// ParseMatch parses terms such as type=launch.* or reason=timeout. A type may have wildcards. A
 // reason matches as a substring without regard to case.
 func ParseMatch(texts []string) (Match, error) {
 	m := Match{terms: map[string][]string{}}

@@ -25,6 +25,9 @@ const (
 	emptyReceivesMax = 3
 	// deleteAttempts is the number of attempts to delete a sent message.
 	deleteAttempts = 3
+	// depthReads is the number of reads, a second apart, of which one must find the work queue empty after the wait for
+	// canaries. A queue in use has other messages for moments.
+	depthReads = 5
 )
 
 // Outcome is the result of a replay.
@@ -36,22 +39,31 @@ type Outcome struct {
 	NotReceived []string
 	// Returned are canaries that returned to the DLQ.
 	Returned []deadletter.DeadMessage
+	// Unhandled is the approximate number of messages in the work queue after the wait for canaries, which may be among them. It
+	// is 0 if the queue was empty.
+	Unhandled int
 	// PossibleDuplicates are the IDs of messages that may be in both queues.
 	PossibleDuplicates []string
 	// Interrupted reports that ctx ended before the replay was complete.
 	Interrupted bool
 }
 
+// TargetQueue receives messages again. Depth returns the approximate number of its visible and of its hidden messages.
+type TargetQueue interface {
+	queue.Sender
+	Depth(ctx context.Context) (visible, hidden int, err error)
+}
+
 // Resender sends messages one by one.
 type Resender struct {
 	DeadQueue queue.Queue
-	To        queue.Sender
+	To        TargetQueue
 	// Reader reads messages that return to the DLQ.
 	Reader deadletter.Reader
 	// Rate is the maximum number of messages per second.
 	Rate int
-	// Canary is the number of messages to send first, and CanaryWait the time in which they
-	// may return to the DLQ. With 0 there are no canaries.
+	// Canary is the number of messages to send first, and CanaryWait the time in which the service
+	// must handle them. With 0 there are no canaries.
 	Canary     int
 	CanaryWait time.Duration
 	// Limit is the number of messages that are read to find returned canaries.
@@ -83,8 +95,8 @@ type resendState struct {
 }
 
 // Resend sends the chosen messages, at most limit of them (0 for all). known are all messages
-// of the queue. If there are canaries, Resend stops if one of them returns to the queue. It
-// stops at the first error; the outcome has the messages replayed before it.
+// of the queue. If there are canaries, Resend stops if one of them returns to the queue, or if they
+// may still be in the work queue. It stops at the first error; the outcome has the messages replayed before it.
 func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.DeadMessage, limit int) (Outcome, error) {
 	state := &resendState{Resender: r, pending: map[string]deadletter.DeadMessage{}, knownIDs: map[string]bool{}, sentBodies: map[[sha256.Size]byte]bool{}, total: len(chosen)}
 	for _, l := range known {
@@ -103,7 +115,7 @@ func (r Resender) Resend(ctx context.Context, chosen, known []deadletter.DeadMes
 	if releaseErr := deadletter.ReleaseMessages(ctx, r.DeadQueue, state.toRelease); err == nil {
 		err = releaseErr
 	}
-	if state.out.Replayed < limit && !state.out.Interrupted && err == nil && len(state.out.Returned) == 0 {
+	if state.out.Replayed < limit && !state.out.Interrupted && err == nil && !state.out.hasFailedCanaries() {
 		for _, l := range chosen {
 			if _, left := state.pending[l.ID]; left {
 				state.out.NotReceived = append(state.out.NotReceived, l.ID)
@@ -132,7 +144,7 @@ func (r *resendState) sendAll(ctx context.Context, limit int) error {
 		if misses++; r.out.Replayed > before {
 			misses = 0
 		}
-		if len(r.out.Returned) > 0 {
+		if r.out.hasFailedCanaries() {
 			return nil
 		}
 	}
@@ -197,7 +209,8 @@ func (r *resendState) sendOne(ctx context.Context, m queue.Message, l deadletter
 // bodyHash identifies a message independently of its ID.
 func bodyHash(l deadletter.DeadMessage) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
 
-// watchCanaries waits for canaries that return to the DLQ. It releases the
+// watchCanaries waits for canaries that return to the DLQ, and then checks that the work queue is empty: only poison returns
+// at once, and messages that fail otherwise are retried in the work queue for minutes or hours. It releases the
 // received messages first, so that it reads them as well.
 func (r *resendState) watchCanaries(ctx context.Context) error {
 	if err := deadletter.ReleaseMessages(ctx, r.DeadQueue, r.toRelease); err != nil {
@@ -226,10 +239,33 @@ func (r *resendState) watchCanaries(ctx context.Context) error {
 			return nil
 		}
 	}
+	return r.countUnhandled(ctx)
+}
+
+// countUnhandled counts the messages of the work queue, until it is empty or depthReads counts have found some.
+func (r *resendState) countUnhandled(ctx context.Context) error {
+	for n := range depthReads {
+		if n > 0 && r.Pause(ctx, time.Second) != nil {
+			return errInterrupted
+		}
+		visible, hidden, err := r.To.Depth(ctx)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		if err != nil {
+			return fmt.Errorf("checking whether canaries are handled: %w", err)
+		}
+		if r.out.Unhandled = visible + hidden; r.out.Unhandled == 0 {
+			return nil
+		}
+	}
 	return nil
 }
 
-// IsComplete reports whether all requested messages were replayed and no canary returned.
+// hasFailedCanaries reports whether canaries returned or may not be handled yet.
+func (o Outcome) hasFailedCanaries() bool { return len(o.Returned) > 0 || o.Unhandled > 0 }
+
+// IsComplete reports whether all requested messages were replayed and all canaries were handled.
 func (o Outcome) IsComplete(requested int) bool {
-	return o.Replayed >= requested && !o.Interrupted && len(o.Returned) == 0
+	return o.Replayed >= requested && !o.Interrupted && !o.hasFailedCanaries()
 }

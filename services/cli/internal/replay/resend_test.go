@@ -10,6 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
@@ -98,29 +100,85 @@ func TestResendSendsOnlyChosen(t *testing.T) {
 	}
 }
 
-// TestCanaries: a canary that returns, with a new ID, ends the replay; otherwise the other
-// messages follow.
+// receiveAll receives the visible messages of the work queue, as its service does, and treats them as the host does after the
+// handler's error.
+func (d *resendTest) receiveAll(t *testing.T, failure error) {
+	t.Helper()
+	messages, err := d.to.Receive(t.Context(), queue.MaxBatch, 0, 5*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		decision := host.DecideDisposition(failure, m)
+		if decision.Action == host.RetryLater {
+			err = d.to.Hide(t.Context(), m.Receipt, decision.RetryAfter)
+		}
+		if decision.Action == host.MoveToDLQ {
+			err = d.dead.Send(t.Context(), queue.Outgoing{Body: m.Body})
+		}
+		if decision.Action == host.MoveToDLQ || decision.Action == host.Delete {
+			err = errors.Join(err, d.to.Delete(t.Context(), m.Receipt))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCanaries sends the other messages only after the service has handled the canaries. Poison returns to the DLQ with a new ID;
+// messages that fail otherwise, or that no service receives, stay in the work queue.
 func TestCanaries(t *testing.T) {
+	failure := func(kind fault.Kind) func(*testing.T, *resendTest, int) {
+		return func(t *testing.T, d *resendTest, _ int) { d.receiveAll(t, fault.F("handling", kind, "it fails")) }
+	}
+	handle := func(t *testing.T, d *resendTest, _ int) { d.receiveAll(t, nil) }
+	sendOther := func(t *testing.T, d *resendTest) {
+		if err := d.to.Send(t.Context(), queue.Outgoing{Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, test := range []struct {
-		name               string
-		returns            bool
-		replayed, returned int
-	}{{"handled", false, 9, 0}, {"returned", true, 3, 1}} {
+		name string
+		// onPause is called at each pause: two between the three canaries, three until the last read of the DLQ, and one between
+		// two reads of the work queue.
+		onPause                       func(t *testing.T, d *resendTest, n int)
+		replayed, returned, unhandled int
+		wait                          time.Duration
+	}{
+		{"handled", handle, 9, 0, 0, 3 * time.Second},
+		{"stale", failure(fault.Stale), 9, 0, 0, 3 * time.Second},
+		{"poison", failure(fault.Poison), 3, 3, 0, time.Second},
+		{"a bug", failure(fault.Bug), 3, 0, 3, 7 * time.Second},
+		{"denied", failure(fault.Denied), 3, 0, 3, 7 * time.Second},
+		{"throttled", failure(fault.Throttled), 3, 0, 3, 7 * time.Second},
+		{"not received", func(*testing.T, *resendTest, int) {}, 3, 0, 3, 7 * time.Second},
+		{"handled next to another message", func(t *testing.T, d *resendTest, n int) {
+			if handle(t, d, n); n == 5 {
+				sendOther(t, d)
+			}
+		}, 9, 0, 0, 4 * time.Second},
+		{"handled, and there are always other messages", func(t *testing.T, d *resendTest, n int) {
+			handle(t, d, n)
+			sendOther(t, d)
+		}, 3, 0, 1, 7 * time.Second},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newResendTest(t, 9)
 			r := d.newResender()
 			r.Canary = 3
-			d.onPause = func(n int) {
-				// Two pauses are between the three canaries; the third waits for their return.
-				if test.returns && n == 3 {
-					if err := d.dead.Send(t.Context(), d.messages[0].Outgoing()); err != nil {
-						t.Fatal(err)
-					}
+			d.onPause = func(n int) { test.onPause(t, d, n) }
+			out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
+			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || out.Unhandled != test.unhandled || len(out.NotReceived) > 0 || out.IsComplete(9) != (test.replayed == 9) {
+				t.Errorf("%+v, %v", out, err)
+			}
+			var waited time.Duration
+			for _, pause := range d.pauses {
+				if pause >= time.Second {
+					waited += pause
 				}
 			}
-			out, err := r.Resend(t.Context(), d.messages, d.messages, 0)
-			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.NotReceived) > 0 || out.IsComplete(9) == test.returns {
-				t.Errorf("%+v, %v", out, err)
+			if waited != test.wait {
+				t.Errorf("waited %s for the canaries, want %s", waited, test.wait)
 			}
 		})
 	}
@@ -132,6 +190,7 @@ func TestDuplicateIsNotReturned(t *testing.T) {
 	d := newResendTestOf(t, duplicate, duplicate, duplicate, duplicate)
 	r := d.newResender()
 	r.Canary = 1
+	d.onPause = func(int) { d.receiveAll(t, nil) }
 	if out, err := r.Resend(t.Context(), d.messages, d.messages, 0); err != nil || out.Replayed != 4 || len(out.Returned) > 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -167,8 +226,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// failingSender is a sender that fails.
-type failingSender struct{}
+// failingSender is a queue that refuses messages.
+type failingSender struct{ replay.Discard }
 
 func (failingSender) Send(context.Context, ...queue.Outgoing) error { return errors.New("full") }
 
