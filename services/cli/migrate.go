@@ -174,6 +174,8 @@ func (r migrationOutput) formatActive() string {
 		return "Karpenter" + version + " acts"
 	case migrate.Joist:
 		return "Joist acts"
+	case migrate.Both:
+		return "Karpenter" + version + " and Joist act at the same time"
 	case migrate.Neither:
 		return "neither Karpenter nor Joist acts"
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 const (
@@ -27,8 +28,14 @@ func checkKarpenter(f Facts) []Finding {
 	var all []Finding
 	const fix = "kubectl scale deployment %s -n %s --replicas 0, then run joist doctor again; to switch back, stop Joist first"
 	for _, d := range f.Deployments {
-		if d.Karpenter && d.Replicas > 0 {
-			all = append(all, newProblem("karpenter-running", "deployment/"+d.Namespace+"/"+d.Name, "Karpenter runs in this cluster: only the one that holds the Lease is active, and Karpenter terminates instances that it does not know",
+		subject := "deployment/" + d.Namespace + "/" + d.Name
+		switch {
+		case !d.Karpenter || d.Replicas == 0:
+		case d.SkipsElection():
+			all = append(all, newProblem("karpenter-without-election", subject, "Karpenter runs with leader election turned off ("+settings.SingleReplica+"): it acts without the Lease, at the same time as Joist",
+				fmt.Sprintf(fix, d.Name, d.Namespace)+", and turn its leader election on before"))
+		default:
+			all = append(all, newProblem("karpenter-running", subject, "Karpenter runs in this cluster: only the one that holds the Lease is active, and Karpenter terminates instances that it does not know",
 				fmt.Sprintf(fix, d.Name, d.Namespace)))
 		}
 	}

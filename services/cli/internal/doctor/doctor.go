@@ -8,8 +8,10 @@ package doctor
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -166,8 +168,16 @@ type Deployment struct {
 	// Component is the service that it runs, from its label.
 	Component string
 	Images    []string
-	// Environ are the environment variables of its containers with literal values.
+	// Environ are the environment variables of its containers with literal values. Flags of Karpenter are
+	// here as the variables that they replace.
 	Environ map[string]string
+}
+
+// SkipsElection reports whether it is Karpenter with leader election turned off. Karpenter then acts
+// whether or not it holds its Lease.
+func (d Deployment) SkipsElection() bool {
+	off, err := strconv.ParseBool(d.Environ[settings.SingleReplica])
+	return d.Karpenter && off && err == nil
 }
 
 // Tool is a program on this machine.

@@ -171,6 +171,9 @@ func TestOneBadFact(t *testing.T) {
 		{"two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-tag-ambiguous", "sg-1, sg-2", "delete-tags"},
 		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-tag-several-vpcs", "several VPCs", ""},
 		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-running", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
+		{"Karpenter runs without leader election", func(f *doctor.Facts) {
+			f.Deployments[1].Replicas, f.Deployments[1].Environ = 1, map[string]string{"DISABLE_LEADER_ELECTION": "true"}
+		}, "karpenter-without-election", "at the same time as Joist", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
 		{"Karpenter leads", func(f *doctor.Facts) { f.Lease.Holder = "karpenter-1_x" }, "karpenter-holds-lease", "karpenter-1_x", ""},
 		{"one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
 		{"no replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 0 }, "replicas-none", "", ""},

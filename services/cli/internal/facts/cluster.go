@@ -84,12 +84,48 @@ func (g *collector) convertDeployment(ctx context.Context, d *appsv1.Deployment)
 	}
 	// Joist's Deployment may have the name karpenter, so that Karpenter's commands work. The image differs.
 	out.Karpenter = slices.ContainsFunc(out.Images, func(image string) bool { return strings.Contains(image, "karpenter/controller") })
+	if out.Karpenter {
+		for i := range d.Spec.Template.Spec.Containers {
+			addFlags(&d.Spec.Template.Spec.Containers[i], out.Environ)
+		}
+	}
 	if name := d.Spec.Template.Spec.ServiceAccountName; !out.Karpenter && name != "" {
 		g.calls.Go(func() {
 			g.readServiceAccount(ctx, doctor.Account{Namespace: d.Namespace, Name: name, Service: out.Component})
 		})
 	}
 	return out
+}
+
+// addFlags adds the flags of a container of Karpenter as the variables that they replace: Karpenter reads
+// the flag --cluster-name, and else the variable CLUSTER_NAME (Karpenter: pkg/operator/options/options.go).
+func addFlags(c *corev1.Container, environ map[string]string) {
+	var words []string
+	for _, arg := range slices.Concat(c.Command, c.Args) {
+		if strings.HasPrefix(arg, "-") {
+			words = append(words, arg)
+		} else {
+			words = append(words, strings.Fields(arg)...) // A shell's command is one argument.
+		}
+	}
+	for i, word := range words {
+		if !strings.HasPrefix(word, "-") {
+			continue
+		}
+		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case hasValue:
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+			value = words[i+1]
+		default:
+			value = "true"
+		}
+		// The kubelet replaces $(NAME) by the variable.
+		if variable, isReference := strings.CutPrefix(strings.TrimSuffix(value, ")"), "$("); isReference {
+			value = environ[variable]
+		}
+		environ[strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = value
+	}
 }
 
 // readLease reads Karpenter's Lease in any namespace. If there are several, it uses the one that

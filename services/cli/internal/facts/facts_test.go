@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/queues"
@@ -158,5 +160,32 @@ func TestFunctionName(t *testing.T) {
 		if got := functionName(in); got != want {
 			t.Errorf("%s has the name %s", in, got)
 		}
+	}
+}
+
+// TestFlagsOfKarpenter: flags of Karpenter count as the variables that they replace.
+func TestFlagsOfKarpenter(t *testing.T) {
+	for name, test := range map[string]struct {
+		environ       []corev1.EnvVar
+		command, args []string
+		want          map[string]string
+	}{
+		"a variable":             {environ: []corev1.EnvVar{{Name: "DISABLE_LEADER_ELECTION", Value: "true"}}, want: map[string]string{"DISABLE_LEADER_ELECTION": "true"}},
+		"a flag without a value": {args: []string{"--disable-leader-election", "--cluster-name", "prod"}, want: map[string]string{"DISABLE_LEADER_ELECTION": "true", "CLUSTER_NAME": "prod"}},
+		"a flag wins": {
+			environ: []corev1.EnvVar{{Name: "DISABLE_LEADER_ELECTION", Value: "true"}}, args: []string{"-disable-leader-election=false"}, want: map[string]string{"DISABLE_LEADER_ELECTION": "false"},
+		},
+		"a shell":              {command: []string{"/bin/sh", "-c", "exec /controller --disable-leader-election=true"}, want: map[string]string{"C": "exec", "DISABLE_LEADER_ELECTION": "true"}},
+		"a reference":          {environ: []corev1.EnvVar{{Name: "NAME", Value: "prod"}}, args: []string{"--cluster-name=$(NAME)"}, want: map[string]string{"NAME": "prod", "CLUSTER_NAME": "prod"}},
+		"neither flag nor env": {command: []string{"/controller"}, want: map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d appsv1.Deployment
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "public.ecr.aws/karpenter/controller:1.15.1", Env: test.environ, Command: test.command, Args: test.args}}
+			got := (&collector{}).convertDeployment(t.Context(), &d)
+			if !maps.Equal(got.Environ, test.want) || got.SkipsElection() != (test.want["DISABLE_LEADER_ELECTION"] == "true") {
+				t.Errorf("%+v, want %v", got, test.want)
+			}
+		})
 	}
 }

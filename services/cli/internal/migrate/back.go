@@ -35,6 +35,9 @@ func backDeployment(f MigrationFacts) MigrationStep {
 	switch {
 	case d == nil:
 		return blocked("no Deployment runs Karpenter's image", "install Karpenter 1.14 or 1.15 with 0 replicas: helm upgrade --install karpenter with --set replicas=0 --skip-crds")
+	case d.SkipsElection():
+		detail, fix := describeElection(*d)
+		return blocked(detail, fix, formatDeployment(*d))
 	case d.Replicas > 0:
 		return done("Karpenter has "+simulate.FormatCount(d.Replicas, "replica")+" and acts once it holds the Lease", formatDeployment(*d))
 	}

@@ -74,19 +74,39 @@ func checkVersion(f MigrationFacts) MigrationStep {
 
 func formatDeployment(d doctor.Deployment) string { return "deployment/" + d.Namespace + "/" + d.Name }
 
-// active returns the controller that holds Karpenter's Lease.
+// unelectedKarpenter returns Karpenter's Deployment if it runs without leader election, or nil. It then
+// acts whether or not Joist holds the Lease.
+func (f MigrationFacts) unelectedKarpenter() *doctor.Deployment {
+	if d := f.karpenterDeployment(); d != nil && d.Replicas > 0 && d.SkipsElection() {
+		return d
+	}
+	return nil
+}
+
+// describeElection returns the effect of a Karpenter without leader election, and the remedy.
+func describeElection(d doctor.Deployment) (detail, fix string) {
+	return "leader election is turned off in Karpenter (" + settings.SingleReplica + " or --disable-leader-election): it acts without the Lease, so Karpenter and Joist would act at the same time",
+		fmt.Sprintf("turn Karpenter's leader election on first: remove the variable (kubectl set env deployment/%s -n %s %s-) or the flag, also where Helm or GitOps sets it; once Karpenter runs, one of its pods must hold the Lease",
+			d.Name, d.Namespace, settings.SingleReplica)
+}
+
+// active returns the controller that acts: the one that holds Karpenter's Lease, and Karpenter without
+// leader election.
 func (f MigrationFacts) active() Active {
 	if f.isUnread(Leases) {
 		return Undetermined
 	}
-	l := f.Installation.Lease
-	switch {
-	case l == nil || l.Holder == "" || f.Now.Sub(l.Renewed) >= 4*lease.Duration:
-		return Neither
-	case l.Holder == lease.KarpenterHolder:
+	l, unelected := f.Installation.Lease, f.unelectedKarpenter() != nil
+	isHeld := l != nil && l.Holder != "" && f.Now.Sub(l.Renewed) < 4*lease.Duration
+	switch isJoists := isHeld && l.Holder == lease.KarpenterHolder; {
+	case isJoists && unelected:
+		return Both
+	case isJoists:
 		return Joist
+	case isHeld || unelected:
+		return Karpenter
 	}
-	return Karpenter
+	return Neither
 }
 
 // checkInstalled checks that Joist's two services run in the cluster.
@@ -99,7 +119,10 @@ func checkInstalled(f MigrationFacts) MigrationStep {
 			idle = append(idle, formatDeployment(d))
 		}
 	}
-	switch {
+	switch d := f.unelectedKarpenter(); {
+	case d != nil && len(running) < 2:
+		detail, fix := describeElection(*d)
+		return blocked("do not install Joist yet: "+detail, fix, formatDeployment(*d))
 	case len(idle) > 0:
 		return ready("Joist is installed with 0 replicas", fmt.Sprintf("kubectl scale deployment -n %s --replicas 2 %s", f.joistNamespace(), formatNames(idle)), idle...)
 	case len(running) < 2:
@@ -140,6 +163,13 @@ func (f MigrationFacts) leaseNamespace() string {
 // checkLeaseNamespace checks that Joist uses the Lease of Karpenter. With another Lease both would
 // act at the same time.
 func checkLeaseNamespace(f MigrationFacts) MigrationStep {
+	if d := f.unelectedKarpenter(); d != nil {
+		detail, fix := describeElection(*d)
+		if len(f.joistDeployments()) > 0 {
+			fix = "scale Joist to 0 replicas now, then " + fix
+		}
+		return blocked(detail, fix, formatDeployment(*d))
+	}
 	want := f.leaseNamespace()
 	for _, d := range f.joistDeployments() {
 		have, known := d.Environ[settings.LeaseNamespace]
@@ -191,7 +221,12 @@ func activeStep(f MigrationFacts) MigrationStep {
 		switch f.active() {
 		case Joist:
 			return done("Joist holds and renews Karpenter's Lease: it acts")
+		case Both:
+			return blocked("Karpenter acts without the Lease, which Joist holds: both act", "scale Joist to 0 replicas now; see lease-namespace")
 		case Karpenter:
+			if d := f.unelectedKarpenter(); d != nil {
+				return ready("Karpenter acts without the Lease", "see lease-namespace", formatDeployment(*d))
+			}
 			return ready(f.Installation.Lease.Holder+" holds Karpenter's Lease: Karpenter acts, and Joist waits", "stop Karpenter; the Lease passes to Joist by itself")
 		}
 		return ready("Karpenter's Lease has no holder: neither Karpenter nor Joist acts", "kubectl logs -n "+f.joistNamespace()+" -l app.kubernetes.io/component=lifecycle; joist doctor")

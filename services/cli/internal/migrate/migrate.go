@@ -46,6 +46,8 @@ const (
 	Karpenter Active = "karpenter"
 	Joist     Active = "joist"
 	Neither   Active = "none"
+	// Both means that Karpenter acts without the Lease, which Joist holds.
+	Both Active = "both"
 	// Undetermined means that Karpenter's Lease could not be read.
 	Undetermined Active = "unknown"
 )

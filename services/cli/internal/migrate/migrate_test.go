@@ -204,6 +204,25 @@ func TestCheck(t *testing.T) {
 		{"another Lease", func(f *migrate.MigrationFacts) {
 			f.Installation.Deployments[0].Environ["LEADER_ELECTION_NAME"] = "ours"
 		}, "lease-namespace", migrate.Blocked, "both would act"},
+		{"Karpenter without leader election next to Joist", disableElection, "lease-namespace", migrate.Blocked, "scale Joist to 0 replicas now, then turn Karpenter's leader election on"},
+		{"Karpenter without leader election cannot stop yet", disableElection, "karpenter-stopped", migrate.Blocked, "lease-namespace"},
+		{"Karpenter without leader election acts", disableElection, "joist-active", migrate.Ready, "acts without the Lease"},
+		{"Karpenter without leader election, before Joist is installed", func(f *migrate.MigrationFacts) {
+			disableElection(f)
+			removeJoist(f)
+		}, "lease-namespace", migrate.Blocked, "kubectl set env deployment/karpenter -n kube-system DISABLE_LEADER_ELECTION-"},
+		{"Joist must not be installed next to a Karpenter without leader election", func(f *migrate.MigrationFacts) {
+			disableElection(f)
+			removeJoist(f)
+		}, "joist-installed", migrate.Blocked, "do not install Joist yet"},
+		{"Karpenter without leader election and Joist both act", func(f *migrate.MigrationFacts) {
+			disableElection(f)
+			f.Installation.Lease = &doctor.Lease{Namespace: "kube-system", Holder: lease.KarpenterHolder, Renewed: now}
+		}, "joist-active", migrate.Blocked, "both act"},
+		{"a stopped Karpenter without leader election", func(f *migrate.MigrationFacts) {
+			disableElection(f)
+			f.Installation.Deployments[2].Replicas = 0
+		}, "lease-namespace", migrate.Done, "one of them acts"},
 		{"no Joist and no Lease", removeJoist, "lease-namespace", migrate.Ready, "leaderElection.namespace"},
 
 		{"Karpenter can stop", func(*migrate.MigrationFacts) {}, "karpenter-stopped", migrate.Ready, "kubectl scale deployment karpenter -n kube-system --replicas 0"},
@@ -249,6 +268,19 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
+// TestActiveWithoutElection: a Karpenter without leader election acts, whoever holds the Lease.
+func TestActiveWithoutElection(t *testing.T) {
+	f := karpentersCluster(t)
+	disableElection(&f)
+	if got := migrate.Check(f).Active; got != migrate.Karpenter {
+		t.Errorf("without a holder of the Lease: %s", got)
+	}
+	f.Installation.Lease = &doctor.Lease{Namespace: "kube-system", Holder: lease.KarpenterHolder, Renewed: now}
+	if got := migrate.Check(f).Active; got != migrate.Both {
+		t.Errorf("if Joist holds the Lease: %s", got)
+	}
+}
+
 func TestWayBack(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -260,6 +292,10 @@ func TestWayBack(t *testing.T) {
 		{"Karpenter runs", func(*migrate.MigrationFacts) {}, "karpenter-deployment", migrate.Done, "2 replicas"},
 		{"Karpenter can be scaled up", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-deployment", migrate.Ready, "kubectl scale deployment karpenter"},
 		{"Karpenter was removed", removeKarpenter, "karpenter-deployment", migrate.Blocked, "--skip-crds"},
+		{"Karpenter without leader election must not be scaled up", func(f *migrate.MigrationFacts) {
+			disableElection(f)
+			f.Installation.Deployments[2].Replicas = 0
+		}, "karpenter-deployment", migrate.Blocked, "leader election is turned off"},
 		{"a launch in flight", func(f *migrate.MigrationFacts) { f.Claims[0].Status.ProviderID = "" }, "launches", migrate.Ready, "wait"},
 		{"no launch", func(*migrate.MigrationFacts) {}, "launches", migrate.Done, ""},
 		{"a disruption", func(f *migrate.MigrationFacts) { f.Claims[0].Annotations["joist.sh/proposal"] = "{}" }, "disruptions", migrate.Done, "replacing 1 node:"},
@@ -330,6 +366,12 @@ func removeKarpenter(f *migrate.MigrationFacts) {
 
 func removeJoist(f *migrate.MigrationFacts) {
 	f.Installation.Deployments = f.Installation.Deployments[2:]
+}
+
+// disableElection turns Karpenter's leader election off, so that no pod holds the Lease.
+func disableElection(f *migrate.MigrationFacts) {
+	f.Installation.Deployments[2].Environ["DISABLE_LEADER_ELECTION"] = "true"
+	f.Installation.Lease = nil
 }
 
 func unread(fact migrate.Fact) func(f *migrate.MigrationFacts) {
