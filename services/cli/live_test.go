@@ -263,6 +263,20 @@ func TestLiveJoist(t *testing.T) {
 	}
 }
 
+// TestLiveMirroredKarpenter: the settings of a Karpenter whose image has another name in a mirror apply.
+func TestLiveMirroredKarpenter(t *testing.T) {
+	l := newLiveTest(t)
+	karpenter, err := cluster.Get[*appsv1.Deployment](t.Context(), l.ClientFor("admin"), cluster.Deployments, cluster.Key{Namespace: "kube-system", Name: "karpenter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	karpenter.Spec.Template.Spec.Containers[0].Image = "registry.example.com/autoscaling/controller:1.15.0"
+	l.SeedObjects(karpenter)
+	if stdout, _, _ := l.run("simulate", "--remove", "node/ip-10-0-1-1.eu-west-1.compute.internal", "--offline-prices"); !strings.Contains(stdout, "shop-prod: without") {
+		t.Errorf("the cluster's name is not that of Karpenter's settings:\n%s", stdout)
+	}
+}
+
 // A setting that cannot be read is an assumption, not an error.
 func TestLiveOddSettings(t *testing.T) {
 	l := newLiveTest(t)

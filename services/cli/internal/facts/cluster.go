@@ -13,12 +13,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
+	"github.com/joist-autoscaler/joist/services/cli/internal/live"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
-
-// componentLabel is the label of Joist's Deployments with the service that they run.
-const componentLabel = "app.kubernetes.io/component"
 
 // apiGroups are the API groups of the kinds that Joist reads.
 var apiGroups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
@@ -47,18 +45,21 @@ func (g *collector) readCluster(ctx context.Context) {
 	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.readAuthMap)
 }
 
+// selectorEscapes escapes a label selector in a path of the API server.
+var selectorEscapes = strings.NewReplacer(" ", "%20", "=", "%3D")
+
 // readDeployments reads the Deployments of Joist and of Karpenter.
 func (g *collector) readDeployments(ctx context.Context) error {
 	list := []doctor.Deployment{}
 	seen := map[string]bool{}
-	for _, selector := range []string{"app.kubernetes.io/component%20in%20(watcher,lifecycle)", "app.kubernetes.io/name%3Dkarpenter"} {
+	for _, selector := range append([]string{live.JoistSelector}, live.KarpenterSelectors...) {
 		var found appsv1.DeploymentList
-		if _, err := kube.Get(ctx, g.Kube, "/apis/apps/v1/deployments?labelSelector="+selector, &found); err != nil {
+		if _, err := kube.Get(ctx, g.Kube, "/apis/apps/v1/deployments?labelSelector="+selectorEscapes.Replace(selector), &found); err != nil {
 			return err
 		}
 		for i := range found.Items {
 			d := &found.Items[i]
-			if key := d.Namespace + "/" + d.Name; !seen[key] {
+			if key := d.Namespace + "/" + d.Name; !seen[key] && (live.RunsJoist(d) || live.RunsKarpenter(d)) {
 				seen[key] = true
 				list = append(list, g.convertDeployment(ctx, d))
 			}
@@ -69,7 +70,7 @@ func (g *collector) readDeployments(ctx context.Context) error {
 }
 
 func (g *collector) convertDeployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
-	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Component: d.Labels[componentLabel], Replicas: 1, Environ: map[string]string{}}
+	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Component: d.Labels[live.ComponentLabel], Karpenter: live.RunsKarpenter(d), Replicas: 1, Environ: map[string]string{}}
 	if d.Spec.Replicas != nil {
 		out.Replicas = int(*d.Spec.Replicas)
 	}
@@ -82,8 +83,6 @@ func (g *collector) convertDeployment(ctx context.Context, d *appsv1.Deployment)
 			}
 		}
 	}
-	// Joist's Deployment may have the name karpenter, so that Karpenter's commands work. The image differs.
-	out.Karpenter = slices.ContainsFunc(out.Images, func(image string) bool { return strings.Contains(image, "karpenter/controller") })
 	if out.Karpenter {
 		for i := range d.Spec.Template.Spec.Containers {
 			addFlags(&d.Spec.Template.Spec.Containers[i], out.Environ)

@@ -2,8 +2,11 @@ package facts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/queues"
@@ -160,6 +164,54 @@ func TestFunctionName(t *testing.T) {
 		if got := functionName(in); got != want {
 			t.Errorf("%s has the name %s", in, got)
 		}
+	}
+}
+
+// TestControllers: Karpenter is recognized by its label or by an image of any registry, and Joist's
+// Deployments by their component, whatever their name.
+func TestControllers(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels, image string
+		karpenter     []bool // one for each Deployment in the facts
+	}{
+		"Karpenter's image":                 {`"app.kubernetes.io/name":"karpenter"`, "public.ecr.aws/karpenter/controller:1.15.1", []bool{true}},
+		"a mirror":                          {`"app.kubernetes.io/name":"karpenter"`, "1.dkr.ecr.eu-west-1.amazonaws.com/platform/karpenter-controller:1.15.1", []bool{true}},
+		"a mirror with any name":            {`"app.kubernetes.io/name":"karpenter"`, "registry.example.com/autoscaling/controller:1.15.1", []bool{true}},
+		"another name of the chart":         {`"app.kubernetes.io/name":"scaler","app.kubernetes.io/instance":"karpenter"`, "registry.example.com/karpenter:1.15.1", []bool{true}},
+		"Joist with the name karpenter":     {`"app.kubernetes.io/name":"karpenter","app.kubernetes.io/component":"watcher"`, "ghcr.io/joist-autoscaler/joist-watcher:v1", []bool{false}},
+		"Joist's image in a folder":         {`"app.kubernetes.io/component":"lifecycle"`, "registry.example.com/karpenter/joist-lifecycle:v1", []bool{false}},
+		"another program of the release":    {`"app.kubernetes.io/name":"exporter","app.kubernetes.io/instance":"karpenter"`, "registry.example.com/exporter:v1", nil},
+		"a Deployment without these labels": {`"app.kubernetes.io/name":"web"`, "registry.example.com/web:v1", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &collector{Sources: Sources{Kube: func(_ context.Context, path string) ([]byte, error) {
+				_, query, _ := strings.Cut(path, "?")
+				selected, err := url.ParseQuery(query)
+				if err != nil {
+					return nil, err
+				}
+				wanted, err := labels.Parse(selected.Get("labelSelector"))
+				if err != nil {
+					return nil, err
+				}
+				var d appsv1.Deployment
+				text := fmt.Sprintf(`{"metadata":{"name":"x","labels":{%s}},"spec":{"template":{"spec":{"containers":[{"image":%q}]}}}}`, test.labels, test.image)
+				if err := json.Unmarshal([]byte(text), &d); err != nil || !wanted.Matches(labels.Set(d.Labels)) {
+					return []byte(`{}`), err
+				}
+				return []byte(`{"items":[` + text + `]}`), nil
+			}}}
+			if err := g.readDeployments(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var got []bool
+			for _, d := range g.facts.Deployments {
+				got = append(got, d.Karpenter)
+			}
+			if !slices.Equal(got, test.karpenter) {
+				t.Errorf("%+v", g.facts.Deployments)
+			}
+		})
 	}
 }
 

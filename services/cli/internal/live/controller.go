@@ -12,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // The controllers.
@@ -30,18 +31,40 @@ type Controller struct {
 	Settings settings.Settings
 }
 
-// The labels of the Deployments of the watcher and of Karpenter. Joist's may have the name karpenter,
-// so that Karpenter's commands work.
+// Labels that the charts of Joist and of Karpenter write.
 const (
-	watcherLabels   = "app.kubernetes.io/component in (watcher)"
-	karpenterLabels = "app.kubernetes.io/name in (karpenter)"
+	// ComponentLabel has the service that a Deployment of Joist runs.
+	ComponentLabel = "app.kubernetes.io/component"
+	nameLabel      = "app.kubernetes.io/name"
+	karpenterName  = "karpenter"
 )
+
+// The label selectors of the Deployments of Joist, and of those that may run Karpenter. The value
+// nameOverride of Karpenter's chart changes the label of the first KarpenterSelectors, and the name of the
+// Helm release is in the second.
+var (
+	JoistSelector      = ComponentLabel + " in (" + strings.Join(topology.ClusterServices, ",") + ")"
+	KarpenterSelectors = []string{nameLabel + "=" + karpenterName, "app.kubernetes.io/instance=" + karpenterName}
+)
+
+// RunsJoist reports whether a Deployment is one of Joist's. It may have the name karpenter, so that
+// Karpenter's commands work.
+func RunsJoist(d *appsv1.Deployment) bool {
+	return slices.Contains(topology.ClusterServices, d.Labels[ComponentLabel])
+}
+
+// RunsKarpenter reports whether a Deployment runs Karpenter's controller: it has Karpenter's label or an
+// image with karpenter in its name, in any registry, and is not one of Joist's.
+func RunsKarpenter(d *appsv1.Deployment) bool {
+	return !RunsJoist(d) && (d.Labels[nameLabel] == karpenterName ||
+		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return strings.Contains(c.Image, karpenterName) }))
+}
 
 // findController finds the watcher's Deployment, or else Karpenter's, and reads its settings.
 func (r *reader) findController(ctx context.Context) (Controller, []string, []Unread, error) {
 	var found []Controller
 	var assumptions []string
-	for _, labels := range []string{watcherLabels, karpenterLabels} {
+	for _, labels := range append([]string{JoistSelector}, KarpenterSelectors...) {
 		objects, err := r.from.ListPages(ctx, cluster.Deployments, r.options.Namespace, labels, func([]cluster.Object, int) {})
 		if isUnreadable(err) {
 			unread := newUnread(cluster.Deployments, err)
@@ -89,7 +112,7 @@ func newController(d *appsv1.Deployment) (Controller, error) {
 		switch lookup := lookupEnv(c); {
 		case isSet(lookup, settings.PlannerURL):
 			out.Name = Joist
-		case strings.Contains(c.Image, "karpenter") && isSet(lookup, "CLUSTER_NAME"):
+		case RunsKarpenter(d) && isSet(lookup, "CLUSTER_NAME"):
 			out.Name = Karpenter
 		default:
 			continue

@@ -31,7 +31,8 @@ func (f MigrationFacts) joistDeployments() []doctor.Deployment {
 	return out
 }
 
-// karpenterVersion returns the tag of Karpenter's image without v; "" if it has none.
+// karpenterVersion returns the tag of Karpenter's image without v; "" if it has none. A mirror may have
+// given the image any name.
 func (f MigrationFacts) karpenterVersion() string {
 	d := f.karpenterDeployment()
 	if d == nil {
@@ -40,7 +41,7 @@ func (f MigrationFacts) karpenterVersion() string {
 	for _, image := range d.Images {
 		image, _, _ = strings.Cut(image, "@")
 		name, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-		if tagged && name == "controller" {
+		if tagged && (name == "controller" || strings.Contains(image, "karpenter") || len(d.Images) == 1) {
 			return strings.TrimPrefix(tag, "v")
 		}
 	}

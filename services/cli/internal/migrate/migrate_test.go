@@ -97,6 +97,8 @@ func TestCheck(t *testing.T) {
 		{"a version before 1.0", image("controller:0.37.0"), "karpenter-version", migrate.Blocked, "upgrade Karpenter"},
 		{"a newer version", image("controller:1.16.0"), "karpenter-version", migrate.Ready, "newer than 1.15"},
 		{"an image without a version", image("controller@sha256:abc"), "karpenter-version", migrate.Blocked, "unknown"},
+		{"a mirrored image", image("platform/karpenter-controller:1.15.1"), "karpenter-version", migrate.Done, "Karpenter 1.15.1"},
+		{"a mirrored image of any name", image("autoscaler:1.15.1"), "karpenter-version", migrate.Done, "Karpenter 1.15.1"},
 		{"no Karpenter", removeKarpenter, "karpenter-version", migrate.Done, "no Deployment"},
 
 		{"current CRDs", func(*migrate.MigrationFacts) {}, "crds", migrate.Done, "served and stored as v1"},
@@ -356,7 +358,7 @@ func requireStep(t *testing.T, steps []migrate.MigrationStep, name string, state
 
 func image(name string) func(f *migrate.MigrationFacts) {
 	return func(f *migrate.MigrationFacts) {
-		f.Installation.Deployments[2].Images = []string{"example.com/karpenter/" + name}
+		f.Installation.Deployments[2].Images = []string{"example.com/" + name}
 	}
 }
 
