@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,25 @@ const (
 	// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html).
 	skewMax = time.Minute
 )
+
+// CheckCluster finds Deployments whose settings name another cluster than the one whose account is examined:
+// the kubeconfig is usually that of the other cluster.
+func CheckCluster(f Facts) []Finding {
+	others := map[string][]string{}
+	for _, d := range f.Deployments {
+		// A placeholder that was not replaced names no cluster.
+		if name := cmp.Or(d.Environ[settings.ClusterName], d.Environ["CLUSTER_NAME"]); name != "" && name != f.Plan.Cluster && !strings.Contains(name, "$") {
+			others[name] = append(others[name], "deployment/"+d.Namespace+"/"+d.Name)
+		}
+	}
+	var all []Finding
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		all = append(all, newProblem("wrong-cluster", "cluster/"+name,
+			fmt.Sprintf("the settings of %s name the cluster %s, not %s: AWS is read for %s, and Kubernetes is that of the kubeconfig", strings.Join(others[name], ", "), name, f.Plan.Cluster, f.Plan.Cluster),
+			fmt.Sprintf("--context or --kubeconfig of %s (aws eks update-kubeconfig --name %s), or --cluster %s; correct the setting if it is wrong", f.Plan.Cluster, f.Plan.Cluster, name)))
+	}
+	return all
+}
 
 // checkKarpenter finds a running Karpenter in the same cluster.
 func checkKarpenter(f Facts) []Finding {

@@ -193,7 +193,7 @@ func Examine(f Facts) []Finding {
 	for _, check := range []func(Facts) []Finding{
 		checkQueues, checkRedrives, checkTimes, checkDeliveries, checkPolicies, checkFunctions, checkShared, checkAudit, checkDeadLetters,
 		checkSpotRole, checkNodeRole, checkAccess, checkSelfManaged, checkDiscovery, checkPermissions, checkProfiles,
-		checkKarpenter, checkReplicas, checkKinds, checkAccounts, checkPodIdentity, checkTrusts, checkPlaceholders,
+		CheckCluster, checkKarpenter, checkReplicas, checkKinds, checkAccounts, checkPodIdentity, checkTrusts, checkPlaceholders,
 		checkDocuments, checkClock, checkTools,
 	} {
 		all = append(all, check(f)...)

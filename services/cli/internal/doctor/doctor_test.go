@@ -170,6 +170,11 @@ func TestOneBadFact(t *testing.T) {
 		{"no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-tag-missing", "", ""},
 		{"two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-tag-ambiguous", "sg-1, sg-2", "delete-tags"},
 		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-tag-several-vpcs", "several VPCs", ""},
+		{"Joist of another cluster", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "staging" }, "wrong-cluster", "deployment/joist/joist-watcher name the cluster staging, not prod", "aws eks update-kubeconfig --name prod"},
+		{"another cluster by the chart's variable", func(f *doctor.Facts) { f.Deployments[0].Environ["JOIST_CLUSTER_NAME"] = "staging" }, "wrong-cluster", "staging", "--cluster staging"},
+		{"a stopped Karpenter of another cluster", func(f *doctor.Facts) {
+			f.Deployments[1].Environ = map[string]string{"CLUSTER_NAME": "staging"}
+		}, "wrong-cluster", "deployment/kube-system/karpenter", ""},
 		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-running", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
 		{"Karpenter runs without leader election", func(f *doctor.Facts) {
 			f.Deployments[1].Replicas, f.Deployments[1].Environ = 1, map[string]string{"DISABLE_LEADER_ELECTION": "true"}

@@ -13,6 +13,7 @@ import (
 
 // wayBack are the steps from Joist to Karpenter, in order.
 var wayBack = []check{
+	{"cluster", []Fact{Deployments}, checkCluster},
 	{"karpenter-deployment", []Fact{Deployments}, backDeployment},
 	{"launches", []Fact{NodeClaims}, backLaunches},
 	{"disruptions", []Fact{NodeClaims}, backDisruptions},

@@ -48,6 +48,14 @@ func (f MigrationFacts) karpenterVersion() string {
 	return ""
 }
 
+// checkCluster checks that the kubeconfig is that of the cluster whose account is read.
+func checkCluster(f MigrationFacts) MigrationStep {
+	if found := doctor.CheckCluster(f.Installation); len(found) > 0 {
+		return blockedBy(found)
+	}
+	return done("no Deployment of Karpenter or Joist names another cluster than " + f.Installation.Plan.Cluster)
+}
+
 // checkVersion checks that Karpenter's API is v1, and that its version was compared with Joist.
 func checkVersion(f MigrationFacts) MigrationStep {
 	d := f.karpenterDeployment()

@@ -98,6 +98,7 @@ func Check(f MigrationFacts) MigrationReport {
 
 // takeover are the steps before Karpenter is stopped, in the order in which they are taken.
 var takeover = []check{
+	{"cluster", []Fact{Deployments}, checkCluster},
 	{"karpenter-version", []Fact{Deployments}, checkVersion},
 	{"crds", []Fact{CRDs}, checkCRDs},
 	{"conversion-webhooks", []Fact{CRDs, Webhooks}, checkWebhooks},

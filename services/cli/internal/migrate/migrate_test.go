@@ -92,6 +92,9 @@ func TestCheck(t *testing.T) {
 		// says is a part of the detail or of the fix.
 		says string
 	}{
+		{"the cluster of the kubeconfig", func(*migrate.MigrationFacts) {}, "cluster", migrate.Done, "prod"},
+		{"another cluster", setCluster("staging"), "cluster", migrate.Blocked, "name the cluster staging, not prod"},
+		{"Karpenter of another cluster must not be stopped", setCluster("staging"), "karpenter-stopped", migrate.Blocked, "first complete: cluster"},
 		{"the version was compared", func(*migrate.MigrationFacts) {}, "karpenter-version", migrate.Done, "Karpenter 1.15.1"},
 		{"an older version", image("controller:v1.3.2"), "karpenter-version", migrate.Done, "older"},
 		{"a version before 1.0", image("controller:0.37.0"), "karpenter-version", migrate.Blocked, "upgrade Karpenter"},
@@ -291,6 +294,7 @@ func TestWayBack(t *testing.T) {
 		state  migrate.StepState
 		says   string
 	}{
+		{"another cluster", setCluster("staging"), "cluster", migrate.Blocked, "--cluster staging"},
 		{"Karpenter runs", func(*migrate.MigrationFacts) {}, "karpenter-deployment", migrate.Done, "2 replicas"},
 		{"Karpenter can be scaled up", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-deployment", migrate.Ready, "kubectl scale deployment karpenter"},
 		{"Karpenter was removed", removeKarpenter, "karpenter-deployment", migrate.Blocked, "--skip-crds"},
@@ -368,6 +372,15 @@ func removeKarpenter(f *migrate.MigrationFacts) {
 
 func removeJoist(f *migrate.MigrationFacts) {
 	f.Installation.Deployments = f.Installation.Deployments[2:]
+}
+
+// setCluster sets the cluster in the settings of all Deployments.
+func setCluster(name string) func(f *migrate.MigrationFacts) {
+	return func(f *migrate.MigrationFacts) {
+		for i := range f.Installation.Deployments {
+			f.Installation.Deployments[i].Environ["CLUSTER_NAME"] = name
+		}
+	}
 }
 
 // disableElection turns Karpenter's leader election off, so that no pod holds the Lease.
