@@ -209,11 +209,12 @@ const (
 // nodeClass returns a node class that names the instance profile, or a role if profile is
 // empty.
 func nodeClass(name, profile string) string {
-	spec := `{"role":"KarpenterNodeRole-prod"}`
+	identity := `"role":"KarpenterNodeRole-prod"`
 	if profile != "" {
-		spec = fmt.Sprintf(`{"instanceProfile":%q}`, profile)
+		identity = fmt.Sprintf(`"instanceProfile":%q`, profile)
 	}
-	return list(fmt.Sprintf(`{"metadata":{"name":%q},"spec":%s}`, name, spec))
+	const terms = `[{"tags":{"karpenter.sh/discovery":"prod"}}]`
+	return list(fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s,"subnetSelectorTerms":%s,"securityGroupSelectorTerms":%s}}`, name, identity, terms, terms))
 }
 
 // deployment returns a Deployment of a service or of another program.

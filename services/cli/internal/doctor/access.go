@@ -55,7 +55,8 @@ func checkNodeRole(f Facts) []Finding {
 		lacking = append(lacking, registryPolicies[0])
 	}
 	if len(lacking) > 0 {
-		all = append(all, newProblem("node-role-policies", subject, "the role lacks "+strings.Join(lacking, ", ")+": nodes may not join the cluster or run no pods",
+		// Another policy of the role, or the role of the CNI plugin, may grant the same.
+		all = append(all, newWarning("node-role-policies", subject, "the role lacks "+strings.Join(lacking, ", ")+": nodes may not join the cluster or run no pods",
 			"aws iam attach-role-policy for each, unless another policy of the role grants the same"))
 	}
 	return all
@@ -120,33 +121,48 @@ func checkSelfManaged(f Facts) []Finding {
 	return all
 }
 
-// checkDiscovery finds a discovery tag on no resource or on too many.
+// DiscoveryTag is the key of the tag by which the EC2NodeClasses of Karpenter's guides select subnets and
+// security groups. Its value is the cluster's name.
+const DiscoveryTag = "karpenter.sh/discovery"
+
+// checkDiscovery finds a discovery tag on no resource or on too many, if EC2NodeClasses select by it. If none
+// was read, it warns: those of the guides select by it.
 func checkDiscovery(f Facts) []Finding {
 	var all []Finding
-	tag := "karpenter.sh/discovery=" + f.Plan.Cluster
-	missing := func(what string) Finding {
-		return newProblem("discovery-tag-missing", what, "no resource has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
-			"aws ec2 create-tags --resources <id> --tags Key=karpenter.sh/discovery,Value="+f.Plan.Cluster)
+	tag := DiscoveryTag + "=" + f.Plan.Cluster
+	report, subnets, groups := newWarning, f.Subnets, f.SecurityGroups
+	if f.Discovery != nil {
+		report = newProblem
+		if !f.Discovery.Subnets {
+			subnets = nil
+		}
+		if !f.Discovery.SecurityGroups {
+			groups = nil
+		}
 	}
-	if f.Subnets != nil && len(f.Subnets) == 0 {
+	missing := func(what string) Finding {
+		return report("discovery-tag-missing", what, "no resource has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
+			"aws ec2 create-tags --resources <id> --tags Key="+DiscoveryTag+",Value="+f.Plan.Cluster)
+	}
+	if subnets != nil && len(subnets) == 0 {
 		all = append(all, missing("subnets"))
 	}
-	if f.SecurityGroups != nil && len(f.SecurityGroups) == 0 {
+	if groups != nil && len(groups) == 0 {
 		all = append(all, missing("security groups"))
 	}
-	if len(f.SecurityGroups) > 1 {
-		all = append(all, newWarning("discovery-tag-ambiguous", "security groups", joinIDs(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
+	if len(groups) > 1 {
+		all = append(all, newWarning("discovery-tag-ambiguous", "security groups", joinIDs(groups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
 			"keep the tag on one of them: aws ec2 delete-tags"))
 	}
 	vpcs := map[string]bool{}
-	for _, one := range slices.Concat(f.Subnets, f.SecurityGroups) {
+	for _, one := range slices.Concat(subnets, groups) {
 		if one.VPC != "" {
 			vpcs[one.VPC] = true
 		}
 	}
 	if len(vpcs) > 1 {
 		all = append(all, newProblem("discovery-tag-several-vpcs", "discovery tag", "resources with the tag "+tag+" are in several VPCs: EC2 rejects launches with a subnet and a security group of different VPCs",
-			"keep the tag only on the resources in the cluster's VPC: "+joinIDs(slices.Concat(f.Subnets, f.SecurityGroups))))
+			"keep the tag only on the resources in the cluster's VPC: "+joinIDs(slices.Concat(subnets, groups))))
 	}
 	return all
 }

@@ -78,6 +78,8 @@ type Facts struct {
 	Kubernetes string
 	// Subnets and SecurityGroups are those with the discovery tag.
 	Subnets, SecurityGroups []Tagged
+	// Discovery is how the EC2NodeClasses use the discovery tag; nil if there is none, or if they were not read.
+	Discovery *DiscoveryUse
 
 	Lease       *Lease
 	Deployments []Deployment
@@ -152,6 +154,10 @@ type SelfManaged struct {
 
 // Tagged is a subnet or a security group with the discovery tag.
 type Tagged struct{ ID, VPC, Zone string }
+
+// DiscoveryUse reports whether an EC2NodeClass selects its subnets, or its security groups, by the discovery
+// tag alone.
+type DiscoveryUse struct{ Subnets, SecurityGroups bool }
 
 // Lease is Karpenter's Lease.
 type Lease struct {

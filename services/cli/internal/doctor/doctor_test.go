@@ -44,6 +44,7 @@ func soundFacts(t *testing.T) doctor.Facts {
 		Access:         &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &yes, AuthMap: &empty},
 		Subnets:        []doctor.Tagged{{"subnet-1", "vpc-1", "a"}, {"subnet-2", "vpc-1", "b"}},
 		SecurityGroups: []doctor.Tagged{{"sg-1", "vpc-1", ""}},
+		Discovery:      &doctor.DiscoveryUse{Subnets: true, SecurityGroups: true},
 		Lease:          &doctor.Lease{Namespace: "kube-system", Holder: "joist", Renewed: now},
 		Deployments: []doctor.Deployment{
 			{Namespace: "joist", Name: "joist-watcher", Replicas: 2, Images: []string{"ghcr.io/x/joist-watcher:v1.0.0"}, Environ: map[string]string{"CLUSTER_NAME": "prod"}},
@@ -227,6 +228,51 @@ func TestOneBadFact(t *testing.T) {
 				t.Errorf("%+v lacks %q or %q", one, test.says, test.fix)
 			}
 		})
+	}
+}
+
+// TestAdoptedSetUps: what the stack does not change in an existing set-up, or what doctor cannot know, is a
+// warning with a command that repairs it, or nothing.
+func TestAdoptedSetUps(t *testing.T) {
+	selectByID := func(f *doctor.Facts) {
+		f.Discovery = &doctor.DiscoveryUse{}
+		f.Subnets, f.SecurityGroups = []doctor.Tagged{}, []doctor.Tagged{{"sg-1", "vpc-1", ""}, {"sg-2", "vpc-2", ""}}
+	}
+	for _, test := range []struct {
+		name   string
+		edit   func(f *doctor.Facts)
+		checks []string
+		fix    string
+	}{
+		{
+			"an existing queue without a redrive policy", func(f *doctor.Facts) { f.Queues["prod"].DeadARN, f.Queues["prod"].MaxReceives = "", 0 }, []string{"redrive-missing"},
+			`--queue-name prod --query QueueUrl --output text)" --attributes '{"RedrivePolicy":"{\"deadLetterTargetArn\":\"` + queueARN("prod-joist-interruption-dead") + `\",\"maxReceiveCount\":\"100\"}"}'`,
+		},
+		{"an existing queue with a DLQ of its own", func(f *doctor.Facts) { f.Queues["prod"].DeadARN = queueARN("other") }, []string{"redrive-wrong-dlq"}, "aws sqs set-queue-attributes"},
+		{"a node role without AmazonSSMManagedInstanceCore", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:3] }, []string{"node-role-policies"}, "unless another policy"},
+		{"a CNI plugin with a role of its own", func(f *doctor.Facts) { f.NodeRole.Policies = slices.Delete(f.NodeRole.Policies, 1, 2) }, []string{"node-role-policies"}, ""},
+		{"EC2NodeClasses that select by ID", selectByID, nil, ""},
+		{"no EC2NodeClass yet, and no tag", func(f *doctor.Facts) { f.Discovery, f.Subnets = nil, []doctor.Tagged{} }, []string{"discovery-tag-missing"}, "create-tags"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := soundFacts(t)
+			test.edit(&f)
+			var checks []string
+			for _, found := range doctor.Examine(f) {
+				checks = append(checks, found.Check)
+				if found.Severity != doctor.Warning || !strings.Contains(found.Fix, test.fix) {
+					t.Errorf("%+v", found)
+				}
+			}
+			if !slices.Equal(checks, test.checks) {
+				t.Errorf("found %v, want %v", checks, test.checks)
+			}
+		})
+	}
+	f := soundFacts(t)
+	f.Queues["prod-joist-planner"].DeadARN, f.Subnets = "", []doctor.Tagged{}
+	if found := doctor.Examine(f); len(found) != 2 || found[0].Severity != doctor.Problem || found[1].Severity != doctor.Problem {
+		t.Errorf("a queue of the stack, and a class that selects by a missing tag: %+v", found)
 	}
 }
 

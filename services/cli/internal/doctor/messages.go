@@ -80,16 +80,25 @@ func checkDeadLetters(f Facts) []Finding {
 	return all
 }
 
-// checkRedrives finds missing or wrong redrive policies.
+// checkRedrives finds missing or wrong redrive policies. The interruption queue may have existed before, and
+// then the stack does not change it: only the command repairs it.
 func checkRedrives(f Facts) []Finding {
 	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
-		dead := f.Queues[p.Dead]
-		fix := fmt.Sprintf("set the queue's RedrivePolicy to {\"deadLetterTargetArn\":\"<ARN of %s>\",\"maxReceiveCount\":%d}, or %s", p.Dead, p.MaxReceives, deployFix)
+		dead, target := f.Queues[p.Dead], "<ARN of "+p.Dead+">"
+		if dead != nil {
+			target = dead.ARN
+		}
+		report := newWarning
+		fix := fmt.Sprintf(`aws sqs set-queue-attributes --queue-url "$(aws sqs get-queue-url --queue-name %s --query QueueUrl --output text)" --attributes '{"RedrivePolicy":"{\"deadLetterTargetArn\":\"%s\",\"maxReceiveCount\":\"%d\"}"}'`,
+			q.Name, target, p.MaxReceives)
+		if p.Service != "interruption" {
+			report, fix = newProblem, fix+", or "+deployFix
+		}
 		switch {
 		case q.DeadARN == "":
-			return []Finding{newProblem("redrive-missing", "queue/"+q.Name, "the queue has no redrive policy: a message that crashes its consumer is retried until it expires, without an alarm", fix)}
+			return []Finding{report("redrive-missing", "queue/"+q.Name, "the queue has no redrive policy: a message that crashes its consumer is retried until it expires, without an alarm", fix)}
 		case dead != nil && q.DeadARN != dead.ARN:
-			return []Finding{newProblem("redrive-wrong-dlq", "queue/"+q.Name, "the redrive policy names "+q.DeadARN+", which neither the alarms nor joist dead read", fix)}
+			return []Finding{report("redrive-wrong-dlq", "queue/"+q.Name, "the redrive policy names "+q.DeadARN+", which neither the alarms nor joist dead read", fix)}
 		case q.MaxReceives < p.MaxReceives:
 			return []Finding{newWarning("redrive-too-soon", "queue/"+q.Name,
 				fmt.Sprintf("SQS moves a message to the DLQ after %d receives, but services retry up to %d times during an AWS outage: an outage fills the DLQ", q.MaxReceives, p.MaxReceives), fix)}

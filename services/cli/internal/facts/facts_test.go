@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -210,6 +211,39 @@ func TestControllers(t *testing.T) {
 			}
 			if !slices.Equal(got, test.karpenter) {
 				t.Errorf("%+v", g.facts.Deployments)
+			}
+		})
+	}
+}
+
+// TestDiscoveryUse: the discovery tag is needed if all terms of a class select by it.
+func TestDiscoveryUse(t *testing.T) {
+	const tag, other = `{"tags":{"karpenter.sh/discovery":"prod"}}`, `{"tags":{"karpenter.sh/discovery":"staging"}}`
+	class := func(subnets, groups string) string {
+		return `{"spec":{"subnetSelectorTerms":[` + subnets + `],"securityGroupSelectorTerms":[` + groups + `]}}`
+	}
+	for name, test := range map[string]struct {
+		classes string
+		want    *doctor.DiscoveryUse
+	}{
+		"no class":                     {"", nil},
+		"both by the tag":              {class(tag, tag), &doctor.DiscoveryUse{Subnets: true, SecurityGroups: true}},
+		"by ID and by name":            {class(`{"id":"subnet-1"}`, `{"name":"nodes"}`), &doctor.DiscoveryUse{}},
+		"by another value":             {class(other, other), &doctor.DiscoveryUse{}},
+		"also by ID":                   {class(tag+`,{"id":"subnet-1"}`, tag), &doctor.DiscoveryUse{SecurityGroups: true}},
+		"one of two classes":           {class(`{"id":"subnet-1"}`, `{"id":"sg-1"}`) + "," + class(tag, `{"id":"sg-1"}`), &doctor.DiscoveryUse{Subnets: true}},
+		"any value of the tag":         {class(`{"tags":{"karpenter.sh/discovery":"*"}}`, tag), &doctor.DiscoveryUse{Subnets: true, SecurityGroups: true}},
+		"a class without any selector": {class("", ""), &doctor.DiscoveryUse{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &collector{Sources: Sources{Plan: testPermissions(t).Plan, Kube: func(context.Context, string) ([]byte, error) {
+				return []byte(`{"items":[` + test.classes + `]}`), nil
+			}}}
+			if err := g.readNodeClasses(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, g.facts.Discovery); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

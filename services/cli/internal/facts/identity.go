@@ -115,15 +115,17 @@ func (g *collector) readNodeClasses(ctx context.Context) error {
 	}
 	named := map[string][]string{}
 	byRole := false
+	var use *doctor.DiscoveryUse
 	for i := range found.Items {
 		c := &found.Items[i]
+		use = g.addDiscovery(use, c)
 		if c.Spec.InstanceProfile == nil {
 			byRole = true
 			continue
 		}
 		named[*c.Spec.InstanceProfile] = append(named[*c.Spec.InstanceProfile], c.Name)
 	}
-	g.setFact(func(f *doctor.Facts) { f.HasRoleClasses = byRole })
+	g.setFact(func(f *doctor.Facts) { f.HasRoleClasses, f.Discovery = byRole, use })
 	if !g.hasAWS {
 		return nil
 	}
@@ -132,6 +134,26 @@ func (g *collector) readNodeClasses(ctx context.Context) error {
 		g.startCall("the instance profile "+name, "iam:GetInstanceProfile", func() error { return g.readProfile(ctx, doctor.Profile{Name: name, Classes: classes}) })
 	}
 	return nil
+}
+
+// addDiscovery adds how an EC2NodeClass uses the discovery tag. A class that also selects by other tags or by
+// IDs does not need it.
+func (g *collector) addDiscovery(use *doctor.DiscoveryUse, c *karpenter.EC2NodeClass) *doctor.DiscoveryUse {
+	if use == nil {
+		use = &doctor.DiscoveryUse{}
+	}
+	isOther := func(tags map[string]string) bool {
+		value := tags[doctor.DiscoveryTag]
+		return value != g.Plan.Cluster && value != "*"
+	}
+	subnets, groups := c.Spec.SubnetSelectorTerms, c.Spec.SecurityGroupSelectorTerms
+	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(t karpenter.SubnetSelectorTerm) bool { return isOther(t.Tags) }) {
+		use.Subnets = true
+	}
+	if len(groups) > 0 && !slices.ContainsFunc(groups, func(t karpenter.SecurityGroupSelectorTerm) bool { return isOther(t.Tags) }) {
+		use.SecurityGroups = true
+	}
+	return use
 }
 
 // readProfile reads the role of an instance profile.

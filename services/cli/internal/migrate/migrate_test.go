@@ -191,6 +191,7 @@ func TestCheck(t *testing.T) {
 
 		{"resources in AWS", func(*migrate.MigrationFacts) {}, "aws-resources", migrate.Done, ""},
 		{"a missing role", findingOf("role-missing"), "aws-resources", migrate.Blocked, "repair it"},
+		{"a node role without a policy of the guides", findingOf("node-role-policies"), "aws-resources", migrate.Done, ""},
 		{"denied reads", func(f *migrate.MigrationFacts) {
 			f.Skipped = []doctor.Skipped{{Subject: "the role x", Reason: "denied iam:GetRole", Fix: "grant iam:GetRole"}}
 		}, "aws-resources", migrate.Unknown, "grant iam:GetRole"},

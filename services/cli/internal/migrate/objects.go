@@ -58,7 +58,7 @@ func checkTags(f MigrationFacts) MigrationStep {
 var awsChecks = []string{
 	"queue-missing", "dlq-missing", "redrive-missing", "redrive-wrong-dlq", "queue-policy-missing", "queue-policy-invalid", "rules-missing", "rule-missing",
 	"rule-pattern-incomplete", "rule-input-path", "event-source-mapping-missing", "event-source-mapping-disabled", "function-missing", "function-settings-missing", "trust-function",
-	"spot-role-missing", "node-role-missing", "node-role-trust", "node-role-policies", "node-access", "discovery-tag-missing",
+	"spot-role-missing", "node-role-missing", "node-role-trust", "node-access", "discovery-tag-missing",
 	"role-missing", "role-permissions-missing", "trust-subject", "trust-issuer", "trust-pods", "pod-identity-missing", "pod-identity-role",
 }
 
