@@ -89,8 +89,8 @@ type clusterReading struct {
 // settings; nil leaves it.
 func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *float64) (clusterReading, error) {
 	var out clusterReading
-	if l.timeout <= 0 {
-		return out, usageError(fmt.Errorf("invalid --timeout %s: it must be positive", l.timeout), "--timeout 2m")
+	if err := l.checkTimeout(); err != nil {
+		return out, err
 	}
 	from, err := l.openCluster(cmd, env, try)
 	if err != nil {
@@ -131,6 +131,14 @@ func (l *liveFlags) readCluster(cmd *cobra.Command, env Env, try string, limit *
 		}
 	}
 	return out, nil
+}
+
+// checkTimeout returns an error if --timeout leaves no time.
+func (l *liveFlags) checkTimeout() error {
+	if l.timeout <= 0 {
+		return usageError(fmt.Errorf("invalid --timeout %s: it must be positive", l.timeout), "--timeout 2m")
+	}
+	return nil
 }
 
 // openCluster opens the cluster. Without any flag the user may not have meant a running cluster, so an

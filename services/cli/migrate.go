@@ -54,7 +54,7 @@ func migrateCommand(env Env) *cobra.Command {
 	controllerNamespaceFlag(cmd, &flags.controller, "the steps name it, also if Joist is not installed yet", findJoistDefault)
 	f.StringVar(&flags.live.region, "region", "", "AWS region of the instance types and prices (default: that of the nodes, or $AWS_REGION)")
 	f.BoolVar(&flags.live.offlinePrices, "offline-prices", false, "use the prices that are embedded in the command, not those of the AWS account")
-	f.DurationVar(&flags.live.timeout, "timeout", readingTimeout, "maximum time for reading the pods and nodes")
+	f.DurationVar(&flags.live.timeout, "timeout", readingTimeout, "maximum time for reading the objects of the cluster, and again for reading the pods and nodes of the plan")
 	formatFlag(cmd, &flags.format, "text", "json")
 	return cmd
 }
@@ -71,6 +71,9 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 	if !flags.check {
 		return usageError(errors.New("joist migrate only checks: it changes nothing"), cmd.CommandPath()+" --check")
 	}
+	if err := flags.live.checkTimeout(); err != nil {
+		return err
+	}
 	sources, err := flags.installation.factSources(cmd, env)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func runMigrate(cmd *cobra.Command, env Env, flags migrateFlags) error {
 		return err
 	}
 	// A migration does not depend on the documents in the bucket and the programs of this machine.
-	sources.Store, sources.Run = nil, nil
+	sources.Store, sources.Run, sources.ClusterTimeout = nil, nil, flags.live.timeout
 	shown := startProgress(cmd, "reading cluster %s", sources.Plan.Cluster)
 	known := facts.GatherMigration(cmd.Context(), sources, env.findJoistNamespace(cmd.Context(), sources.Kube, flags.controller))
 	shown.Stop()

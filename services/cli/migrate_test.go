@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +22,14 @@ import (
 type migrationCluster struct {
 	folder string
 	denied []string
+	// onRead is called before each read; nil for nothing.
+	onRead func(ctx context.Context, path string)
 }
 
-func (c migrationCluster) read(_ context.Context, path string) ([]byte, error) {
+func (c migrationCluster) read(ctx context.Context, path string) ([]byte, error) {
+	if c.onRead != nil {
+		c.onRead(ctx, path)
+	}
 	path, query, _ := strings.Cut(path, "?")
 	for _, one := range c.denied {
 		if strings.HasSuffix(path, one) {
@@ -79,6 +85,7 @@ func TestMigrate(t *testing.T) {
 		{"migrate-forbidden", forbidden, []string{"--check", "--cluster", "prod"}, cli.ExitChanges},
 		{"migrate-empty", unreachable, []string{"--check", "--cluster", "prod"}, cli.ExitChanges},
 		{"migrate-no-check", all, []string{"--cluster", "prod"}, cli.ExitError},
+		{"migrate-timeout", all, []string{"--check", "--cluster", "prod", "--timeout", "0s"}, cli.ExitError},
 		{"migrate-no-cluster", all, []string{"--check"}, cli.ExitError},
 		{"migrate-kubeconfig", all, []string{"--check", "--cluster", "prod", "--kubeconfig", "broken"}, cli.ExitError},
 	} {
@@ -89,5 +96,29 @@ func TestMigrate(t *testing.T) {
 			}
 			compareGolden(t, tt.name, fmt.Sprintf("$ joist migrate %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(tt.args, " "), stdout, stderr, code))
 		})
+	}
+}
+
+// TestMigrateTimeout: --timeout limits the reads of Kubernetes, except for the first, which shows whether the API
+// server answers.
+func TestMigrateTimeout(t *testing.T) {
+	var mu sync.Mutex
+	left := map[string]time.Duration{}
+	from := migrationCluster{folder: "testdata/migrate", onRead: func(ctx context.Context, path string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if at, limited := ctx.Deadline(); limited {
+			path, _, _ = strings.Cut(path, "?")
+			left[path[strings.LastIndex(path, "/")+1:]] = time.Until(at)
+		}
+	}}
+	from.run("--check", "--cluster", "prod", "--timeout", "10m")
+	for _, resource := range []string{"nodes", "nodeclaims", "nodepools", "deployments", "leases"} {
+		if left[resource] < 9*time.Minute || left[resource] > 10*time.Minute {
+			t.Errorf("%s: %s", resource, left[resource])
+		}
+	}
+	if left["version"] > 5*time.Second {
+		t.Errorf("the first read: %s", left["version"])
 	}
 }

@@ -33,7 +33,9 @@ func (g *collector) readCluster(ctx context.Context) {
 	// The first read shows whether the API server answers; otherwise every read would fail with the
 	// same error.
 	var server apiversion.Info
-	if _, err := kube.Get(ctx, g.Kube, "/version", &server); err != nil && !fault.Is(err, fault.Denied) {
+	first, cancel := context.WithTimeout(ctx, firstTimeout)
+	defer cancel()
+	if _, err := kube.Get(first, g.Kube, "/version", &server); err != nil && !fault.Is(err, fault.Denied) {
 		g.recordSkipped(WholeCluster, err, "")
 		return
 	}

@@ -6,6 +6,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,11 @@ var credentialErrors = []string{
 	"InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException",
 }
 
-// Timeout bounds all reads together.
+// Timeout bounds all reads together, unless Sources.ClusterTimeout gives those of Kubernetes more time.
 const Timeout = 5 * time.Second
 
 // firstTimeout bounds the reads on which others depend. An unreachable API server must not use
-// up the time for S3 and IAM.
+// up the time for S3 and IAM, nor an unreachable AWS the time of Kubernetes.
 const firstTimeout = 3 * time.Second
 
 // Sources are the sources of facts. Kube, Store and Run may be nil; then they are not read.
@@ -59,6 +60,9 @@ type Sources struct {
 	AWS   func(ctx context.Context) (aws.Config, error)
 	// Kube reads a path of the API server.
 	Kube kube.Reader
+	// ClusterTimeout bounds the reads of Kubernetes once the API server has answered; 0 means that they share
+	// Timeout with the others.
+	ClusterTimeout time.Duration
 	// Store opens a bucket.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
 	// Run runs a local program and returns its output.
@@ -82,9 +86,9 @@ type collector struct {
 	calls   sync.WaitGroup
 }
 
-// Gather reads all facts within Timeout.
+// Gather reads all facts within Timeout, or longer with a ClusterTimeout.
 func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.ClusterTimeout, firstTimeout)+Timeout-firstTimeout)
 	defer cancel()
 	g := &collector{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}, catalogSeen: make(chan struct{})}
 	if s.NoEKS {
@@ -97,6 +101,8 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
 	}
 	g.readFirst(ctx)
 	// The account, the roles, the services' permissions and the bucket are known now.
+	ctx, cancel = context.WithTimeout(ctx, Timeout)
+	defer cancel()
 	if sofar := g.currentFacts(); sofar.Location.Account != "" {
 		g.readDocuments(ctx, sofar)
 		g.simulateRoles(ctx, sofar)
@@ -109,17 +115,19 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
 
 // readFirst reads the facts on which other reads depend.
 func (g *collector) readFirst(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, firstTimeout)
+	account, cancel := context.WithTimeout(ctx, firstTimeout)
 	defer cancel()
+	objects, cancelObjects := context.WithTimeout(ctx, cmp.Or(g.ClusterTimeout, firstTimeout))
+	defer cancelObjects()
 	var err error
-	if g.config, err = g.AWS(ctx); err != nil {
+	if g.config, err = g.AWS(account); err != nil {
 		g.recordSkipped(WholeAWS, err, "")
 	} else {
 		g.hasAWS = true
-		g.calls.Go(func() { g.readAWS(ctx) })
+		g.calls.Go(func() { g.readAWS(account) })
 	}
 	if g.Kube != nil {
-		g.calls.Go(func() { g.readCluster(ctx) })
+		g.calls.Go(func() { g.readCluster(objects) })
 	}
 	g.calls.Wait()
 }
@@ -146,6 +154,8 @@ func (g *collector) recordSkipped(what string, err error, action string) {
 	switch {
 	case slices.Contains(credentialErrors, awsfault.ErrorCode(err)):
 		out = doctor.Skipped{Subject: WholeAWS, Reason: "AWS rejects the credentials of this shell (" + awsfault.ErrorCode(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
+	case errors.Is(err, context.DeadlineExceeded) && g.ClusterTimeout > 0:
+		out.Reason, out.Fix = "timed out", "check that this machine can reach the endpoint, and run joist migrate --check again; --timeout gives Kubernetes more time"
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Reason, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Timeout), "run joist doctor again; check that this machine can reach the endpoint"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
@@ -162,6 +172,16 @@ func (g *collector) recordSkipped(what string, err error, action string) {
 // startCall runs a call concurrently with others.
 func (g *collector) startCall(what, action string, call func() error) {
 	g.calls.Go(func() { g.tryCall(what, action, call) })
+}
+
+// startDependentCall runs a call to AWS about an object of Kubernetes concurrently with others. The call has
+// AWS's limit, not that of Kubernetes in ctx.
+func (g *collector) startDependentCall(ctx context.Context, what, action string, call func(ctx context.Context) error) {
+	g.startCall(what, action, func() error {
+		limited, cancel := context.WithTimeout(ctx, firstTimeout)
+		defer cancel()
+		return call(limited)
+	})
 }
 
 // tryCall runs a call and records its error.

@@ -169,7 +169,7 @@ func TestFunctionName(t *testing.T) {
 }
 
 // TestControllers: Karpenter is recognized by its label or by an image of any registry, and Joist's
-// Deployments by their component, whatever their name.
+// Deployments by their component, with any name.
 func TestControllers(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels, image string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/migrate"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -97,6 +99,78 @@ func TestUnreachableAPIServer(t *testing.T) {
 		}
 		if took := time.Since(begun); late != 1 || took > Timeout {
 			t.Errorf("after %s: %+v", took, unseen)
+		}
+	})
+}
+
+// TestLargeCluster: the pages of a cluster of 4,500 nodes take longer than Timeout, and are read within
+// ClusterTimeout. So is a slow list of Deployments.
+func TestLargeCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit  time.Duration
+		unread bool
+	}{
+		"the limit of doctor": {0, true},
+		"--timeout 2m":        {2 * time.Minute, false},
+		"--timeout 3s":        {3 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := GatherMigration(t.Context(), Sources{
+					Plan: testPermissions(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now, ClusterTimeout: test.limit,
+					AWS: func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("none") },
+					Kube: func(ctx context.Context, path string) ([]byte, error) {
+						kind, query, _ := strings.Cut(path, "?")
+						pages, took := 1, time.Duration(0)
+						switch {
+						case strings.HasSuffix(kind, "/nodes"), strings.HasSuffix(kind, "/nodeclaims"):
+							pages, took = 9, 700*time.Millisecond
+						case strings.HasSuffix(kind, "/deployments"):
+							took = 4 * time.Second
+						}
+						select {
+						case <-time.After(took):
+						case <-ctx.Done():
+							return nil, fault.E("reading "+path, fault.Retry, ctx.Err())
+						}
+						page := 1
+						if _, token, found := strings.Cut(query, "continue="); found {
+							page, _ = strconv.Atoi(token)
+						}
+						if page == pages {
+							return []byte(`{"items":[{"metadata":{"name":"last"}}]}`), nil
+						}
+						return fmt.Appendf(nil, `{"metadata":{"continue":"%d"},"items":[]}`, page+1), nil
+					},
+				}, "joist")
+				for _, fact := range []migrate.Fact{migrate.Nodes, migrate.NodeClaims, migrate.Deployments} {
+					if s, unread := f.Unread[fact]; unread != test.unread || unread && fact != migrate.Deployments && !strings.Contains(s.Fix, "--timeout") {
+						t.Errorf("%s unread: %t %+v", fact, unread, s)
+					}
+				}
+				if read := len(f.Nodes) == 1 && len(f.Claims) == 1; read == test.unread {
+					t.Errorf("%d nodes and %d NodeClaims", len(f.Nodes), len(f.Claims))
+				}
+			})
+		})
+	}
+}
+
+// TestUnreachableAPIServerOfMigration: an API server that does not answer ends the reading early, with any
+// --timeout.
+func TestUnreachableAPIServerOfMigration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := GatherMigration(t.Context(), Sources{
+			Plan: testPermissions(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now, ClusterTimeout: 2 * time.Minute,
+			AWS: func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("none") },
+			Kube: func(ctx context.Context, path string) ([]byte, error) {
+				<-ctx.Done()
+				return nil, fault.E("reading "+path, fault.Retry, ctx.Err())
+			},
+		}, "joist")
+		if took := time.Since(begun); took > Timeout || f.Unread[migrate.Nodes].Subject != WholeCluster {
+			t.Errorf("after %s: %+v", took, f.Unread)
 		}
 	})
 }

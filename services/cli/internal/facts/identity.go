@@ -39,15 +39,15 @@ func (g *collector) readServiceAccount(ctx context.Context, a doctor.Account) {
 		return
 	}
 	if a.Role != "" {
-		g.startCall("the role "+a.Role, "iam:GetRole", func() error { return g.readAccountTrust(ctx, a, a.Role) })
+		g.startDependentCall(ctx, "the role "+a.Role, "iam:GetRole", func(ctx context.Context) error { return g.readAccountTrust(ctx, a, a.Role) })
 		return
 	}
-	g.startCall("the Pod Identity of "+what, "eks:ListPodIdentityAssociations and eks:DescribePodIdentityAssociation", func() error {
-		if !g.usesEKS(ctx) {
+	g.startDependentCall(ctx, "the Pod Identity of "+what, "eks:ListPodIdentityAssociations and eks:DescribePodIdentityAssociation", func(limited context.Context) error {
+		if !g.usesEKS(limited) {
 			g.recordAccount(a)
 			return nil
 		}
-		pod, err := g.readAssociation(ctx, a)
+		pod, err := g.readAssociation(limited, a)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (g *collector) readServiceAccount(ctx context.Context, a doctor.Account) {
 			g.recordAccount(a)
 			return nil
 		}
-		g.startCall("the role "+pod.Role, "iam:GetRole", func() error { return g.readAccountTrust(ctx, a, pod.Role) })
+		g.startDependentCall(ctx, "the role "+pod.Role, "iam:GetRole", func(ctx context.Context) error { return g.readAccountTrust(ctx, a, pod.Role) })
 		return nil
 	})
 }
@@ -131,7 +131,9 @@ func (g *collector) readNodeClasses(ctx context.Context) error {
 	}
 	for name, classes := range named {
 		slices.Sort(classes)
-		g.startCall("the instance profile "+name, "iam:GetInstanceProfile", func() error { return g.readProfile(ctx, doctor.Profile{Name: name, Classes: classes}) })
+		g.startDependentCall(ctx, "the instance profile "+name, "iam:GetInstanceProfile", func(ctx context.Context) error {
+			return g.readProfile(ctx, doctor.Profile{Name: name, Classes: classes})
+		})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -35,14 +36,16 @@ type migration struct {
 // namespace is where Joist is or will be installed.
 func GatherMigration(ctx context.Context, s Sources, namespace string) migrate.MigrationFacts {
 	g := &migration{kube: s.Kube, facts: migrate.MigrationFacts{Unread: map[migrate.Fact]doctor.Skipped{}, Namespace: namespace, Now: s.Now()}}
+	objects, cancel := context.WithTimeout(ctx, cmp.Or(s.ClusterTimeout, Timeout))
+	defer cancel()
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		installation, skipped := Gather(ctx, s)
-		g.addInstallation(installation, skipped)
+		if g.addInstallation(installation, skipped); slices.ContainsFunc(skipped, func(s doctor.Skipped) bool { return s.Subject == WholeCluster }) {
+			cancel() // The API server does not answer the other reads either.
+		}
 	})
 	if s.Kube != nil {
-		objects, cancel := context.WithTimeout(ctx, Timeout)
-		defer cancel()
 		calls.Go(func() { g.readObjects(objects) })
 	}
 	calls.Wait()
@@ -182,7 +185,7 @@ func (g *migration) recordUnread(fact migrate.Fact, err error, right string) {
 	case fault.Is(err, fault.Denied):
 		out.Reason, out.Fix = "denied "+right, "grant "+right+" to the identity that runs joist"
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Reason, out.Fix = "timed out after "+Timeout.String(), "run joist migrate --check again"
+		out.Reason, out.Fix = "timed out", "run joist migrate --check again; --timeout gives Kubernetes more time"
 	}
 	g.set(func(f *migrate.MigrationFacts) {
 		if _, known := f.Unread[fact]; !known {

@@ -10,14 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// karpenterDeployment returns Karpenter's Deployment, or nil.
+// karpenterDeployment returns Karpenter's Deployment, or nil. Of several it returns one that runs, if any does.
 func (f MigrationFacts) karpenterDeployment() *doctor.Deployment {
+	var out *doctor.Deployment
 	for i := range f.Installation.Deployments {
-		if f.Installation.Deployments[i].Karpenter {
-			return &f.Installation.Deployments[i]
+		if d := &f.Installation.Deployments[i]; d.Karpenter && (out == nil || out.Replicas == 0) {
+			out = d
 		}
 	}
-	return nil
+	return out
 }
 
 // joistDeployments returns Joist's Deployments.

@@ -236,6 +236,12 @@ func TestCheck(t *testing.T) {
 		{"Karpenter cannot stop without Joist", removeJoist, "karpenter-stopped", migrate.Blocked, "joist-installed"},
 		{"an unknown step", unread(migrate.AWS), "karpenter-stopped", migrate.Blocked, "aws-resources"},
 		{"Karpenter has stopped", func(f *migrate.MigrationFacts) { f.Installation.Deployments[2].Replicas = 0 }, "karpenter-stopped", migrate.Done, "keep its Deployment"},
+		{"one of two Deployments of Karpenter has stopped", func(f *migrate.MigrationFacts) {
+			other := f.Installation.Deployments[2]
+			f.Installation.Deployments[2].Replicas = 0
+			other.Name = "karpenter-green"
+			f.Installation.Deployments = append(f.Installation.Deployments, other)
+		}, "karpenter-stopped", migrate.Ready, "kubectl scale deployment karpenter-green"},
 		{"Karpenter acts", func(*migrate.MigrationFacts) {}, "joist-active", migrate.Ready, "Karpenter acts"},
 		{"Joist acts", func(f *migrate.MigrationFacts) { f.Installation.Lease.Holder = lease.KarpenterHolder }, "joist-active", migrate.Done, ""},
 		{"an old Lease", func(f *migrate.MigrationFacts) { f.Installation.Lease.Renewed = now.Add(-time.Hour) }, "joist-active", migrate.Ready, "neither"},
