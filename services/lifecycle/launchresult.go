@@ -45,20 +45,65 @@ func (s *Service) handleLaunchSettled(ctx context.Context, e event.Envelope, b e
 		return err
 	}
 	claims, unbound := s.bindInstances(ctx, e, claims, b.Intent, b.Instances)
-	// The offering must be recorded before the claim is deleted, or the next plan would request it
+	// Refusals must be recorded before the claims are deleted, or the next plan would request the same
 	// again.
-	if err := s.recordUnavailable(ctx, b.Refusals, e.Time); err != nil || unbound != nil || len(b.Refusals) == 0 {
+	if err := s.recordResult(ctx, claims, b, e.Time); err != nil || unbound != nil || len(b.Refusals) == 0 {
 		// A claim that could not be bound may have an instance, so no claim may be deleted yet.
 		return errors.Join(err, unbound)
 	}
 	return s.deleteRefused(ctx, e, claims, b)
 }
 
-// recordUnavailable records the offerings that refusals report as unavailable, in a message of the time reported.
-func (s *Service) recordUnavailable(ctx context.Context, refusals []event.Refusal, reported time.Time) error {
+// recordResult records what a result in a message of the time reported means for the next launches: the offerings that
+// are unavailable, and whether the NodePool of the claims is paused.
+func (s *Service) recordResult(ctx context.Context, claims []*karpenter.NodeClaim, b event.LaunchSettled, reported time.Time) error {
 	return s.unavailableMutex.RunLocked(ctx, func(ctx context.Context) error {
-		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, reported, s.Now())
+		if err := admission.RecordUnavailable(ctx, s.Client, s.Namespace, b.Refusals, reported, s.Now()); err != nil {
+			return err
+		}
+		return s.updateLaunchPause(ctx, claims, b)
 	})
+}
+
+// updateLaunchPause pauses the NodePool of the claims if nothing was launched for a reason other than capacity: EC2 would
+// refuse the same launch again, and its claims are deleted, so nothing else would limit how often it is planned. It ends the
+// pause if an instance was launched. A claim that a user created is planned without a NodePool and pauses none.
+func (s *Service) updateLaunchPause(ctx context.Context, claims []*karpenter.NodeClaim, b event.LaunchSettled) error {
+	if len(claims) == 0 || launchspec.Unplanned(claims[0]) {
+		return nil
+	}
+	name := claims[0].Labels[karpenter.NodePoolLabelKey]
+	if len(b.Instances) > 0 {
+		if s.unpaused[name] {
+			return nil
+		}
+		err := admission.ResumeNodePool(ctx, s.Client, s.Namespace, name, s.Now())
+		s.unpaused[name] = err == nil
+		return err
+	}
+	at := slices.IndexFunc(b.Refusals, func(r event.Refusal) bool { return !isShortage(r) })
+	key := s.launchSpecKey(name)
+	if at < 0 || key == "" {
+		return nil
+	}
+	s.unpaused[name] = false
+	return admission.PauseNodePool(ctx, s.Client, s.Namespace, planning.Unavailable{NodePool: name, SpecKey: key, Reason: b.Refusals[at].Code}, s.Now())
+}
+
+// launchSpecKey returns the LaunchSpecKey of a NodePool; "" if it or its EC2NodeClass does not exist, so that nothing is
+// planned with it.
+func (s *Service) launchSpecKey(nodePool string) string {
+	object, _ := s.Cache.Get(cluster.NodePools, cluster.Key{Name: nodePool})
+	pool, _ := object.(*karpenter.NodePool)
+	if pool == nil || pool.Spec.Template.Spec.NodeClassRef == nil {
+		return ""
+	}
+	object, _ = s.Cache.Get(cluster.NodeClasses, cluster.Key{Name: pool.Spec.Template.Spec.NodeClassRef.Name})
+	class, _ := object.(*karpenter.EC2NodeClass)
+	if class == nil {
+		return ""
+	}
+	return planning.LaunchSpecKey(pool, class)
 }
 
 // maxSingleReads is how many claims are read one by one. More are read with one list of all
@@ -235,13 +280,15 @@ func (s *Service) cachedPod(key cluster.Key) *corev1.Pod {
 // refusalReason returns the Event reason of a failed launch. It is InsufficientCapacity only if
 // every refusal was due to capacity, because otherwise another offering would not help.
 func refusalReason(b event.LaunchSettled) events.Reason {
-	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
-	for _, r := range b.Refusals {
-		if !short(r) {
-			return events.LaunchFailed
-		}
+	if slices.ContainsFunc(b.Refusals, func(r event.Refusal) bool { return !isShortage(r) }) {
+		return events.LaunchFailed
 	}
 	return events.InsufficientCapacity
+}
+
+// isShortage reports whether EC2 lacks the capacity that was requested.
+func isShortage(r event.Refusal) bool {
+	return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled"
 }
 
 func refusalText(b event.LaunchSettled) string {

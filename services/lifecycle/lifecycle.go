@@ -118,8 +118,10 @@ type Service struct {
 	executor effect.Executor
 
 	election *lease.Election
-	// unavailableMutex serializes writes of the ConfigMap of unavailable offerings.
+	// unavailableMutex serializes writes of the ConfigMap of unavailable offerings, and protects unpaused:
+	// the NodePools of which this process knows that the ConfigMap has no pause.
 	unavailableMutex host.Mutex
+	unpaused         map[string]bool
 	// listMutex serializes lists of all NodeClaims by launch results: many may be handled at the same time, and one list of a
 	// large cluster has hundreds of megabytes.
 	listMutex host.Mutex
@@ -183,12 +185,12 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, SingleReplica: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		unavailableMutex: host.NewMutex(),
-		listMutex:        host.NewMutex(),
-		throttle:         newThrottle(config.Now),
-		evictions:        eviction.New(config.Parallel, eviction.EvictionBackoff, config.Now),
-		deletions:        eviction.New(config.Parallel, eviction.DeletionBackoff, config.Now),
-		podTrackers:      map[string]podevents.Tracker{},
+		unavailableMutex: host.NewMutex(), unpaused: map[string]bool{},
+		listMutex:   host.NewMutex(),
+		throttle:    newThrottle(config.Now),
+		evictions:   eviction.New(config.Parallel, eviction.EvictionBackoff, config.Now),
+		deletions:   eviction.New(config.Parallel, eviction.DeletionBackoff, config.Now),
+		podTrackers: map[string]podevents.Tracker{},
 	}
 	s.executor.Leads = func() bool { return s.election.HoldsLeases(s.Now()) }
 	s.claimSearches = batcher.New(batcher.Options[*claimSearch]{MaxItems: MaxInFlight, Call: s.searchAllClaims})

@@ -140,6 +140,12 @@ type Unavailable struct {
 	// Reservation is set if the entry is only for one capacity reservation, whose owner reclaims
 	// instances.
 	Reservation string `json:"reservation,omitempty"`
+	// NodePool is set if the entry pauses all launches of one NodePool: EC2 refused Refused launches in a
+	// row for a reason other than capacity. SpecKey is the NodePool's LaunchSpecKey at that time; with
+	// another one the pause is over.
+	NodePool string `json:"nodePool,omitempty"`
+	SpecKey  string `json:"specKey,omitempty"`
+	Refused  int    `json:"refused,omitempty"`
 
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,13 @@ const (
 
 // UnavailableTTL is how long an offering is not launched after a failure.
 const UnavailableTTL = 3 * time.Minute
+
+// A NodePool whose launch EC2 refused for a reason other than capacity launches nothing for
+// minLaunchPause, and twice as long after each further refusal in a row, up to maxLaunchPause.
+const (
+	minLaunchPause = time.Second
+	maxLaunchPause = time.Minute
+)
 
 // ReservationFullCode is EC2's error code for a launch into a capacity reservation without free
 // capacity.
@@ -81,8 +89,8 @@ func IsOfferingUnavailable(o PricedOffering, class *karpenter.EC2NodeClass, s Sn
 	for _, u := range s.Unavailable {
 		switch {
 		case !s.TakenAt.Before(u.Until):
-		case u.Reservation != "":
-			// See IsReservationUnavailable.
+		case u.Reservation != "" || u.NodePool != "":
+			// See IsReservationUnavailable and ExplainLaunchPause.
 		case u.Subnet != "":
 			subnets = true
 		case u.matchesOffering(o) && u.appliesToClass(class):
@@ -90,6 +98,45 @@ func IsOfferingUnavailable(o PricedOffering, class *karpenter.EC2NodeClass, s Sn
 		}
 	}
 	return subnets && hasNoSubnetLeft(o.Zone, class, s)
+}
+
+// LaunchPause returns how long a NodePool launches nothing after that many refused launches in a row:
+// it doubles from a second to a minute.
+func LaunchPause(refused int) time.Duration {
+	pause := minLaunchPause
+	for i := 1; i < refused && pause < maxLaunchPause; i++ {
+		pause *= 2
+	}
+	return min(pause, maxLaunchPause)
+}
+
+// LaunchSpecKey identifies the specs from which a NodePool's nodes are launched.
+func LaunchSpecKey(np *karpenter.NodePool, class *karpenter.EC2NodeClass) string {
+	return fmt.Sprintf("%s/%d %s/%d", np.UID, np.Generation, class.UID, class.Generation)
+}
+
+// ExplainLaunchPause returns why the launches of a NodePool are paused and until when; "" if they are
+// not.
+func ExplainLaunchPause(np *karpenter.NodePool, s *Snapshot) string {
+	ref := np.Spec.Template.Spec.NodeClassRef
+	for _, u := range s.Unavailable {
+		if u.NodePool != np.Name || ref == nil || !s.TakenAt.Before(u.Until) {
+			continue
+		}
+		at := slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name })
+		if at >= 0 && u.SpecKey == LaunchSpecKey(np, &s.NodeClasses[at]) {
+			return fmt.Sprintf("EC2 refused %s of the NodePool with %s. Joist tries again at %s, or when the NodePool or its EC2NodeClass changes",
+				countLaunches(u.Refused), u.Reason, u.Until.UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
+}
+
+func countLaunches(refused int) string {
+	if refused == 1 {
+		return "a launch"
+	}
+	return fmt.Sprintf("%d launches in a row", refused)
 }
 
 // matchesOffering compares all fields; an empty field matches every value.

@@ -57,6 +57,7 @@ func TestUnavailable(t *testing.T) {
 	}{
 		{"nothing", nil, nil, nil},
 		{"an offering", nil, []planning.Unavailable{{Offering: event.Offering{InstanceType: "t4g.large", Zone: a, CapacityType: "spot"}, Until: until}}, inA[1:]},
+		{"the launches of a NodePool", nil, []planning.Unavailable{{NodePool: "default", Until: until}}, nil},
 		{"of another type", nil, []planning.Unavailable{{Offering: event.Offering{InstanceType: "t4g.small", Zone: a, CapacityType: "spot"}, Until: until}}, nil},
 		{"a whole capacity type", nil, []planning.Unavailable{{Offering: event.Offering{CapacityType: "spot"}, Until: until}}, []string{inA[1], inB[1]}},
 		{"one subnet of two", nil, []planning.Unavailable{full("subnet-1", a)}, nil},

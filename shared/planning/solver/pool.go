@@ -118,7 +118,7 @@ func findReadyClass(np *karpenter.NodePool, s *planning.Snapshot) (class *karpen
 	case len(class.Status.AMIs) == 0:
 		return nil, fmt.Sprintf("EC2NodeClass %q selects no images: check its amiSelectorTerms", ref.Name)
 	}
-	return class, ""
+	return class, planning.ExplainLaunchPause(np, s)
 }
 
 // poolRequirements returns the requirements of every node of the pool, for any instance type.

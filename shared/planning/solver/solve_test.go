@@ -102,6 +102,9 @@ func TestRejections(t *testing.T) {
 			class(b).Status.Conditions[0].Status, class(b).Status.Conditions[0].Message = "False", "no group"
 		}, planning.RuleNotReady, "no group"},
 		{"class not reconciled", func(b *planning.Batch) { class(b).Status.Conditions = nil }, planning.RuleNotReady, "not been reconciled"},
+		{"refused launches", func(b *planning.Batch) {
+			b.Snapshot.Unavailable = []planning.Unavailable{pauseLaunches(b, 2)}
+		}, planning.RuleNotReady, "EC2 refused 2 launches in a row of the NodePool with UnauthorizedOperation. Joist tries again at "},
 		{"no subnets", func(b *planning.Batch) { class(b).Status.Subnets = nil }, planning.RuleNotReady, "subnets"},
 		{"no subnet in the zone", func(b *planning.Batch) { class(b).Status.Subnets = class(b).Status.Subnets[1:] }, planning.RuleNoOffering, "zones"},
 		{"no image for the types", func(b *planning.Batch) { class(b).Status.AMIs = class(b).Status.AMIs[1:] }, planning.RuleNoOffering, "images"},
@@ -269,5 +272,42 @@ func TestSameBatchSameResult(t *testing.T) {
 		if diff := cmp.Diff(string(first), string(again)); diff != "" {
 			t.Fatal(diff)
 		}
+	}
+}
+
+// pauseLaunches returns the entry of the first NodePool after that many refused launches.
+func pauseLaunches(b *planning.Batch, refused int) planning.Unavailable {
+	np := &b.Snapshot.NodePools[0]
+	return planning.Unavailable{
+		NodePool: np.Name, SpecKey: planning.LaunchSpecKey(np, &b.Snapshot.NodeClasses[0]), Refused: refused, Reason: "UnauthorizedOperation",
+		Until: planningtest.Now.Add(planning.LaunchPause(refused)),
+	}
+}
+
+// A NodePool whose launches EC2 refuses launches nothing until its pause ends or its specs change. Its pods may use another NodePool.
+func TestRefusedLaunchesPauseNodePool(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.Batch)
+		want string
+	}{
+		{"during the pause", func(*planning.Batch) {}, "second"},
+		{"after the pause", func(b *planning.Batch) { b.Snapshot.TakenAt = b.Snapshot.Unavailable[0].Until }, "first"},
+		{"the NodePool has changed", func(b *planning.Batch) { b.Snapshot.NodePools[0].Generation++ }, "first"},
+		{"the NodePool was created again", func(b *planning.Batch) { b.Snapshot.NodePools[0].UID = "again" }, "first"},
+		{"the EC2NodeClass has changed", func(b *planning.Batch) { b.Snapshot.NodeClasses[0].Generation++ }, "first"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.NewBatch(planningtest.NewPods("web", 1, "1", "1Gi"))
+			s := &batch.Snapshot
+			s.NodePools = append(s.NodePools, *s.NodePools[0].DeepCopy())
+			s.NodePools[0].Name, s.NodePools[1].Name = "first", "second"
+			s.NodePools[0].Spec.Weight = new(int32(10))
+			s.Unavailable = []planning.Unavailable{pauseLaunches(&batch, 7)}
+			tt.edit(&batch)
+			if result := solve(t, batch); len(result.Nodes) != 1 || result.Nodes[0].NodePool != tt.want {
+				t.Errorf("planned %+v, want a node of NodePool %s", result.Nodes, tt.want)
+			}
+		})
 	}
 }

@@ -118,7 +118,7 @@ func (l *Launch) explainOrder(unavailable []planning.Unavailable) string {
 func (l *Launch) countRefused(unavailable []planning.Unavailable) (count int) {
 	for _, o := range l.Offerings[:l.Rank-1] {
 		if slices.ContainsFunc(unavailable, func(u planning.Unavailable) bool {
-			return matchesValue(u.InstanceType, o.InstanceType) && matchesValue(u.Zone, o.Zone) && matchesValue(u.CapacityType, o.CapacityType)
+			return u.NodePool == "" && matchesValue(u.InstanceType, o.InstanceType) && matchesValue(u.Zone, o.Zone) && matchesValue(u.CapacityType, o.CapacityType)
 		}) {
 			count++
 		}

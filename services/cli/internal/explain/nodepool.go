@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (d *PlanDecision) ExplainNodePool(s *planning.Snapshot, name string) (NodeP
 		APIVersion: apiVersion, Kind: "NodePoolExplanation", NodePool: name, At: s.TakenAt.UTC(), Weight: np.Weight(),
 		Limits: []Limit{}, Rejects: []RejectedPods{}, InstanceTypes: []TypeGroup{}, Notes: []string{}, Reproduction: d.Reproduction,
 	}
-	out.Reason = planning.NotReadyReason(np)
+	out.Reason = cmp.Or(planning.NotReadyReason(np), planning.ExplainLaunchPause(np, s))
 	out.countNodes(s, np)
 	out.addBudgets(s, np)
 	d.addRejected(&out)

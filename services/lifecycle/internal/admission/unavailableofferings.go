@@ -50,6 +50,51 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 	if len(fresh) == 0 {
 		return nil
 	}
+	return updateUnavailable(ctx, client, namespace, func(old []planning.Unavailable) ([]planning.Unavailable, bool) {
+		return mergeUnavailable(old, fresh, now), true
+	})
+}
+
+// pauseMemory is how long after a pause a NodePool's refused launches still count as in a row with the
+// next one, unless a launch succeeds.
+const pauseMemory = 10 * time.Minute
+
+// PauseNodePool pauses the launches of a NodePool after one was refused. paused has the NodePool, its
+// LaunchSpecKey and the reason. A refusal during a pause does not extend it: that launch was requested
+// before, or its message is delivered again.
+func PauseNodePool(ctx context.Context, client cluster.Client, namespace string, paused planning.Unavailable, now time.Time) error {
+	return updateUnavailable(ctx, client, namespace, func(old []planning.Unavailable) ([]planning.Unavailable, bool) {
+		rest := withoutPause(old, paused.NodePool)
+		isLast := func(u planning.Unavailable) bool {
+			return u.NodePool == paused.NodePool && u.SpecKey == paused.SpecKey && isNeeded(u, now)
+		}
+		if at := slices.IndexFunc(old, isLast); at >= 0 {
+			if old[at].Until.After(now) {
+				return old, false
+			}
+			paused.Refused = old[at].Refused
+		}
+		paused.Refused++
+		paused.Until = now.Add(planning.LaunchPause(paused.Refused)).UTC()
+		return mergeUnavailable(rest, []planning.Unavailable{paused}, now), true
+	})
+}
+
+// ResumeNodePool ends the pause of a NodePool after a launch succeeded.
+func ResumeNodePool(ctx context.Context, client cluster.Client, namespace, nodePool string, now time.Time) error {
+	return updateUnavailable(ctx, client, namespace, func(old []planning.Unavailable) ([]planning.Unavailable, bool) {
+		rest := withoutPause(old, nodePool)
+		return mergeUnavailable(rest, nil, now), len(rest) < len(old)
+	})
+}
+
+// withoutPause returns the list without the pause of a NodePool.
+func withoutPause(list []planning.Unavailable, nodePool string) []planning.Unavailable {
+	return slices.DeleteFunc(slices.Clone(list), func(u planning.Unavailable) bool { return u.NodePool == nodePool })
+}
+
+// updateUnavailable changes the list in the ConfigMap. It writes nothing if change returns false.
+func updateUnavailable(ctx context.Context, client cluster.Client, namespace string, change func([]planning.Unavailable) ([]planning.Unavailable, bool)) error {
 	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableConfigMapName}
 	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
 	missing := fault.Is(err, fault.Missing)
@@ -59,8 +104,12 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 	if missing {
 		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	}
+	list, changed := change(planning.ReadUnavailable(object))
+	if !changed {
+		return nil
+	}
 	object = object.DeepCopy()
-	text, err := json.Marshal(mergeUnavailable(planning.ReadUnavailable(object), fresh, now))
+	text, err := json.Marshal(list)
 	if err != nil {
 		return fault.E("encoding the unavailable offerings", fault.Bug, err)
 	}
@@ -76,12 +125,21 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 	return nil
 }
 
-// mergeUnavailable keeps the latest expiry of each offering and drops expired ones. Beyond
+// isNeeded reports whether an entry has not expired, or is a pause that ended within pauseMemory.
+func isNeeded(u planning.Unavailable, now time.Time) bool {
+	end := u.Until
+	if u.NodePool != "" {
+		end = end.Add(pauseMemory)
+	}
+	return end.After(now)
+}
+
+// mergeUnavailable keeps the latest expiry of each offering and drops entries that are not needed. Beyond
 // MaxUnavailableBytes it drops the offerings that expire first.
 func mergeUnavailable(old, fresh []planning.Unavailable, now time.Time) []planning.Unavailable {
 	latest := map[string]planning.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
-		if have, ok := latest[unavailableKey(u)]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
+		if have, ok := latest[unavailableKey(u)]; isNeeded(u, now) && (!ok || u.Until.After(have.Until)) {
 			latest[unavailableKey(u)] = u
 		}
 	}
@@ -94,10 +152,11 @@ func mergeUnavailable(old, fresh []planning.Unavailable, now time.Time) []planni
 	return out
 }
 
-// limitSize returns the offerings that expire last, within MaxUnavailableBytes.
+// limitSize returns the pauses of NodePools and the offerings that expire last, within
+// MaxUnavailableBytes.
 func limitSize(all []planning.Unavailable) []planning.Unavailable {
 	slices.SortFunc(all, func(a, b planning.Unavailable) int {
-		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
+		return cmp.Or(strings.Compare(b.NodePool, a.NodePool), b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
 	})
 	left := MaxUnavailableBytes - len("[]")
 	return slices.DeleteFunc(all, func(u planning.Unavailable) bool {
@@ -113,7 +172,7 @@ func limitSize(all []planning.Unavailable) []planning.Unavailable {
 // unavailableKey identifies an entry regardless of its expiry. A full reservation may be unavailable
 // too, and is then two entries.
 func unavailableKey(u planning.Unavailable) string {
-	parts := []string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}
+	parts := []string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation, u.NodePool}
 	if u.IsReservationFull() {
 		parts = append(parts, u.Reason)
 	}

@@ -253,3 +253,66 @@ func TestFullReservationIsRecordedApart(t *testing.T) {
 		t.Errorf("recorded %+v", s.Unavailable)
 	}
 }
+
+// Each refused launch in a row pauses the NodePool twice as long, up to a minute. Refusals during a pause do not count. A successful launch,
+// other specs or a long time without a refusal begin again.
+func TestPauseNodePool(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	now, total := noon, 0
+	pause := func(after time.Duration, key string) time.Duration {
+		t.Helper()
+		now = now.Add(after)
+		paused := planning.Unavailable{NodePool: "web", SpecKey: key, Reason: "UnauthorizedOperation"}
+		if err := admission.PauseNodePool(t.Context(), server, namespace, paused, now); err != nil {
+			t.Fatal(err)
+		}
+		list := stored(t, server)
+		at := slices.IndexFunc(list, func(u planning.Unavailable) bool { return u.NodePool == "web" })
+		if total = len(list); at < 0 || list[at].SpecKey != key || list[at].Reason != "UnauthorizedOperation" {
+			t.Fatalf("recorded %+v", list)
+		}
+		return list[at].Until.Sub(now)
+	}
+	for i, want := range []float64{1, 2, 4, 8, 16, 32, 60, 60} {
+		if got := pause(time.Minute, "a"); got.Seconds() != want {
+			t.Errorf("refusal %d pauses for %s, want %g s", i+1, got, want)
+		}
+	}
+	if got := pause(20*time.Second, "a"); got != 40*time.Second {
+		t.Errorf("a refusal during the pause leaves %s, want 40 s", got)
+	}
+	if got := pause(time.Second, "b"); got != time.Second {
+		t.Errorf("the first refusal of other specs pauses for %s", got)
+	}
+	pause(2*time.Second, "b")
+	if err := admission.ResumeNodePool(t.Context(), server, namespace, "web", now); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, server); len(got) != 0 {
+		t.Errorf("after a successful launch %+v is recorded", got)
+	}
+	if got := pause(time.Second, "b"); got != time.Second {
+		t.Errorf("the first refusal after a successful launch pauses for %s", got)
+	}
+	if got := pause(time.Hour, "b"); got != time.Second || total != 1 {
+		t.Errorf("the first refusal after an hour pauses for %s, and %d entries are recorded", got, total)
+	}
+}
+
+// The pause of a NodePool is kept even if too many offerings are unavailable.
+func TestPauseIsKeptInLargeList(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	var many []planning.Unavailable
+	for i := range 4000 {
+		many = append(many, until(event.Offering{InstanceType: fmt.Sprintf("m%d.24xlarge", i), Zone: "eu-west-1a"}, 3, "x"))
+	}
+	if err := admission.AddUnavailable(t.Context(), server, namespace, many, noon); err != nil {
+		t.Fatal(err)
+	}
+	if err := admission.PauseNodePool(t.Context(), server, namespace, planning.Unavailable{NodePool: "web"}, noon); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(stored(t, server), func(u planning.Unavailable) bool { return u.NodePool == "web" }) {
+		t.Error("the pause was dropped")
+	}
+}

@@ -101,7 +101,7 @@ func (v View) SupplyKey() string {
 		fmt.Fprintf(&b, " %s %d %s", buffer.UID, buffer.PodCount(), event.DigestOf(text))
 	}
 	for _, u := range v.Snapshot.Unavailable {
-		fmt.Fprintf(&b, " %v %s", u.Offering, u.Subnet)
+		fmt.Fprintf(&b, " %v %s %s", u.Offering, u.Subnet, u.NodePool)
 	}
 	for _, class := range v.Pending {
 		for _, volume := range class.Spec.Volumes {
