@@ -50,8 +50,8 @@ func (s Service) resolveNodeClass(ctx context.Context, e event.Envelope, b event
 	if err := json.Unmarshal(b.Spec, &r.class.Spec); err != nil {
 		return fault.E("decoding the spec of EC2NodeClass "+b.Name, fault.Poison, err)
 	}
+	out := event.NodeClassResolved{Name: b.Name, UID: b.UID, Generation: b.Generation, Asked: b.Asked, Read: s.Now().UTC()}
 	r.cluster, r.clusterErr = s.describeCluster(ctx)
-	out := event.NodeClassResolved{Name: b.Name, UID: b.UID, Generation: b.Generation, Asked: b.Asked}
 	unread := s.resolveConditions(ctx, r, &out)
 	if r.clusterErr == nil {
 		// If the class cannot be hashed, one of the problems reports the cause.

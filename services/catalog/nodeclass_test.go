@@ -48,7 +48,7 @@ func TestResolveQuickstartClass(t *testing.T) {
 	full := h.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "demo"}})
 	h.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "another"}})
 	got := h.resolveSpec(t, quickstartSpec())
-	if got.Name != "default" || got.UID != "nc-1" || got.Generation != 3 || !got.Asked.Equal(start) || len(got.Problems) > 0 {
+	if got.Name != "default" || got.UID != "nc-1" || got.Generation != 3 || !got.Asked.Equal(start) || !got.Read.Equal(h.now) || len(got.Problems) > 0 {
 		t.Fatalf("got %+v", got)
 	}
 	if len(got.Subnets) != 4 || got.Subnets[0].ID != full.ID || got.Subnets[1].ZoneID == "" {

@@ -122,6 +122,10 @@ type Service struct {
 	// the NodePools of which this process knows that the ConfigMap has no pause.
 	unavailableMutex host.Mutex
 	unpaused         map[string]bool
+	// resolvedMutex serializes the results of resolving EC2NodeClasses, and protects resolvedAt: when the
+	// last result that was written to a class was read, by the UID of the class.
+	resolvedMutex host.Mutex
+	resolvedAt    map[string]time.Time
 	// listMutex serializes lists of all NodeClaims by launch results: many may be handled at the same time, and one list of a
 	// large cluster has hundreds of megabytes.
 	listMutex host.Mutex
@@ -186,6 +190,7 @@ func New(config Config) *Service {
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
 		unavailableMutex: host.NewMutex(), unpaused: map[string]bool{},
+		resolvedMutex: host.NewMutex(), resolvedAt: map[string]time.Time{},
 		listMutex:   host.NewMutex(),
 		throttle:    newThrottle(config.Now),
 		evictions:   eviction.New(config.Parallel, eviction.EvictionBackoff, config.Now),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclass"
@@ -21,14 +22,32 @@ func (s *Service) nodeClassPolicy() nodeclass.Policy {
 
 // handleNodeClassResolved writes the resources that a node class's selectors resolve to, and its
 // drift hash. A result for an older generation is dropped; a request for the current one is in
-// flight.
+// flight. A result that was read before the last one is dropped too: messages may be delivered late.
 func (s *Service) handleNodeClassResolved(ctx context.Context, e event.Envelope, b event.NodeClassResolved) error {
+	return s.resolvedMutex.RunLocked(ctx, func(ctx context.Context) error { return s.applyResolved(ctx, e, b) })
+}
+
+func (s *Service) applyResolved(ctx context.Context, e event.Envelope, b event.NodeClassResolved) error {
 	class, err := s.readNodeClass(ctx, b.Name, b.UID)
-	if class == nil || err != nil {
+	if err != nil {
 		return err
+	}
+	if class == nil {
+		delete(s.resolvedAt, b.UID)
+		return nil
 	}
 	if class.Generation != b.Generation {
 		return fault.F("resolving EC2NodeClass "+b.Name, fault.Stale, "the result is for generation %d, and the current one is %d", b.Generation, class.Generation)
+	}
+	read, now := b.Read, s.Now()
+	if read.IsZero() {
+		read = b.Asked
+	}
+	if read.After(now) { // Otherwise one clock ahead of the others would stop the results of the others.
+		read = now
+	}
+	if last := s.resolvedAt[b.UID]; read.Before(last) {
+		return fault.F("resolving EC2NodeClass "+b.Name, fault.Stale, "the result was read at %s, and one of %s was handled before", read.UTC().Format(time.RFC3339Nano), last.UTC().Format(time.RFC3339Nano))
 	}
 	if hashed := nodeclass.WithHash(class, b.Hash, b.HashVersion); hashed != nil {
 		// The status is written at the version of this update, so that the class is read again.
@@ -39,11 +58,15 @@ func (s *Service) handleNodeClassResolved(ctx context.Context, e event.Envelope,
 			return err
 		}
 	}
-	next, err := nodeclass.ApplyResolved(class, b, s.nodeClassPolicy(), s.Now())
+	next, err := nodeclass.ApplyResolved(class, b, s.nodeClassPolicy(), now)
 	if err != nil {
 		return err
 	}
-	return s.updateClassStatus(ctx, e, class, next)
+	if err := s.updateClassStatus(ctx, e, class, next); err != nil {
+		return err
+	}
+	s.resolvedAt[b.UID] = read
+	return nil
 }
 
 // handleNodeClassEnsured writes the state of the class's instance profile and the result of dry

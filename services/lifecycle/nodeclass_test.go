@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -310,6 +311,81 @@ func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	}
 	if s.getNodeClass() == nil {
 		t.Error("the class was deleted before its claims")
+	}
+}
+
+// SQS and EventBridge may deliver an older result after a newer one. It does not replace the newer one: nodes with the
+// new image would count as drifted.
+func TestLateResultIsDropped(t *testing.T) {
+	for name, test := range map[string]struct {
+		// older and newer are when the results were asked and read, in minutes.
+		older, newer [2]int
+		stale        fault.Kind
+		image        string
+	}{
+		"read earlier":                             {[2]int{1, 1}, [2]int{2, 2}, fault.Stale, "ami-new"},
+		"an older request was delivered again":     {[2]int{1, 3}, [2]int{2, 2}, "", "ami-old"},
+		"the same message again":                   {[2]int{2, 2}, [2]int{2, 2}, "", "ami-old"},
+		"an older release does not state the time": {[2]int{1, 0}, [2]int{2, 0}, fault.Stale, "ami-new"},
+		"the clock of the first is far ahead":      {[2]int{5, 5}, [2]int{2, 600}, "", "ami-old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestCluster(t)
+			class, start := s.addNodeClass(""), s.now
+			result := func(image string, minutes [2]int) event.Envelope {
+				e := s.resolvedMessage(class)
+				b, err := event.DecodeBody[event.NodeClassResolved](e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Asked, b.Images[0].ID = start.Add(time.Duration(minutes[0])*time.Minute), image
+				if minutes[1] > 0 {
+					b.Read = start.Add(time.Duration(minutes[1]) * time.Minute)
+				}
+				return s.newMessage(b)
+			}
+			s.now = start.Add(4 * time.Minute)
+			s.handleMessage(result("ami-new", test.newer), "")
+			s.now = start.Add(6 * time.Minute)
+			s.handleMessage(result("ami-old", test.older), test.stale)
+			if got := s.getNodeClass().Status.AMIs; len(got) != 1 || got[0].ID != test.image {
+				t.Errorf("the class has the images %+v, want %s", got, test.image)
+			}
+		})
+	}
+}
+
+// readsOnce fails every read of an EC2NodeClass after the first one.
+type readsOnce struct {
+	cluster.Client
+	as    fault.Kind
+	reads int
+}
+
+func (c *readsOnce) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if kind == cluster.NodeClasses {
+		if c.reads++; c.reads > 1 {
+			return nil, fault.F("reading "+key.Name, c.as, "the class was read before")
+		}
+	}
+	return c.Client.Get(ctx, kind, key)
+}
+
+// The class is read again after its hash is written. Until then it may have been deleted.
+func TestNodeClassThatIsGoneAfterItsHash(t *testing.T) {
+	for as, want := range map[fault.Kind]fault.Kind{fault.Missing: "", fault.Throttled: fault.Throttled} {
+		s := newTestCluster(t)
+		class := s.addNodeClass("")
+		b, err := event.DecodeBody[event.NodeClassResolved](s.resolvedMessage(class))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Hash, b.HashVersion = "1234", karpenter.EC2NodeClassHashVersion
+		s.configureService(func(c *lifecycle.Config) { c.Client = &readsOnce{Client: c.Client, as: as} })
+		s.handleMessage(s.newMessage(b), want)
+		if got := s.getNodeClass(); got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "1234" || len(got.Status.AMIs) > 0 {
+			t.Errorf("%s: the class has the annotations %v and the images %v", as, got.Annotations, got.Status.AMIs)
+		}
 	}
 }
 

@@ -90,10 +90,12 @@ type Reservation struct {
 
 // NodeClassResolved is the result of resolving an EC2NodeClass's selectors.
 type NodeClassResolved struct {
-	Name           string          `json:"name"`
-	UID            string          `json:"uid"`
-	Generation     int64           `json:"generation"`
-	Asked          time.Time       `json:"asked"`
+	Name       string    `json:"name"`
+	UID        string    `json:"uid"`
+	Generation int64     `json:"generation"`
+	Asked      time.Time `json:"asked"`
+	// Read is when the catalog began to read AWS. It is zero in messages of older releases.
+	Read           time.Time       `json:"read,omitzero"`
 	Subnets        []Subnet        `json:"subnets,omitempty"`
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	Images         []Image         `json:"images,omitempty"`

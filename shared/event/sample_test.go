@@ -109,6 +109,9 @@ var further = map[string]sample{
 	"nodeclass.resolved.v1-hash": of(event.NodeClassResolved{
 		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217", HashVersion: "v6",
 	}),
+	"nodeclass.resolved.v1-read": of(event.NodeClassResolved{
+		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Read: noon.Add(time.Second), Hash: "4217", HashVersion: "v6",
+	}),
 	"nodeclass.resolved.v1-reservations": of(event.NodeClassResolved{
 		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217",
 		Reservations: []event.Reservation{{
