@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
@@ -123,10 +126,10 @@ func verifyIntent(planned planning.PlannedIntent, intent launchspec.Intent, clai
 	return launchspec.Verify(planned, intent, snapshot, cat)
 }
 
-// readSnapshot reads the objects from which launches are derived, except NodePools: EC2NodeClasses, and
-// NodeOverlays if their feature gate is on.
+// readSnapshot reads the objects from which launches are derived, except NodePools: EC2NodeClasses,
+// the memory of nodes, and NodeOverlays if their feature gate is on.
 func (s *Service) readSnapshot(ctx context.Context) (planning.Snapshot, error) {
-	out := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
+	out := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings, Nodes: s.listReportedMemory()}
 	classes, err := cluster.List[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses)
 	if err != nil {
 		return out, fmt.Errorf("listing EC2NodeClasses: %w", err)
@@ -145,6 +148,27 @@ func (s *Service) readSnapshot(ctx context.Context) (planning.Snapshot, error) {
 		out.NodeOverlays = append(out.NodeOverlays, *overlay)
 	}
 	return out, nil
+}
+
+// listReportedMemory returns the initialized node of each instance type and image that reports the least memory, with
+// only that.
+func (s *Service) listReportedMemory() []planning.Node {
+	nodes, least := nodesByProvider(s.Cache), map[[2]string]planning.Node{}
+	for _, claim := range cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
+		node := nodes[claim.Status.ProviderID]
+		if node == nil || node.Status.Capacity.Memory().IsZero() || !claim.Status.Conditions.IsTrue(karpenter.ConditionTypeInitialized) {
+			continue
+		}
+		key := [2]string{node.Labels[corev1.LabelInstanceTypeStable], claim.Status.ImageID}
+		have, known := least[key]
+		if memory := node.Status.Capacity[corev1.ResourceMemory]; !known || memory.Cmp(have.Capacity[corev1.ResourceMemory]) < 0 {
+			least[key] = planning.Node{
+				Initialized: true, Image: key[1], Labels: map[string]string{corev1.LabelInstanceTypeStable: key[0]},
+				Capacity: corev1.ResourceList{corev1.ResourceMemory: memory},
+			}
+		}
+	}
+	return slices.Collect(maps.Values(least))
 }
 
 // readLatestCatalogue reads the catalogue that the catalog service published last.

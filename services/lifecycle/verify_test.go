@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -14,6 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
@@ -49,10 +54,11 @@ func (s *testCluster) storeCatalogue(batch planning.Batch) func(*lifecycle.Confi
 	}
 }
 
-// newVerifyingCluster returns such a cluster, its outbox, and the planner's result for a batch.
-func newVerifyingCluster(t *testing.T) (*testCluster, outbox.Stored, launchspec.Built) {
+// newVerifyingCluster returns such a cluster, its outbox, and the planner's result for a batch with these nodes.
+func newVerifyingCluster(t *testing.T, nodes ...planning.Node) (*testCluster, outbox.Stored, launchspec.Built) {
 	t.Helper()
 	cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 5, "1", "0"))
+	batch.Snapshot.Nodes = nodes
 	s, _ := withCatalogue(t, batch)
 	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
@@ -117,5 +123,38 @@ func TestForgedLaunchesAreRefused(t *testing.T) {
 				t.Errorf("got outbox state %s", s.readOutbox().State)
 			}
 		})
+	}
+}
+
+// Nodes report half of the memory that the catalogue has, because their kernel reserves the rest. Plans count what nodes report, and are
+// admitted while such a node exists.
+func TestLaunchWithLittleReportedMemory(t *testing.T) {
+	class := planningtest.NewNodeClass()
+	var reports []planning.Node
+	for _, one := range planningtest.NewCatalogue().Types {
+		image, _ := instancetypes.FindImage(catalog.TypeLabels(one), class.Status.AMIs)
+		memory := resource.NewQuantity(one.MemoryMiB<<19, resource.BinarySI)
+		reports = append(reports, planning.Node{
+			Name: "node-" + one.Name, Initialized: true, Image: image.ID, Labels: map[string]string{corev1.LabelInstanceTypeStable: one.Name},
+			Capacity: corev1.ResourceList{corev1.ResourceMemory: *memory},
+		})
+	}
+	for _, exist := range []bool{true, false} {
+		s, held, built := newVerifyingCluster(t, reports...)
+		for _, report := range reports {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: report.Name, Labels: report.Labels}}
+			node.Spec.ProviderID, node.Status.Capacity = "aws:///eu-west-1a/i-"+report.Name, report.Capacity
+			claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: report.Name, Labels: map[string]string{karpenter.NodePoolLabelKey: "other"}}}
+			claim.Status.ProviderID, claim.Status.ImageID = node.Spec.ProviderID, report.Image
+			claim.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
+			if exist {
+				s.SeedObjects(node, claim)
+			}
+		}
+		s.cache.DeliverAll()
+		s.handleMessage(s.storeBuilt(held, built), "")
+		if requests := launchTexts(s.takeSent()); slices.Contains(requests, "launch.requested.v1 intent/"+built.Intents[0].ID) != exist {
+			t.Errorf("with nodes that report the memory: %t: sent %v, Events %+v", exist, requests, s.Events())
+		}
 	}
 }

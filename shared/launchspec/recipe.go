@@ -31,6 +31,8 @@ type recipe struct {
 	// requirements are the node's, and efa is true if its pods request an EFA.
 	requirements planning.Requirements
 	efa          bool
+	// reporting are the nodes of the snapshot, for Verify.
+	reporting []planning.Node
 	// existing is the NodeClaim if a user created it.
 	existing *karpenter.NodeClaim
 	// relaxed is true if the offers do not cover every minValues.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -14,11 +15,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 const (
-	// memoryTolerance is the minimum fraction of a type's catalogue memory in a plan. Plans know the
-	// memory that nodes reported, but the catalogue does not.
+	// memoryTolerance is the minimum fraction of a type's memory in a plan, of the estimate or of what
+	// nodes report, whichever is less. The plan may know other nodes than the snapshot.
 	memoryTolerance = 0.9
 	// spotTolerance is the minimum fraction of the catalogue's spot price in a plan. The price changes
 	// between the plan's catalogue and the latest one.
@@ -28,7 +30,8 @@ const (
 // Verify derives again what an intent and its NodeClaims must be, from the NodePool, the EC2NodeClass,
 // the settings and the overlays of the snapshot and from the catalogue, and compares: launch templates
 // with image, user data, instance profile and security groups, subnets, instance types, tags, the
-// complete NodeClaims, and what they count for limits. Differences are fault.Invalid. The author of a
+// complete NodeClaims, and what they count for limits. Of the snapshot's nodes only the memory that they
+// report is used. Differences are fault.Invalid. The author of a
 // plan can only choose among values that these objects allow.
 func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, cat catalog.Catalogue) error {
 	if len(planned.Claims) == 0 {
@@ -72,6 +75,8 @@ func verifier(planned planning.PlannedIntent, intent Intent, node planning.Plann
 	if intent.NodeClass != node.NodeClass {
 		return nil, unlike("the intent is for EC2NodeClass %q, but its NodeClaims have %q", intent.NodeClass, node.NodeClass)
 	}
+	reporting := s.Nodes
+	s.Nodes = nil // The machines have the estimated memory.
 	b := builder{batch: planning.Batch{Snapshot: s}, catalogue: cat, existing: existing}
 	node.Offerings = nil
 	for _, config := range intent.Fleet.Configs {
@@ -84,6 +89,7 @@ func verifier(planned planning.PlannedIntent, intent Intent, node planning.Plann
 	if err != nil {
 		return nil, unlike("%w", err)
 	}
+	g.reporting = reporting
 	return g, nil
 }
 
@@ -197,7 +203,7 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 		said, known := facts.Capacity[name]
 		least := amount.AsApproximateFloat64()
 		if name == corev1.ResourceMemory {
-			least *= memoryTolerance
+			least = memoryTolerance * g.lowestMemory(m, amount)
 		}
 		if !known || said.AsApproximateFloat64() < least {
 			return unlike("the intent has type %s with %s of %s, but the catalogue has %s", o.InstanceType, said.String(), name, amount.String())
@@ -221,6 +227,16 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 		return unlike("the intent has a price for %s in %s of $%g per hour as %s, which differs from the catalogue", o.InstanceType, o.Zone, said, o.CapacityType)
 	}
 	return nil
+}
+
+// lowestMemory returns the estimated memory of a type, or what nodes of the type and its image report if that is less.
+// Kernels that reserve memory, for example for crash dumps, report much less than small types have.
+func (g *recipe) lowestMemory(m machine, estimate resource.Quantity) float64 {
+	image, _ := instancetypes.FindImage(m.typ.Labels, g.class.Status.AMIs)
+	if reported, ok := instancetypes.FindReportedMemory(g.reporting, m.typ.Name, image.ID); ok && reported.Cmp(estimate) < 0 {
+		return reported.AsApproximateFloat64()
+	}
+	return estimate.AsApproximateFloat64()
 }
 
 // price returns the price of an offer from catalogue and overlays, in US dollars an hour; false if

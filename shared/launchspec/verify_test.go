@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
@@ -186,5 +187,48 @@ func TestVerifyComparesWithTheNodeClass(t *testing.T) {
 		if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], s, planningtest.NewCatalogue()); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+}
+
+// TestVerifyOfReportedMemory checks that a plan may count the memory that nodes report, however low, and no less than a tenth below that.
+func TestVerifyOfReportedMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		// planned and live are the shares of EC2's memory that the nodes of the plan's snapshot and of the cluster report; 0 for no node.
+		planned, live float64
+		refused       bool
+	}{
+		{"no nodes", 0, 0, false},
+		{"more than the estimate", 0.98, 0.98, false},
+		{"less than the estimate", 0.8, 0.8, false},
+		{"far less than the estimate", 0.4, 0.4, false},
+		{"the node has joined since", 0, 0.4, false},
+		{"the node has left since", 0.4, 0, true},
+		{"the node has left since, and reported nearly the estimate", 0.88, 0, false},
+		{"less than nodes report", 0.4, 0.5, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch, cat := seed(), planningtest.NewCatalogue()
+			class := &batch.Snapshot.NodeClasses[0]
+			report := func(share float64) (nodes []planning.Node) {
+				for _, one := range instancetypes.New(batch.Snapshot, cat).ByNodeClass[class.Name] {
+					hardware, _ := cat.Find(one.Name)
+					image, _ := instancetypes.FindImage(one.Labels, class.Status.AMIs)
+					memory := resource.NewQuantity(int64(float64(hardware.MemoryMiB)*share)<<20, resource.BinarySI)
+					nodes = append(nodes, planning.Node{
+						Name: "node-" + one.Name, Image: image.ID, Initialized: true, Labels: map[string]string{corev1.LabelInstanceTypeStable: one.Name},
+						Capacity: corev1.ResourceList{corev1.ResourceMemory: *memory},
+					})
+				}
+				return nodes
+			}
+			live := batch.Snapshot
+			batch.Snapshot.Nodes, live.Nodes = report(tt.planned), report(tt.live)
+			built := build(t, batch)
+			err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], live, cat)
+			if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "of memory") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

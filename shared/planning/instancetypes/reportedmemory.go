@@ -24,17 +24,34 @@ func listReportedMemory(nodes []planning.Node) map[typeAndImage]resource.Quantit
 	out := map[typeAndImage]resource.Quantity{}
 	for i := range nodes {
 		n := &nodes[i]
-		// Before initialization the values may be those of the NodeClaim, which are the estimate.
-		memory, ok := n.Capacity[corev1.ResourceMemory]
-		if !n.Initialized || n.Image == "" || !ok || memory.Sign() <= 0 {
-			continue
-		}
 		key := typeAndImage{n.Labels[corev1.LabelInstanceTypeStable], n.Image}
-		if least, known := out[key]; !known || memory.Cmp(least) < 0 {
+		memory, ok := reportedMemory(n)
+		if least, known := out[key]; ok && (!known || memory.Cmp(least) < 0) {
 			out[key] = memory
 		}
 	}
 	return out
+}
+
+// reportedMemory returns the memory that a node reports; false if that is not known. Before initialization the values may
+// be those of the NodeClaim, which are the estimate.
+func reportedMemory(n *planning.Node) (resource.Quantity, bool) {
+	memory, ok := n.Capacity[corev1.ResourceMemory]
+	return memory, ok && n.Initialized && n.Image != "" && memory.Sign() > 0
+}
+
+// FindReportedMemory returns the lowest memory that nodes of an instance type and image report; false without such a node.
+func FindReportedMemory(nodes []planning.Node, instanceType, image string) (least resource.Quantity, found bool) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Image != image || n.Labels[corev1.LabelInstanceTypeStable] != instanceType {
+			continue
+		}
+		if memory, ok := reportedMemory(n); ok && (!found || memory.Cmp(least) < 0) {
+			least, found = memory, true
+		}
+	}
+	return least, found
 }
 
 // disableShiftedZones makes offerings in zones with an active zonal shift unavailable, including
