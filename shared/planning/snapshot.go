@@ -83,8 +83,8 @@ type Settings struct {
 	PreferencePolicy string `json:"preferencePolicy,omitempty"`
 	// MinValuesPolicy is Strict or BestEffort.
 	MinValuesPolicy string `json:"minValuesPolicy,omitempty"`
-	// VMMemoryOverheadPercent is a fraction; the default is 0.075.
-	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
+	// VMMemoryOverheadPercent is a fraction, by default 0.075.
+	VMMemoryOverheadPercent *float64 `json:"vmMemoryOverheadPercent,omitempty"`
 	// ReservedENIs is the number of network interfaces that pods must not use.
 	ReservedENIs int `json:"reservedEnis,omitempty"`
 	// PlanDRARequests plans pods with dynamic resource claims by the devices of nodes and instance

@@ -25,7 +25,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
-	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
+	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: new(0.075), Gates: planning.Gates{ReservedCapacity: true}},
 	Repair:     repair.PolicySet{Policies: repair.Provider(false), Unhealthy: intstr.FromString("20%")}, PoolDeletionApproval: settings.PoolDeletionApproval{On: true, Nodes: 5, Percent: 20},
 	Rebalance: "ignore", SecurityGroupRefreshInterval: time.Minute,
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081, Tracing: settings.Tracing{Protocol: "http/protobuf"},
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
 			"JOIST_CLOUDWATCH_METRICS": "stdout", "JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
 		}, func(s *settings.Settings) {
-			s.Scheduling = planning.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: planning.Gates{ReservedCapacity: true}}
+			s.Scheduling = planning.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", VMMemoryOverheadPercent: new(0.0), ReservedENIs: 2, Gates: planning.Gates{ReservedCapacity: true}}
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Tracing.HasEndpoint, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
 			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
 		}},

@@ -131,7 +131,10 @@ var joistVariables = []Variable{
 	{Name: BatchIdle, Purpose: "the time without a new pod after which a batch is sent", Example: "1s", Default: "1s",
 		set: parseDuration(func(s *Settings) *positiveDuration { return (*positiveDuration)(&s.BatchIdle) })},
 	{Name: MemoryOverhead, Purpose: "the fraction of an instance's memory that its hypervisor keeps", Example: "0.075", Default: "0.075",
-		set: parseFraction(func(s *Settings) *float64 { return &s.Scheduling.VMMemoryOverheadPercent })},
+		set: parseFraction(func(s *Settings) *float64 {
+			s.Scheduling.VMMemoryOverheadPercent = new(float64)
+			return s.Scheduling.VMMemoryOverheadPercent
+		})},
 	{Name: Preferences, Purpose: "whether preferred terms count", Example: "Respect", Default: "Respect",
 		set: parseChoice(func(s *Settings) *string { return &s.Scheduling.PreferencePolicy }, "Respect", "Ignore")},
 	{Name: MinValues, Purpose: "whether minValues of a NodePool are strict", Example: "Strict", Default: "Strict",

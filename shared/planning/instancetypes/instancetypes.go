@@ -189,9 +189,7 @@ func NewNodeConfig(class *karpenter.EC2NodeClass, settings planning.Settings) (c
 		return catalog.NodeConfig{}, fmt.Errorf("EC2NodeClass %s: %w", class.Name, expression.ErrDisabled)
 	}
 	config.ReservedENIs = int64(settings.ReservedENIs)
-	if settings.VMMemoryOverheadPercent > 0 {
-		config.VMMemoryOverheadPercent = &settings.VMMemoryOverheadPercent
-	}
+	config.VMMemoryOverheadPercent = settings.VMMemoryOverheadPercent
 	return config, nil
 }
 

@@ -1,12 +1,15 @@
 package instancetypes_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -67,6 +70,32 @@ func TestMemoryFromNodeReports(t *testing.T) {
 			}
 			t.Fatalf("type %s is missing", reservedType)
 		})
+	}
+}
+
+// VM_MEMORY_OVERHEAD_PERCENT may be 0, as in Karpenter: then only the 64 MiB of arm64 are subtracted.
+func TestMemoryOverhead(t *testing.T) {
+	for text, want := range map[string]string{"": "3729Mi", "0": "4032Mi", "0.5": "2016Mi"} {
+		read, err := settings.Read(func(name string) (string, bool) { return text, text != "" && name == settings.MemoryOverhead })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := planningtest.NewBatch().Snapshot
+		s.Settings.VMMemoryOverheadPercent = read.Scheduling.VMMemoryOverheadPercent
+		// The planner reads the setting in the batch.
+		stored, err := json.Marshal(s.Settings)
+		if err == nil {
+			s.Settings = planning.Settings{}
+			err = json.Unmarshal(stored, &s.Settings)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		types := instancetypes.New(s, planningtest.NewCatalogue()).ByNodeClass[s.NodeClasses[0].Name]
+		at := slices.IndexFunc(types, func(one instancetypes.Type) bool { return one.Name == reservedType })
+		if got := types[at].Capacity[corev1.ResourceMemory]; got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("with the overhead %q a node has %s, want %s", text, got.String(), want)
+		}
 	}
 }
 
