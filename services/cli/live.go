@@ -17,9 +17,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -226,6 +228,11 @@ func (r *clusterReading) collect(state live.ClusterContent, identity event.Clust
 	if claims := len(r.batch.Unplanned); claims > 0 && state.Controller.Name != live.Joist {
 		r.batch.Unplanned = nil
 		r.assumptions = append(r.assumptions, fmt.Sprintf("%d NodeClaims without an instance become nodes with the capacity that they request", claims))
+	}
+	for _, pool := range cluster.ListCached[*karpenter.NodePool](state.Feed, cluster.NodePools) {
+		if !pool.IsManaged() {
+			r.assumptions = append(r.assumptions, fmt.Sprintf("NodePool %s is left to its own provider, because its node class is not an EC2NodeClass", pool.Name))
+		}
 	}
 	r.assumptions = append(r.assumptions, simulate.AssumeClasses(&r.batch.Snapshot, r.catalogue)...)
 	simulate.AssumeClasses(&r.snapshot, r.catalogue)

@@ -25,6 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/build"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
@@ -165,6 +166,18 @@ func TestLiveErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLiveLeavesOutOtherProviders: a NodePool of EKS Auto Mode is not planned for, and the output says so.
+func TestLiveLeavesOutOtherProviders(t *testing.T) {
+	l := newLiveTest(t)
+	auto := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general-purpose"}}
+	auto.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+	l.SeedObjects(auto)
+	_, stderr, code := l.run("consolidate")
+	if code != cli.ExitNothing || !strings.Contains(stderr, "NodePool general-purpose is left to its own provider") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 }
 

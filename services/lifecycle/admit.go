@@ -253,6 +253,9 @@ func (s *Service) nominateClaims(ctx context.Context, plan planning.Plan) error 
 			return nil
 		}
 		claim := object.(*karpenter.NodeClaim).DeepCopy()
+		if !claim.IsManaged() {
+			return nil
+		}
 		annotateObject(claim, NominatedAnnotation, until)
 		return s.executor.Execute(ctx, nil, effect.Update{Object: claim})
 	})...)

@@ -94,7 +94,7 @@ func (s *Service) terminateOrphans(ctx context.Context, e event.Envelope, intent
 	for i := range orphans {
 		ids[i] = orphans[i].InstanceID
 	}
-	if err := s.orphanBreaker.TakeRemoval(ids, len(claims), s.Now()); err != nil {
+	if err := s.orphanBreaker.TakeRemoval(ids, len(onlyManaged(claims)), s.Now()); err != nil {
 		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 		return errors.Join(err, held)
 	}

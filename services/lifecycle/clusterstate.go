@@ -33,8 +33,9 @@ type clusterState struct {
 	// another name.
 	nodesByProviderID map[string][]*corev1.Node
 	nodesByName       map[string]*corev1.Node
-	pools             map[string]*karpenter.NodePool
-	classes           map[string]*karpenter.EC2NodeClass
+	// pools are the NodePools that Joist manages, without other providers'.
+	pools   map[string]*karpenter.NodePool
+	classes map[string]*karpenter.EC2NodeClass
 	// present counts the claims of each intent. The cache has all claims of an intent before it has one that is admitted,
 	// because they are created before.
 	present func() admission.Counts
@@ -60,7 +61,7 @@ type clusterState struct {
 
 func (s *Service) readClusterState(ctx context.Context) clusterState {
 	w := clusterState{
-		claims:            onlyManaged(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)),
+		claims:            s.listClaims(),
 		nodesByProviderID: map[string][]*corev1.Node{}, nodesByName: map[string]*corev1.Node{},
 		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
 		pods: func(node string) []*corev1.Pod {
@@ -90,7 +91,7 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 			w.nodesByProviderID[id] = append(w.nodesByProviderID[id], node)
 		}
 	}
-	for _, pool := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, pool := range s.listPools() {
 		w.pools[pool.Name] = pool
 	}
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
@@ -102,9 +103,19 @@ func (s *Service) readClusterState(ctx context.Context) clusterState {
 	return w
 }
 
-// onlyManaged returns the claims without those of other providers.
-func onlyManaged(claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
-	return slices.DeleteFunc(slices.Clone(claims), func(c *karpenter.NodeClaim) bool { return !nodeclaim.IsManaged(c) })
+// listPools returns the cached NodePools without those of other providers.
+func (s *Service) listPools() []*karpenter.NodePool {
+	return onlyManaged(cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools))
+}
+
+// listClaims returns the cached NodeClaims without those of other providers.
+func (s *Service) listClaims() []*karpenter.NodeClaim {
+	return onlyManaged(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
+}
+
+// onlyManaged returns the NodePools or NodeClaims without those of other providers.
+func onlyManaged[T interface{ IsManaged() bool }](objects []T) []T {
+	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return !o.IsManaged() })
 }
 
 // indexBy returns a lookup of cached objects by a key. It builds the index on first use and omits

@@ -10,7 +10,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/deletionapproval"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -34,10 +33,7 @@ func (s *Service) reconcileDeletionApprovals(ctx context.Context, w clusterState
 	}
 	size := len(cluster.ListCached[*corev1.Node](s.Cache, cluster.Nodes))
 	var failures []error
-	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		if nodepool.ForeignClass(np) {
-			continue
-		}
+	for _, np := range s.listPools() {
 		d := deletionapproval.Decide(deletionapproval.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.DeletionApproval})
 		if err := s.executor.Execute(ctx, nil, append(d.Effects, s.deletionStatus(np, d)...)...); err != nil {
 			failures = append(failures, fmt.Errorf("handling the deletion of NodePool %s: %w", np.Name, err))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -109,7 +108,7 @@ func (s *Service) reconcileDrift(ctx context.Context, w clusterState) error {
 // pool does not exist or is not Joist's.
 func (s *Service) driftView(c *karpenter.NodeClaim, w clusterState) (drift.View, bool) {
 	np := w.pools[c.Labels[karpenter.NodePoolLabelKey]]
-	if c.DeletionTimestamp != nil || np == nil || nodepool.ForeignClass(np) {
+	if c.DeletionTimestamp != nil || np == nil {
 		return drift.View{}, false
 	}
 	v := drift.View{Claim: c, Pool: np, Reservations: s.ReservedCapacity, Now: s.Now()}

@@ -1,11 +1,13 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/repair"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // seedForeignClaim adds a launched NodeClaim of another provider, and its node. Its NodePool is Joist's since its node
@@ -57,6 +60,48 @@ func TestForeignNodeClaimsAreKept(t *testing.T) {
 		}
 		if _, err := s.Get(t.Context(), cluster.Nodes, cluster.Key{Name: "foreign"}); err != nil {
 			t.Errorf("%s: its Node: %v", providerID, err)
+		}
+	}
+}
+
+// autoModeClass is a node class of EKS Auto Mode with the name of an EC2NodeClass.
+var autoModeClass = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+
+// A NodePool of EKS Auto Mode has no metrics and Events of Joist's, and its NodeClaims are not changed when a plan places pods on them,
+// or replaces pods of their nodes.
+func TestNodePoolsOfAutoMode(t *testing.T) {
+	s := newTestCluster(t)
+	s.setZone()
+	auto := s.getPool().DeepCopy()
+	auto.ObjectMeta = metav1.ObjectMeta{Name: "general-purpose", Generation: 7}
+	auto.Spec.Template.Spec.NodeClassRef, auto.Spec.Limits = autoModeClass, karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")}
+	s.SeedObjects(auto)
+	s.seedForeignClaim("aws:///eu-west-1a/i-7", corev1.ConditionTrue)
+	s.ChangeObject(cluster.NodeClaims, cluster.Key{Name: "foreign"}, func(o cluster.Object) {
+		c := o.(*karpenter.NodeClaim)
+		c.Labels[karpenter.NodePoolLabelKey], c.Spec.NodeClassRef = auto.Name, autoModeClass
+		c.DeletionTimestamp = new(metav1.NewTime(s.now))
+	})
+	recorded := s.countMetricsOf(func(string) bool { return true })
+	s.advance(10 * time.Second)
+	before := s.getClaim("foreign")
+	s.handleMessage(s.inventoryWithShifts([]event.ShiftedZone{{ZoneID: zone}}), "")
+	held := s.startBatch()
+	s.handleMessage(s.planMadeMessage(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{
+		{Claim: "foreign", Namespace: "default", Pod: planning.PodRef{Name: "web"}}, {Claim: "one-0", Namespace: "default", Pod: planning.PodRef{Name: "api", Node: "foreign"}},
+	}}), "")
+	s.advance(10 * time.Second)
+	if diff := cmp.Diff(before, s.getClaim("foreign")); diff != "" {
+		t.Errorf("the NodeClaim was changed:\n%s", diff)
+	}
+	for _, line := range *recorded {
+		if strings.Contains(line, auto.Name) {
+			t.Errorf("recorded %s", line)
+		}
+	}
+	for _, e := range s.Events() {
+		if e.About.GetName() == auto.Name {
+			t.Errorf("Event %s: %s", e.Reason, e.Message)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *Service) handleInstancesListed(ctx context.Context, e event.Envelope, b
 	host.AddLogFields(ctx, "instances", len(inventory.Instances), "unbound", len(findings.Unbound), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Unbound)
 	safe, refused := findings.LimitRemovals()
-	safe.Gone, err = s.limitUnexpected(safe.Gone, len(claims))
+	safe.Gone, err = s.limitUnexpected(safe.Gone, len(onlyManaged(claims)))
 	if refused = errors.Join(refused, err); refused != nil {
 		s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 	}

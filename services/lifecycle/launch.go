@@ -106,7 +106,7 @@ func groupByIntent(claims []*karpenter.NodeClaim) [][]int {
 
 // awaitsAdmission reports whether the outbox allows the launch of the claim and it is not admitted yet.
 func awaitsAdmission(o outbox.Outbox, c *karpenter.NodeClaim) bool {
-	return o.AllowsLaunch(c.Name, c.UID) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
+	return c.IsManaged() && o.AllowsLaunch(c.Name, c.UID) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 }
 
 // listLaunchClaims returns the created claims and the other claims of the cache, if no other claim awaits admission: a
@@ -232,7 +232,7 @@ func (s *Service) requestLaunches(ctx context.Context, cause *event.Envelope, cl
 
 // isLaunchable reports whether the claim's launch has to be requested now.
 func isLaunchable(c *karpenter.NodeClaim, now time.Time) bool {
-	return admission.IsAdmitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
+	return c.IsManaged() && admission.IsAdmitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
 		now.Sub(c.CreationTimestamp.Time) < nodeclaim.LaunchTimeout
 }
 

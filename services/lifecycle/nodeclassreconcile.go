@@ -127,7 +127,7 @@ func (s *Service) requestEnsure(ctx context.Context, class *karpenter.EC2NodeCla
 
 // poolsOfClass returns the NodePools that refer to the class.
 func (s *Service) poolsOfClass(class *karpenter.EC2NodeClass) []*karpenter.NodePool {
-	return slices.DeleteFunc(cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools), func(pool *karpenter.NodePool) bool {
+	return slices.DeleteFunc(s.listPools(), func(pool *karpenter.NodePool) bool {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		return ref == nil || ref.Name != class.Name
 	})

@@ -19,7 +19,7 @@ import (
 func (s *Service) reconcileNodePools(ctx context.Context, w clusterState) error {
 	members := s.nodePoolMembers(w)
 	var failures []error
-	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range s.listPools() {
 		effects, err := s.nodePoolEffects(ctx, np, w, members[np.Name])
 		if err == nil {
 			err = s.executor.Execute(ctx, nil, effects...)
@@ -55,9 +55,6 @@ func (s *Service) nodePoolMembers(w clusterState) map[string][]nodepool.Member {
 // nodePoolEffects writes the pool's annotations. If they are current, it writes the status instead,
 // because two writes in one reconcile would use the same resourceVersion.
 func (s *Service) nodePoolEffects(ctx context.Context, np *karpenter.NodePool, w clusterState, members []nodepool.Member) ([]effect.Effect, error) {
-	if nodepool.ForeignClass(np) {
-		return nil, nil
-	}
 	view := nodepool.View{Pool: np, Members: members, Now: s.Now()}
 	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil {
 		view.Class = w.classes[ref.Name]

@@ -94,9 +94,7 @@ func TestNodePoolCountsNodeWithoutClaim(t *testing.T) {
 // A pool with the node class of another provider is not written.
 func TestForeignNodePoolIsNotWritten(t *testing.T) {
 	s := newTestCluster(t)
-	s.updatePool(func(p *karpenter.NodePool) {
-		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
-	})
+	s.updatePool(func(p *karpenter.NodePool) { p.Spec.Template.Spec.NodeClassRef = autoModeClass })
 	before := s.getPool().ResourceVersion
 	s.advance(3 * time.Second)
 	if s.getPool().ResourceVersion != before {

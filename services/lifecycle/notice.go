@@ -69,8 +69,7 @@ func (s *Service) handleInstanceGone(ctx context.Context, e event.Envelope, b ev
 		return nil
 	}
 	if !s.expectsTermination(found) {
-		size := len(cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
-		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
+		if err := s.goneBreaker.TakeRemoval([]string{b.InstanceID}, len(s.listClaims()), s.Now()); err != nil {
 			s.Metrics.Record(metric.GarbageCollectionStopped, 1)
 			kind := fault.Retry
 			if last := s.drift.lastInventory(); last.instances[b.InstanceID] != nil && last.started.After(e.Time.Add(garbagecollection.SettleTime)) {
@@ -106,7 +105,7 @@ func (s *Service) expectsTermination(c *karpenter.NodeClaim) bool {
 func (s *Service) findClaimOfInstance(ctx context.Context, instanceID string) (*karpenter.NodeClaim, error) {
 	has := func(c *karpenter.NodeClaim) bool {
 		id, err := c.Instance()
-		return err == nil && id.InstanceID == instanceID && nodeclaim.IsManaged(c)
+		return err == nil && id.InstanceID == instanceID && c.IsManaged()
 	}
 	cached := cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
 	if i := slices.IndexFunc(cached, has); i >= 0 {
@@ -139,7 +138,7 @@ func (s *Service) searchAllClaims(ctx context.Context, searches []*claimSearch) 
 	}
 	holders := map[string]*karpenter.NodeClaim{}
 	for _, c := range all {
-		if id, err := c.Instance(); err == nil && nodeclaim.IsManaged(c) {
+		if id, err := c.Instance(); err == nil && c.IsManaged() {
 			holders[id.InstanceID] = c
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -73,7 +72,7 @@ func (s *Service) readClaims(ctx context.Context, b event.DisruptionProposed) ([
 			return nil, fmt.Errorf("reading NodeClaim %s for a proposal: %w", name, err)
 		case c.DeletionTimestamp != nil:
 			return nil, staleProposal(b, "NodeClaim %s is being deleted", name)
-		case !nodeclaim.IsManaged(c):
+		case !c.IsManaged():
 			return nil, staleProposal(b, "NodeClaim %s is another provider's", name)
 		}
 		claims[i] = c

@@ -58,7 +58,7 @@ func (s *Service) recordReplacements(ctx context.Context, plan planning.Plan) er
 		}
 	}
 	var failures []error
-	for _, c := range cluster.ListCached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
+	for _, c := range s.listClaims() {
 		claims, known := expected[c.Status.NodeName]
 		if !known || c.DeletionTimestamp == nil {
 			continue

@@ -93,7 +93,7 @@ func (s *Service) takeChanges() bool {
 func (s *Service) hasNewGeneration(changed cluster.Changed) bool {
 	return changed.All || slices.ContainsFunc(changed.Keys, func(key cluster.Key) bool {
 		pool, exists := s.Cache.Get(cluster.NodePools, key)
-		return !exists || pool.GetGeneration() != s.settled.generations[key.Name]
+		return !exists || pool.(*karpenter.NodePool).IsManaged() && pool.GetGeneration() != s.settled.generations[key.Name]
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/staticdeprovisioning"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -19,8 +18,8 @@ func (s *Service) reconcileStaticNodePools(ctx context.Context, w clusterState) 
 		return nil
 	}
 	var failures []error
-	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		if nodepool.ForeignClass(np) || len(staticdeprovisioning.SelectSurplus(s.staticView(np, w.claims, w))) == 0 {
+	for _, np := range s.listPools() {
+		if len(staticdeprovisioning.SelectSurplus(s.staticView(np, w.claims, w))) == 0 {
 			continue
 		}
 		if err := s.removeSurplus(ctx, np, w); err != nil {

@@ -158,3 +158,27 @@ func TestLaunchWithLittleReportedMemory(t *testing.T) {
 		}
 	}
 }
+
+// A plan for a NodePool of EKS Auto Mode is refused, although an EC2NodeClass has the name of its node class: both providers would
+// launch instances for the NodeClaims, and Joist would never register its own.
+func TestPlansForOtherProvidersAreRefused(t *testing.T) {
+	for _, verifies := range []bool{true, false} {
+		cat, batch := planningtest.NewCatalogue(), planningtest.NewBatch(planningtest.NewPods("inflate", 2, "1", "0"))
+		result := solver.Solve(batch, cat)
+		batch.Snapshot.NodePools[0].Spec.Template.Spec.NodeClassRef = autoModeClass
+		s, _ := withCatalogue(t, batch)
+		if !verifies {
+			s.configureService(func(c *lifecycle.Config) { c.Catalogues = nil })
+		}
+		held := s.startBatch()
+		batch.Outbox, batch.Seq = held.UID(), held.Seq
+		built, err := launchspec.Build(batch, held.Batch, result, cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.handleMessage(s.storeBuilt(held, built), "")
+		if claims, sent := s.listClaims(), launchTexts(s.takeSent()); len(claims) > 0 || len(sent) > 0 {
+			t.Errorf("verifies launches %t: %d NodeClaims were created, sent %v", verifies, len(claims), sent)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (s *Service) zonalShiftEvents(zoneIDs []string, r events.Reason, format str
 		return nil
 	}
 	var effects []effect.Effect
-	for _, np := range cluster.ListCached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+	for _, np := range s.listPools() {
 		ref := np.Spec.Template.Spec.NodeClassRef
 		if ref == nil {
 			continue

@@ -1,6 +1,8 @@
 package karpenter
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,6 +106,14 @@ type NodeClassReference struct {
 	// +required
 	Group string `json:"group"`
 }
+
+// isManaged reports whether the node class is an EC2NodeClass. The API server requires group and kind, but manifests may omit them.
+func (r *NodeClassReference) isManaged() bool {
+	return r == nil || cmp.Or(r.Group, AWSGroup) == AWSGroup && cmp.Or(r.Kind, "EC2NodeClass") == "EC2NodeClass"
+}
+
+// IsManaged reports whether the claim's node class is an EC2NodeClass. Only the other provider changes a claim with another class.
+func (in *NodeClaim) IsManaged() bool { return in.Spec.NodeClassRef.isManaged() }
 
 // GroupKind returns the group and kind of the node class.
 func (r *NodeClassReference) GroupKind() schema.GroupKind {

@@ -71,6 +71,10 @@ const ResourceNodes corev1.ResourceName = "nodes"
 // IsStatic reports whether the pool has a fixed number of nodes.
 func (p *NodePool) IsStatic() bool { return p.Spec.Replicas != nil }
 
+// IsManaged reports whether the pool's node class is an EC2NodeClass (Karpenter: pkg/utils/nodepool/nodepool.go, IsManaged). Only the
+// other provider launches nodes for a pool with another class, for example EKS Auto Mode for eks.amazonaws.com NodeClass.
+func (p *NodePool) IsManaged() bool { return p.Spec.Template.Spec.NodeClassRef.isManaged() }
+
 // Weight returns the pool's weight, 0 if it is not set.
 func (p *NodePool) Weight() int32 {
 	if p.Spec.Weight == nil {

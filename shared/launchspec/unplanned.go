@@ -20,9 +20,7 @@ func Unplanned(claim *karpenter.NodeClaim) bool {
 
 // WaitsUnplanned reports whether a user created the NodeClaim and no launch has been admitted for it.
 func WaitsUnplanned(claim *karpenter.NodeClaim) bool {
-	ref := claim.Spec.NodeClassRef
-	return Unplanned(claim) && claim.Annotations[AdmittedAnnotation] == "" && claim.DeletionTimestamp == nil && claim.Status.ProviderID == "" &&
-		(ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == "EC2NodeClass")
+	return claim.IsManaged() && Unplanned(claim) && claim.Annotations[AdmittedAnnotation] == "" && claim.DeletionTimestamp == nil && claim.Status.ProviderID == ""
 }
 
 // unplanned adds the launches of user-created NodeClaims. For a NodeClaim that cannot be launched it

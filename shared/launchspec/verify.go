@@ -38,7 +38,11 @@ func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, 
 		return unlike("the plan has no NodeClaim")
 	}
 	pool := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == intent.NodePool })
-	if pool < 0 || s.NodePools[pool].Spec.Template.Spec.NodeClassRef == nil || s.NodePools[pool].Spec.Template.Spec.NodeClassRef.Name != intent.NodeClass {
+	usesClass := func(p *karpenter.NodePool) bool {
+		ref := p.Spec.Template.Spec.NodeClassRef
+		return p.IsManaged() && ref != nil && ref.Name == intent.NodeClass
+	}
+	if pool < 0 || !usesClass(&s.NodePools[pool]) {
 		return unlike("NodePool %q does not use EC2NodeClass %q", intent.NodePool, intent.NodeClass)
 	}
 	first := planned.Claims[0].Object

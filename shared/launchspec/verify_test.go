@@ -10,12 +10,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // verify checks everything that was built with Verify, after a round trip through JSON, as lifecycle
@@ -230,5 +232,19 @@ func TestVerifyOfReportedMemory(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestVerifyRefusesOtherProviders checks a plan for a NodePool of EKS Auto Mode, whose node class has the name of an EC2NodeClass.
+func TestVerifyRefusesOtherProviders(t *testing.T) {
+	batch, cat := seed(), planningtest.NewCatalogue()
+	result := solver.Solve(batch, cat)
+	batch.Snapshot.NodePools[0].Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+	built, err := launchspec.Build(batch, event.Ref{}, result, cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], batch.Snapshot, cat); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "does not use EC2NodeClass") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -52,6 +52,10 @@ func (l *linter) warn(path, format string, args ...any) {
 }
 
 func (l *linter) lintNodePool(p *karpenter.NodePool, classes map[string]*karpenter.EC2NodeClass) {
+	if !p.IsManaged() {
+		l.warn("spec.template.spec.nodeClassRef", "%s is not an EC2NodeClass: Joist leaves this NodePool to its own provider", p.Spec.Template.Spec.NodeClassRef.GroupKind())
+		return
+	}
 	if len(p.Spec.Limits) == 0 && !p.IsStatic() {
 		l.warn("spec.limits", "missing: without limits the cost of this pool is unlimited")
 	}

@@ -83,6 +83,15 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// A NodePool of another provider gets one warning, and none about what Joist would launch for it.
+func TestLintOfOtherProviders(t *testing.T) {
+	text := strings.Replace(fmt.Sprintf(pool, "1"), "group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass", 1)
+	warned := manifest.Lint(read(t, strings.Replace(text, "  limits: {cpu: 1}\n", "", 1)))
+	if len(warned) != 1 || !strings.Contains(warned[0].String(), "NodeClass.eks.amazonaws.com is not an EC2NodeClass: Joist leaves this NodePool to its own provider") {
+		t.Errorf("warnings = %v", warned)
+	}
+}
+
 func TestScalarsMatchKubectl(t *testing.T) {
 	text := `apiVersion: v1
 kind: Pod

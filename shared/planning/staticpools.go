@@ -56,12 +56,14 @@ func FindShortfallsWithout(s *Snapshot, going func(i int) bool) []Shortfall {
 	return out
 }
 
-// NotReadyReason returns why the NodePool may not be used, apart from its node class; "" if it may. As
-// in Karpenter, the condition Ready must be True: a NodePool without the condition has not been
-// reconciled yet.
+// NotReadyReason returns why the NodePool may not be used, apart from the state of its node class; "" if
+// it may. As in Karpenter, the condition Ready must be True: a NodePool without the condition has not
+// been reconciled yet.
 func NotReadyReason(np *karpenter.NodePool) string {
 	ready, known := np.Status.Conditions.Get(karpenter.ConditionTypeReady)
 	switch {
+	case !np.IsManaged():
+		return "the NodePool belongs to another provider, because its node class is not an EC2NodeClass"
 	case np.DeletionTimestamp != nil:
 		return "the NodePool is being deleted"
 	case !known:

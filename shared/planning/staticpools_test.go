@@ -50,6 +50,9 @@ func TestShortfalls(t *testing.T) {
 		{"foreign nodes do not count", []karpenter.NodePool{pool("p", 1)}, []planning.Node{foreign}, []planning.Shortfall{{NodePool: "p", Count: 1}}},
 		{"nodes of another pool do not count", []karpenter.NodePool{pool("q", 1)}, []planning.Node{node}, []planning.Shortfall{{NodePool: "q", Count: 1}}},
 		{"a pool that is being deleted", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.DeletionTimestamp = &metav1.Time{} })}, nil, nil},
+		{"a pool of another provider", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) {
+			np.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+		})}, nil, nil},
 		{"a pool that is not ready", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionFalse))}, nil, nil},
 		{"a pool with unknown readiness", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionUnknown))}, nil, nil},
 		{"a pool that has not been reconciled", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.Status.Conditions = nil })}, nil, nil},

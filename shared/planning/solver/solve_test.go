@@ -97,6 +97,9 @@ func TestRejections(t *testing.T) {
 			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "Unknown", "NodeClassReady=Unknown"
 		}, planning.RuleNotReady, "NodeClassReady=Unknown"},
 		{"pool not reconciled", func(b *planning.Batch) { pool(b).Status.Conditions = nil }, planning.RuleNotReady, "not been reconciled"},
+		{"pool of another provider, whose node class has the same name", func(b *planning.Batch) {
+			pool(b).Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+		}, planning.RuleNotReady, "another provider"},
 		{"class missing", func(b *planning.Batch) { b.Snapshot.NodeClasses = nil }, planning.RuleNotReady, `EC2NodeClass "default" does not exist`},
 		{"class not ready", func(b *planning.Batch) {
 			class(b).Status.Conditions[0].Status, class(b).Status.Conditions[0].Message = "False", "no group"

@@ -121,6 +121,9 @@ func convertObjects(q Question, list client.ObjectList, nodes map[string]string)
 			if err := ConvertObject(object, claim); err != nil {
 				return nil, err
 			}
+			if ref := claim.Spec.NodeClassRef; ref != nil && ref.Group == testGroup {
+				claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: q.classOf(claim.Labels[karpenter.NodePoolLabelKey])}
+			}
 			if claim.DeletionTimestamp == nil && isLeaving(q, claim.Name, nodes[claim.Status.ProviderID]) {
 				claim.DeletionTimestamp = &metav1.Time{Time: q.Now}
 			}

@@ -48,7 +48,7 @@ func (f MigrationFacts) pools() []PoolAdoption {
 // describePool evaluates drift as lifecycle does once it has written the hashes.
 func (f MigrationFacts) describePool(pool *karpenter.NodePool) PoolAdoption {
 	claims := f.claimsOf(pool.Name)
-	out := PoolAdoption{Name: pool.Name, Managed: !isForeign(pool), NodeClaims: len(claims), Drifted: []Drifted{}}
+	out := PoolAdoption{Name: pool.Name, Managed: pool.IsManaged(), NodeClaims: len(claims), Drifted: []Drifted{}}
 	for i := range f.Nodes {
 		if f.Nodes[i].Labels[karpenter.NodePoolLabelKey] == pool.Name {
 			out.Nodes++
@@ -103,12 +103,6 @@ func (f MigrationFacts) MarkDrifted(s *planning.Snapshot) []string {
 		}
 	}
 	return names
-}
-
-// isForeign reports whether the NodePool's node class is of another provider.
-func isForeign(pool *karpenter.NodePool) bool {
-	ref := pool.Spec.Template.Spec.NodeClassRef
-	return ref != nil && (cmp.Or(ref.Group, karpenter.AWSGroup) != karpenter.AWSGroup || cmp.Or(ref.Kind, cluster.NodeClasses.Kind) != cluster.NodeClasses.Kind)
 }
 
 // withHashes returns copies of a NodePool and its class with the hashes that Joist writes; the class

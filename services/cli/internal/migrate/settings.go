@@ -85,7 +85,7 @@ func describeDifferences(f MigrationFacts) MigrationStep {
 	var large, notes []string
 	for i := range f.Pools {
 		p := &f.Pools[i]
-		if isForeign(p) {
+		if !p.IsManaged() {
 			continue
 		}
 		weight := int32(0)

@@ -69,6 +69,9 @@ func (c *batchBuilder) addObjects(s *planning.Snapshot, objects []cluster.Object
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *karpenter.NodePool:
+			if !o.IsManaged() {
+				continue
+			}
 			s.NodePools = append(s.NodePools, *o)
 			if o.IsStatic() {
 				c.assume("NodePool %s has static replicas, which are not planned here", o.Name)

@@ -47,6 +47,19 @@ func TestPlanCountsEveryPod(t *testing.T) {
 	}
 }
 
+// A NodePool of EKS Auto Mode is left out, although its node class has the name of the EC2NodeClass.
+func TestPlanLeavesOutOtherProviders(t *testing.T) {
+	text := seedManifests(t)
+	foreign := strings.NewReplacer("group: karpenter.k8s.aws", "group: eks.amazonaws.com", "kind: EC2NodeClass\n        name", "kind: NodeClass\n        name").Replace(text)
+	if foreign == text {
+		t.Fatal("the NodePool was not changed")
+	}
+	a := planFor(t, foreign, "ap-northeast-2")
+	if len(a.Batch.Snapshot.NodePools) != 0 || len(a.Built.Plan.Intents) != 0 {
+		t.Errorf("%d NodePools, %d launches", len(a.Batch.Snapshot.NodePools), len(a.Built.Plan.Intents))
+	}
+}
+
 func TestPlanKeepsStatus(t *testing.T) {
 	const status = `status:
   subnets: [{id: subnet-1, zone: ap-northeast-2c}]

@@ -57,7 +57,7 @@ func (c *Candidate) SavingRatio() float64 { return c.Price / c.Cost }
 // costs less to disrupt.
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
-// FindAll returns all managed nodes of a snapshot, in its order.
+// FindAll returns all managed nodes of a snapshot, in its order. Nodes of another provider's NodePool are not managed.
 func FindAll(s *planning.Snapshot, stock instancetypes.InstanceTypes) []Candidate {
 	pools := map[string]*karpenter.NodePool{}
 	for i := range s.NodePools {
@@ -70,7 +70,11 @@ func FindAll(s *planning.Snapshot, stock instancetypes.InstanceTypes) []Candidat
 		if n.Claim == "" || n.ClaimUID == "" {
 			continue
 		}
-		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: DisruptionCost(n), Pods: countPods(n), lifetime: remainingLifetime(n, s.TakenAt)}
+		pool := pools[n.NodePool]
+		if pool != nil && !pool.IsManaged() {
+			continue
+		}
+		c := Candidate{Index: i, Node: n, Pool: pool, Cost: DisruptionCost(n), Pods: countPods(n), lifetime: remainingLifetime(n, s.TakenAt)}
 		if c.Pool != nil {
 			c.Price = prices.nodePrice(n, c.Pool)
 		}

@@ -104,6 +104,10 @@ func TestCandidateObjections(t *testing.T) {
 func TestUnmanagedNodesAreNotCandidates(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Claim = "" }),
 		fixture.Node("b", "t4g.large", func(n *planning.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
+	auto := fixture.Pool()
+	auto.Name = "general-purpose"
+	auto.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+	s.NodePools, s.Nodes = append(s.NodePools, auto), append(s.Nodes, fixture.Node("d", "t4g.large", func(n *planning.Node) { n.NodePool = auto.Name }))
 	if all := candidate.FindAll(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
 		t.Fatalf("found %+v", all)
 	}

@@ -63,7 +63,7 @@ const MaxClaims = 5000
 // admitted as a whole, because its CreateFleet call is for all of its claims.
 func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
 	var a Admission
-	claims = slices.DeleteFunc(slices.Clone(claims), func(c *karpenter.NodeClaim) bool { return isLaunchedBy(plan, c) })
+	claims = slices.DeleteFunc(slices.Clone(claims), func(c *karpenter.NodeClaim) bool { return !c.IsManaged() || isLaunchedBy(plan, c) })
 	usage, ledger := d.sumUsage(pools, claims), newLedger(d.PriceLimit, claims, plan)
 	exists, present := map[string]bool{}, CountPresent(claims)
 	for _, c := range claims {
@@ -113,12 +113,9 @@ func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, u
 			return "NodeClaim " + c.Object.Name + " is already launched or being deleted"
 		}
 	}
-	pool := findPool(pools, intent.NodePool)
-	if intent.NodePool == "" && len(intent.Claims) == 1 && intent.Claims[0].Object.UID != "" {
-		pool = &karpenter.NodePool{} // A NodePool is optional here; only the cluster's limit applies.
-	}
-	if pool == nil || pool.DeletionTimestamp != nil {
-		return "the NodePool does not exist or is being deleted"
+	pool, reason := findLaunchingPool(intent, pools)
+	if reason != "" {
+		return reason
 	}
 	wanted := corev1.ResourceList{}
 	for _, c := range intent.Claims {
@@ -134,6 +131,23 @@ func refusalReason(intent planning.PlannedIntent, pools []*karpenter.NodePool, u
 		}
 	}
 	return ledger.refusalReason(intent, pool, exists)
+}
+
+// findLaunchingPool returns the NodePool of an intent, or why it may not launch nodes. A NodeClaim that a user
+// created needs no NodePool: the result is empty, because only the cluster's limit applies.
+func findLaunchingPool(intent planning.PlannedIntent, pools []*karpenter.NodePool) (pool *karpenter.NodePool, reason string) {
+	if intent.NodePool == "" && len(intent.Claims) == 1 && intent.Claims[0].Object.UID != "" {
+		return &karpenter.NodePool{}, ""
+	}
+	pool = findPool(pools, intent.NodePool)
+	switch {
+	case pool == nil || pool.DeletionTimestamp != nil:
+		return nil, "the NodePool does not exist or is being deleted"
+	case !pool.IsManaged():
+		return nil, "the NodePool belongs to another provider, because its node class is not an EC2NodeClass"
+	default:
+		return pool, ""
+	}
 }
 
 // isLeftBehind reports whether the claim belongs to an earlier plan that was not completed. A

@@ -33,6 +33,20 @@ func pool(name string, limits ...string) *karpenter.NodePool {
 	return p
 }
 
+// autoModeClass is a node class of EKS Auto Mode.
+var autoModeClass = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+
+func poolOfAutoMode(name string) *karpenter.NodePool {
+	p := pool(name)
+	p.Spec.Template.Spec.NodeClassRef = autoModeClass
+	return p
+}
+
+func ofAutoMode(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	c.Spec.NodeClassRef = autoModeClass
+	return c
+}
+
 // launched returns a claim whose capacity is known, planned one with only a ceiling.
 func launched(name, pool, cpu string) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: pool}}}
@@ -210,6 +224,13 @@ func TestAdmit(t *testing.T) {
 			name: "unknown pool", pools: []*karpenter.NodePool{pool("q")},
 			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "does not exist or is being deleted",
+		}, {
+			name: "pool of another provider", pools: []*karpenter.NodePool{poolOfAutoMode("p")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
+			reason:  "belongs to another provider",
+		}, {
+			name: "a leftover claim of another provider", pools: []*karpenter.NodePool{poolOfAutoMode("p")},
+			exist: []*karpenter.NodeClaim{ofAutoMode(sharing(of(planned("old", "p", "1"), "outbox/6", false), "x", "1"))},
 		}, {
 			name: "pool being deleted",
 			pools: []*karpenter.NodePool{func() *karpenter.NodePool {

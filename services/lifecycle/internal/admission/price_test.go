@@ -88,6 +88,7 @@ func TestAdmitWithinPrices(t *testing.T) {
 		{name: "limit of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{withPrice(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
 			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
 		{name: "limit of the cluster, two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
+		{name: "limit of the cluster, claim of another provider", cluster: new(0.12), pools: []*karpenter.NodePool{pool("p"), poolOfAutoMode("q")}, exist: []*karpenter.NodeClaim{ofAutoMode(launched("x", "q", "1"))}, intents: two, passed: "1 2"},
 		{name: "limit of the cluster, existing claim without a price", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -105,23 +105,25 @@ func CompareInventory(inventory event.Inventory, claims []*karpenter.NodeClaim, 
 	for _, c := range claims {
 		if id, err := c.Instance(); err == nil {
 			byInstance[id.InstanceID] = c
-		} else if intent := c.Annotations[launchspec.IntentTag]; intent != "" {
+		} else if intent := c.Annotations[launchspec.IntentTag]; intent != "" && c.IsManaged() {
 			waiting[intent]++
 		}
 	}
 	seen := map[string]bool{}
 	for _, i := range inventory.Instances {
-		if claim := byInstance[i.InstanceID]; claim != nil && !nodeclaim.IsManaged(claim) {
+		if claim := byInstance[i.InstanceID]; claim != nil && !claim.IsManaged() {
 			continue
 		}
 		f.addInstance(i, byInstance[i.InstanceID], waiting, seen)
 	}
+	managed := 0
 	for _, c := range claims {
-		if nodeclaim.IsManaged(c) {
+		if c.IsManaged() {
 			f.addClaim(c, seen, present[c.Name])
+			managed++
 		}
 	}
-	f.size = max(f.size, len(claims))
+	f.size = max(f.size, managed)
 	return f
 }
 

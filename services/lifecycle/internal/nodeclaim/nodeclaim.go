@@ -57,7 +57,7 @@ type View struct {
 
 // Next returns the effects for the claim's next step.
 func Next(v View) []effect.Effect {
-	if !IsManaged(v.Claim) {
+	if !v.Claim.IsManaged() {
 		return nil
 	}
 	if v.Claim.DeletionTimestamp != nil {
@@ -126,13 +126,6 @@ func (v View) checkDeletion() []effect.Effect {
 	default:
 		return nil
 	}
-}
-
-// IsManaged reports whether the claim's class is an EC2NodeClass. The cluster may contain claims
-// of another provider, which only that provider changes.
-func IsManaged(c *karpenter.NodeClaim) bool {
-	ref := c.Spec.NodeClassRef
-	return ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == cluster.NodeClasses.Kind
 }
 
 func (v View) isTrue(condition string) bool { return v.Claim.Status.Conditions.IsTrue(condition) }

@@ -1,21 +1,17 @@
 // Package nodepool computes the status and the hash of NodePools. It is pure: the same view gives
 // the same status.
 //
-// The invariants:
-//   - Resources count running instances: a claim without an instance, and one that is being deleted, do
-//     not count here. They count at admission, because their instances may exist.
-//   - A NodePool with the node class of another provider is never written.
+// The invariant: resources count running instances. A claim without an instance, and one that is being
+// deleted, do not count here. They count at admission, because their instances may exist.
 package nodepool
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/registrationhealth"
-	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -29,15 +25,6 @@ type View struct {
 	// Health is the history of registrations; zero without a class.
 	Health registrationhealth.History
 	Now    time.Time
-}
-
-// ForeignClass reports whether the pool's node class is not an EC2NodeClass.
-func ForeignClass(pool *karpenter.NodePool) bool {
-	ref := pool.Spec.Template.Spec.NodeClassRef
-	if ref == nil {
-		return false
-	}
-	return cmp.Or(ref.Group, karpenter.AWSGroup) != karpenter.AWSGroup || cmp.Or(ref.Kind, cluster.NodeClasses.Kind) != cluster.NodeClasses.Kind
 }
 
 // ComputeStatus returns the pool's status.

@@ -178,23 +178,6 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestForeignPoolIsIgnored(t *testing.T) {
-	for _, test := range []struct {
-		ref  *karpenter.NodeClassReference
-		want bool
-	}{
-		{nil, false},
-		{&karpenter.NodeClassReference{Name: "default"}, false},
-		{&karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}, false},
-		{&karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}, true},
-		{&karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "OtherNodeClass", Name: "default"}, true},
-	} {
-		if got := nodepool.ForeignClass(nodePool(func(p *karpenter.NodePool) { p.Spec.Template.Spec.NodeClassRef = test.ref })); got != test.want {
-			t.Errorf("%+v: %t", test.ref, got)
-		}
-	}
-}
-
 // A hash of an older version is replaced by the pool's, except on a claim with the condition
 // Drifted.
 func TestClaimsAreRehashed(t *testing.T) {

@@ -163,7 +163,9 @@ func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []pla
 	s.PodsUseNodeSubnets = slices.ContainsFunc(cluster.ListCached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets), podspec.UsesNodeSubnets)
 	given.stampSnapshot(&s)
 	for _, pool := range cluster.ListCached[*karpenter.NodePool](c.cache, cluster.NodePools) {
-		s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))
+		if pool.IsManaged() {
+			s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))
+		}
 	}
 	for _, class := range cluster.ListCached[*karpenter.EC2NodeClass](c.cache, cluster.NodeClasses) {
 		s.NodeClasses = append(s.NodeClasses, *stripMetadata(class.DeepCopy()))

@@ -89,7 +89,7 @@ func (s *State) updateClaim(key cluster.Key) {
 	claim, _ := object.(*karpenter.NodeClaim)
 	was := s.nodes.claims[key.Name]
 	// If two claims have the same instance, the older one owns it, so the creation time matters.
-	if was == nil || claim == nil || was.Status.ProviderID != claim.Status.ProviderID || !was.CreationTimestamp.Equal(&claim.CreationTimestamp) {
+	if was == nil || claim == nil || was.Status.ProviderID != claim.Status.ProviderID || !was.CreationTimestamp.Equal(&claim.CreationTimestamp) || was.IsManaged() != claim.IsManaged() {
 		s.nodes.needsJoin = true
 		return
 	}

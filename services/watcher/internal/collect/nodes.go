@@ -18,8 +18,8 @@ import (
 const nominatedAnnotation = "joist.sh/nominated-until"
 
 // joinNodes joins nodes and claims by provider ID. A claim without a node becomes a node of its
-// own, after all real nodes. describe is called with each real node and its claim, which may be
-// nil.
+// own, after all real nodes, unless it is another provider's. describe is called with each real node
+// and its claim, which may be nil or another provider's.
 func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) planning.Node) []planning.Node {
 	claims, joined := claimsByInstance(all), make(map[string]bool, len(all))
 	var out []planning.Node
@@ -35,7 +35,7 @@ func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*
 		out = append(out, describe(node, claim))
 	}
 	for _, claim := range all {
-		if owner := claims[claim.Status.ProviderID]; !joined[claim.Name] && (owner == nil || owner == claim) {
+		if owner := claims[claim.Status.ProviderID]; !joined[claim.Name] && claim.IsManaged() && (owner == nil || owner == claim) {
 			out = append(out, describeClaim(claim))
 		}
 	}
@@ -70,7 +70,8 @@ func (c *collector) podsByNode() map[string][]*corev1.Pod {
 	return bound
 }
 
-// describeNode describes a node that has joined.
+// describeNode describes a node that has joined. A node of another provider, such as EKS Auto Mode, is
+// described like a node without a claim: pods may use its capacity, but Joist does not disrupt it.
 func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) planning.Node {
 	out := planning.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
@@ -78,7 +79,7 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 		Launched: true, Registered: true, Initialized: true,
 	}
 	out.Ready, out.ReadySince = readySince(node)
-	if claim != nil {
+	if claim != nil && claim.IsManaged() {
 		addClaim(&out, claim)
 		if !out.Registered {
 			out.Labels = mergeLabels(claim.Labels, node.Labels)

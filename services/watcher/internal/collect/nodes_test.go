@@ -1,11 +1,15 @@
 package collect_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
@@ -57,5 +61,47 @@ func TestLateDevicePlugin(t *testing.T) {
 				t.Errorf("nominated %+v, unplaced %+v", result.Nominations, result.Unplaced)
 			}
 		})
+	}
+}
+
+// autoModeClass is a node class of EKS Auto Mode, which may have the same name as an EC2NodeClass.
+var autoModeClass = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+
+func ofAutoMode(c *karpenter.NodeClaim) { c.Spec.NodeClassRef = autoModeClass }
+
+// EKS Auto Mode has NodePools and NodeClaims of the same kinds in the same cluster. Its NodePools are left out, its launching nodes
+// are no capacity, and its nodes are described like nodes without a claim.
+func TestOtherProviders(t *testing.T) {
+	own, foreign := static("default", 2), static("general-purpose", 3)
+	own.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+	foreign.Spec.Template.Spec.NodeClassRef = autoModeClass
+	view := gated(allGates, own, foreign, claim("coming", ofAutoMode), claim("joined", registered, ofAutoMode), node("n"), pod("p", "n"))
+	if pools := view.Snapshot.NodePools; len(pools) != 1 || pools[0].Name != "default" {
+		t.Errorf("got NodePools %+v", pools)
+	}
+	if keys := view.PendingKeys(); !slices.Equal(keys, []string{"static/default/0", "static/default/1"}) {
+		t.Errorf("pending: %v", keys)
+	}
+	unmanaged := collectAll(node("n"), pod("p", "n")).Snapshot.Nodes
+	if diff := cmp.Diff(unmanaged, view.Snapshot.Nodes); diff != "" {
+		t.Errorf("a node of Auto Mode differs from a node without a claim (-without +Auto Mode):\n%s", diff)
+	}
+	if waiting := gated(allGates, claim("new", ofAutoMode), claim("own")).Unplanned; len(waiting) != 1 || waiting[0].Name != "own" {
+		t.Errorf("got %d user-created NodeClaims to launch", len(waiting))
+	}
+	for name, test := range map[string]struct {
+		objects []cluster.Object
+		want    bool
+	}{
+		"a node that Auto Mode may still keep": {[]cluster.Object{node("n", disrupted), claim("c", registered, ofAutoMode)}, false},
+		"a node without a claim":               {[]cluster.Object{node("n", disrupted)}, true},
+		"a node that is being deleted": {[]cluster.Object{claim("c", registered, ofAutoMode, deleteClaim), node("n", disrupted, func(n *corev1.Node) {
+			n.DeletionTimestamp, n.Finalizers = new(metav1.NewTime(noon)), []string{karpenter.TerminationFinalizer}
+		})}, true},
+	} {
+		view := collectAll(append(test.objects, pod("p", "n"))...)
+		if !view.Snapshot.Nodes[0].MarkedForDeletion || len(view.Pending) == 1 != test.want {
+			t.Errorf("%s: %d pods are planned elsewhere, marked %t", name, len(view.Pending), view.Snapshot.Nodes[0].MarkedForDeletion)
+		}
 	}
 }

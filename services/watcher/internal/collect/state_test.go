@@ -106,6 +106,9 @@ func (t randomObjects) claim() *karpenter.NodeClaim {
 		registered(c)
 	}
 	c.Status.ProviderID = t.pick("instance", "", "aws:///eu-west-1a/i-0", "aws:///eu-west-1a/i-1")
+	if t.maybe("of another provider") {
+		ofAutoMode(c)
+	}
 	if t.maybe("going") {
 		c.DeletionTimestamp = new(t.time("gone"))
 	}
@@ -143,7 +146,11 @@ func (t randomObjects) object() cluster.Object {
 		d.UID = types.UID(d.Name)
 		return d
 	case "pool":
-		return static(t.one("pool"), int64(rapid.IntRange(0, 3).Draw(t.T, "replicas")))
+		pool := static(t.one("pool"), int64(rapid.IntRange(0, 3).Draw(t.T, "replicas")))
+		if t.maybe("of another provider") {
+			pool.Spec.Template.Spec.NodeClassRef = autoModeClass
+		}
+		return pool
 	case "buffer":
 		if t.maybe("scaled") {
 			d := deployment("web", int32(rapid.IntRange(0, 4).Draw(t.T, "scale")))
