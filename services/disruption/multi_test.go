@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // passOver returns an evaluation of this many nodes of one type, each with a pod that requests a
@@ -124,6 +127,37 @@ func TestDrawingStopsSoonAfterGoodSet(t *testing.T) {
 		})
 		if tried < tt.least || tried > tt.most || (best != nil) != (tt.good > 0) || best != nil && best.SavedPerHour != float64(offered) {
 			t.Errorf("with good set %d, %d sets are tried, and the best is %+v", tt.good, tried, best)
+		}
+	}
+}
+
+// waitingForApproval makes a NodePool one whose deletion waits for approval.
+func waitingForApproval(p *karpenter.NodePool) {
+	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: fixture.Taken.Add(-time.Hour)}, []string{"joist.sh/gate"}
+}
+
+// Lifecycle allows no disruption of nodes whose NodePool is being deleted. A set with such a node would be rejected each time, and the
+// nodes of other NodePools in it would stay.
+func TestSetsLeaveOutDeletedNodePools(t *testing.T) {
+	old := fixture.Pool(fixture.Budgets("100%"), waitingForApproval)
+	old.Name = "old"
+	ofOld := func(n *node) { n.NodePool, n.Labels[karpenter.NodePoolLabelKey] = old.Name, old.Name }
+	n := fixture.Node
+	s := fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")), n("a", "t4g.xlarge", with(1)), n("x", "t4g.xlarge", with(1), ofOld),
+		n("e", "t4g.large", ofOld), n("d", "t4g.medium", with(2), drift(time.Hour), ofOld))
+	s.NodePools = append(s.NodePools, old)
+	found := Evaluate(s, fixture.Stock(s), Options{})
+	if len(found.Commands) == 0 {
+		t.Error("node a is not consolidated")
+	}
+	for _, c := range found.Commands {
+		if len(c.Nodes) != 1 || c.Nodes[0] != 0 {
+			t.Errorf("got %s", describeFindings(s, c))
+		}
+	}
+	for _, k := range found.Kept {
+		if k.Rule != candidate.RulePoolDeleting {
+			t.Errorf("node %s is kept by %s, want %s", k.Node, k.Rule, candidate.RulePoolDeleting)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestRepairTerminatesFirst(t *testing.T) {
 		{"static, at its limit, not ready", 0, fixture.Pool(static(1), limited("1"), notReady), []node{fixture.Node("a", "t4g.medium", unready)}, nil,
 			nil, []string{"a static-at-limit"}},
 		{"static, at its limit, being deleted", 0, fixture.Pool(static(1), limited("1"), deleted), []node{fixture.Node("a", "t4g.medium", unready)}, nil,
-			nil, []string{"a static-at-limit"}},
+			nil, []string{"a nodepool-deleting"}},
 		{"static, below its limit", 0, fixture.Pool(static(1), limited("2")), []node{fixture.Node("a", "t4g.medium", unready)}, nil,
 			[]string{"Repair -a +t4g.medium"}, nil},
 		{"static, below its limit, with the gate off", 0, fixture.Pool(static(1), limited("2")), []node{fixture.Node("a", "t4g.medium", unready)}, gates(false, false),

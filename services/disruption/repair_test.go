@@ -98,6 +98,7 @@ func TestRepair(t *testing.T) {
 		{"a replacement comes first", unlimited, []node{n("a", "t4g.large", with(3), unready)}, nothing, []string{"Repair -a +t4g.medium"}, ""},
 		{"an empty node is removed only", unlimited, []node{n("a", "t4g.large", unready)}, nothing, []string{"Repair -a"}, ""},
 		{"the gate is off", unlimited, []node{n("a", "t4g.large", unready)}, func(s *planning.Snapshot) { s.Repair = nil }, nil, "a consolidation-disabled"},
+		{"a NodePool that waits for the approval of its deletion", fixture.Pool(never, waitingForApproval), []node{n("a", "t4g.large", unready)}, nothing, nil, "a nodepool-deleting"},
 		{"within its toleration", unlimited, []node{n("a", "t4g.large", sick(corev1.NodeReady, 30*time.Minute-1))}, nothing, nil, "a consolidation-disabled"},
 		{"at the end of its toleration", unlimited, []node{n("a", "t4g.large", sick(corev1.NodeReady, 30*time.Minute))}, nothing, []string{"Repair -a"}, ""},
 		{"do-not-repair", unlimited, []node{n("a", "t4g.large", unready, doNotRepair)}, nothing, nil, "a do-not-repair"},

@@ -180,7 +180,7 @@ func TestTerminateFirst(t *testing.T) {
 		{"static, at its limit, not ready", 0, fixture.Pool(static(1), limited("1"), notReady), []node{fixture.Node("a", "t4g.medium", drift(1))}, nil,
 			nil, []string{"a static-at-limit"}},
 		{"static, at its limit, being deleted", 0, fixture.Pool(static(1), limited("1"), func(p *karpenter.NodePool) { p.DeletionTimestamp = &metav1.Time{Time: fixture.Taken} }),
-			[]node{fixture.Node("a", "t4g.medium", drift(1))}, nil, nil, []string{"a static-at-limit"}},
+			[]node{fixture.Node("a", "t4g.medium", drift(1))}, nil, nil, []string{"a nodepool-deleting"}},
 		{"static, below its limit", 0, fixture.Pool(static(1), limited("2")), []node{fixture.Node("a", "t4g.medium", drift(1))}, nil,
 			[]string{"StaticDrift -a +t4g.medium"}, nil},
 		{"static, at its limit because of a replacement", 0, fixture.Pool(static(2), limited("3"), fixture.Budgets("100%")),

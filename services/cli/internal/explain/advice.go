@@ -12,6 +12,7 @@ func adviceOf(rule string) string {
 var advice = map[string]string{
 	RuleNotManaged:             "only nodes with a NodeClaim are disrupted",
 	"no-pool":                  "create its NodePool again, or delete the NodeClaim",
+	"nodepool-deleting":        "approve the deletion of its NodePool, which removes its nodes, or keep them: see the annotation joist.sh/approve",
 	"not-initialized":          "nothing: it is considered once it is initialized",
 	"deleting":                 "nothing: it is being removed",
 	"rebooting":                "nothing: it is considered after the reboot",

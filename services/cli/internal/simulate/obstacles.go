@@ -51,7 +51,7 @@ var obstacleKinds = []obstacleKind{
 	{ObstacleRequirements, []string{"pods-unplaceable", "min-values", "scheduler-placement", "no-replacement"}, nil},
 	{ObstacleThresholds, []string{"min-saving", "payback", "cool-down", "evictions-per-hour", "balanced", "policy-unreadable"}, nil},
 	{ObstacleSpot, []string{"spot-to-spot"}, liftSpotToSpot},
-	{ObstacleOther, []string{"no-pool", "not-initialized", "nominated", "rebooting", "price-unknown", "capacity-buffer", "proposal-overturned"}, nil},
+	{ObstacleOther, []string{"no-pool", "nodepool-deleting", "not-initialized", "nominated", "rebooting", "price-unknown", "capacity-buffer", "proposal-overturned"}, nil},
 }
 
 // obstacleTime limits the simulations without an obstacle. Their number does not depend on the cluster,

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -52,6 +54,7 @@ func TestCandidateObjections(t *testing.T) {
 		{"proposed but not confirmed", func(n *node, _ *pool) { n.Proposal = &planning.Proposal{ID: "p"} }, "", "", ""},
 		{"not initialized", func(n *node, _ *pool) { n.Initialized = false }, "not-initialized", "not-initialized", "not-initialized"},
 		{"unknown pool", func(n *node, _ *pool) { n.NodePool = "gone" }, "no-pool", "no-pool", "no-pool"},
+		{"pool that waits for the approval of its deletion", func(_ *node, p *pool) { p.DeletionTimestamp = &metav1.Time{Time: ago(time.Hour)} }, "nodepool-deleting", "nodepool-deleting", "nodepool-deleting"},
 		{"nominated", func(n *node, _ *pool) { n.NominatedUntil = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
 		{"nomination in the past", func(n *node, _ *pool) { n.NominatedUntil = fixture.Taken }, "", "", ""},
 		{"do-not-disrupt on the node", func(n *node, _ *pool) { n.DoNotDisrupt = true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},

@@ -14,6 +14,8 @@ import (
 const (
 	// RuleNoPool: its NodePool does not exist.
 	RuleNoPool = "no-pool"
+	// RulePoolDeleting: its NodePool is being deleted, and waits for approval.
+	RulePoolDeleting = "nodepool-deleting"
 	// RuleNotInitialized: it is not initialized.
 	RuleNotInitialized = "not-initialized"
 	// RuleDeleting: it is being removed.
@@ -54,6 +56,8 @@ func (c *Candidate) nodeObjection(now time.Time) Objection {
 	switch {
 	case c.Pool == nil:
 		return Objection{Rule: RuleNoPool, Detail: fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
+	case c.Pool.DeletionTimestamp != nil:
+		return Objection{Rule: RulePoolDeleting, Detail: fmt.Sprintf("NodePool %q is being deleted", n.NodePool)}
 	case n.Proposal != nil && !n.Proposal.ConfirmedAt.IsZero():
 		return Objection{Rule: RuleConfirmed, Detail: "its removal is confirmed"}
 	case n.MarkedForDeletion:
@@ -164,7 +168,7 @@ func (c *Candidate) CheckRepairable(now time.Time) Objection {
 	switch {
 	case n.NodePool == "":
 		return Objection{Rule: RuleStandalone, Detail: "repair requires a NodePool to construct and budget a safe replacement"}
-	case c.Pool == nil || n.IsBeingRemoved() || n.Rebooting:
+	case c.Pool == nil || c.Pool.DeletionTimestamp != nil || n.IsBeingRemoved() || n.Rebooting:
 		return c.Objection
 	case !n.Registered:
 		return Objection{Rule: RuleNotInitialized, Detail: "it is not registered"}

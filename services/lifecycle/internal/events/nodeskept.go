@@ -122,7 +122,8 @@ const unplaceable = "pods-unplaceable"
 // blockedTexts are the texts of the rules that block every disruption of a node, and of the rules
 // that block drift.
 var blockedTexts = map[string]func(Kept) string{
-	"no-pool": func(k Kept) string { return fmt.Sprintf("NodePool not found (NodePool=%s)", k.poolName()) },
+	"no-pool":           func(k Kept) string { return fmt.Sprintf("NodePool not found (NodePool=%s)", k.poolName()) },
+	"nodepool-deleting": func(k Kept) string { return fmt.Sprintf("NodePool is being deleted (NodePool=%s)", k.poolName()) },
 	"not-initialized": func(k Kept) string {
 		if k.Node == nil {
 			return "Nodeclaim does not have an associated node"

@@ -44,6 +44,7 @@ func TestKeptNodeTexts(t *testing.T) {
 		want                  string
 	}{
 		{name: "unknown pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
+		{name: "pool being deleted", rule: "nodepool-deleting", want: "DisruptionBlocked: NodePool is being deleted (NodePool=default)"},
 		{name: "not registered", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized nor registered"},
 		{name: "not initialized", rule: "not-initialized", change: func(k *events.Kept) {
 			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeRegistered, Status: metav1.ConditionTrue}, noon)
