@@ -39,9 +39,10 @@ const (
 	RuleBalanced = "balanced"
 )
 
-// spotTypes is how many cheaper instance types a spot replacement of a single spot node needs, and
-// how many its launch chooses from. The launched type is always one of these, so it is not replaced
-// again.
+// spotTypes is how many cheaper instance types a spot replacement of spot nodes needs, and how many
+// its launch chooses from. The launched type is always one of these, so it is not replaced again. If
+// one node replaces several, there is no minimum: each such move leaves fewer nodes, so moves end
+// without it.
 const spotTypes = 15
 
 // ReplacementRules checks simulated results.
@@ -112,9 +113,10 @@ func (j ReplacementRules) CheckReplacement(nodes []*candidate.Candidate, r plann
 // narrowNodes narrows each new node to the options that may be launched.
 func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float64, out *CheckedResult) {
 	planned := out.Result.Nodes
-	spot := areAllSpot(nodes)
-	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return hasCapacityType(&n, karpenter.CapacityTypeSpot) }) {
+	spot, withoutSpot := findReplacedSpot(nodes, len(planned))
+	if !j.allowsSpot(spot, planned) {
 		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, and the feature gate SpotToSpotConsolidation is off"}
+		out.RetryWithout = withoutSpot
 		return
 	}
 	sum := totalPrice(planned)
@@ -122,6 +124,7 @@ func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float6
 		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf("its replacement costs $%.4f an hour, and it costs $%.4f", sum, price)}
 		return
 	}
+	isMerged := len(planned) == 1 && len(nodes) > 1
 	for i := range planned {
 		n := &planned[i]
 		// Distribute the price over the new nodes, so that their caps add up to it.
@@ -129,11 +132,18 @@ func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float6
 		if sum > 0 {
 			maxPrice = price * n.PricePerHour / sum
 		}
-		no := j.narrowOptions(nodes, n, maxPrice, spot)
-		if no.Rule == RuleSameType {
+		no := narrowOptions(nodes, n, maxPrice, len(spot) > 0)
+		if no.IsNone() && len(spot) > 0 && !isMerged {
+			no = j.limitSpotTypes(n)
+		}
+		switch {
+		case no.Rule == RuleSameType:
 			out.Saved = price - sum
 			out.RetryWithout = append(out.RetryWithout, sameTypeNode(nodes, n, out.RetryWithout)...)
-		} else if !no.IsNone() {
+		case no.Rule == RuleSpotToSpot:
+			out.Objection, out.RetryWithout = no, withoutSpot
+			return
+		case !no.IsNone():
 			out.Objection, out.RetryWithout = no, nil
 			return
 		}
@@ -142,6 +152,11 @@ func (j ReplacementRules) narrowNodes(nodes []*candidate.Candidate, price float6
 	for i := 0; i < len(planned) && out.Objection.IsNone(); i++ {
 		out.Objection = j.pinRequirements(&planned[i])
 	}
+}
+
+// allowsSpot reports whether the feature gate allows the new nodes to replace the spot nodes.
+func (j ReplacementRules) allowsSpot(spot []*candidate.Candidate, planned []planning.PlannedNode) bool {
+	return j.SpotToSpot || len(spot) == 0 || !slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return hasCapacityType(&n, karpenter.CapacityTypeSpot) })
 }
 
 func totalPrice(planned []planning.PlannedNode) float64 {
@@ -169,8 +184,9 @@ func nodesOfUnplaced(nodes []*candidate.Candidate, r planning.Result) []*candida
 	return out
 }
 
-// narrowOptions keeps the options of a new node that cost less than maxPrice.
-func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, maxPrice float64, spot bool) candidate.Objection {
+// narrowOptions keeps the options of a new node that cost less than maxPrice. If spot nodes are
+// replaced and the new node may be spot, it has to be.
+func narrowOptions(nodes []*candidate.Candidate, n *planning.PlannedNode, maxPrice float64, spot bool) candidate.Objection {
 	spotOnly := spot && hasCapacityType(n, karpenter.CapacityTypeSpot)
 	keepOptions(n, func(o planning.PricedOffering) bool {
 		return o.PricePerHour > 0 && o.PricePerHour < maxPrice && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
@@ -190,14 +206,14 @@ func (j ReplacementRules) narrowOptions(nodes []*candidate.Candidate, n *plannin
 		}
 		keepOptions(n, cheaper)
 	}
-	if len(nodes) == 1 && spotOnly {
-		return j.limitSpotTypes(n)
-	}
 	return candidate.Objection{}
 }
 
-// limitSpotTypes limits the instance types of a spot node that replaces a spot node.
+// limitSpotTypes limits the instance types of a new node that replaces spot nodes, if it is spot.
 func (j ReplacementRules) limitSpotTypes(n *planning.PlannedNode) candidate.Objection {
+	if !hasCapacityType(n, karpenter.CapacityTypeSpot) {
+		return candidate.Objection{}
+	}
 	names := typeNames(n)
 	if len(names) < spotTypes {
 		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot instance types are cheaper; %d are required", len(names), spotTypes)}
@@ -333,8 +349,21 @@ func hasCapacityType(n *planning.PlannedNode, capacityType string) bool {
 	return slices.ContainsFunc(n.Offerings, func(o planning.PricedOffering) bool { return o.CapacityType == capacityType })
 }
 
-func areAllSpot(nodes []*candidate.Candidate) bool {
-	return !slices.ContainsFunc(nodes, func(c *candidate.Candidate) bool {
-		return c.Node.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot
-	})
+// findReplacedSpot returns the spot nodes whose replacement is restricted because they are spot, and
+// those of them without which the set may be tried again. One node may replace spot and on-demand nodes
+// together without restriction, as in Karpenter. With several new nodes, a spot node could be replaced
+// again and again beside any on-demand node.
+func findReplacedSpot(nodes []*candidate.Candidate, planned int) (spot, withoutSpot []*candidate.Candidate) {
+	for _, c := range nodes {
+		if c.Node.Labels[karpenter.CapacityTypeLabelKey] == karpenter.CapacityTypeSpot {
+			spot = append(spot, c)
+		}
+	}
+	switch {
+	case len(spot) == len(nodes):
+		return spot, nil
+	case planned <= 1:
+		return nil, nil
+	}
+	return spot, spot
 }

@@ -136,7 +136,8 @@ func TestSpotToSpotReplacement(t *testing.T) {
 	judge := consolidation.ReplacementRules{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
 	}}
-	one := []*candidate.Candidate{removedNode("large", spot, 4)}
+	large, demand := removedNode("large", spot, 4), removedNode("large", od, 4)
+	one := []*candidate.Candidate{large}
 	for _, tt := range []struct {
 		name  string
 		nodes []*candidate.Candidate
@@ -149,7 +150,8 @@ func TestSpotToSpotReplacement(t *testing.T) {
 		{"limited to 15 types", one, newNode(many(40)...), "", 15},
 		{"on-demand types do not count", one, newNode(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
 		{"more expensive types do not count", one, newNode(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
-		{"two nodes need fewer types", append(one, removedNode("large", spot, 4)), newNode(many(2)...), "", 2},
+		{"one node that replaces two needs fewer types", []*candidate.Candidate{large, large}, newNode(many(2)...), "", 2},
+		{"one node that replaces spot and on-demand needs fewer types", []*candidate.Candidate{large, demand}, newNode(many(2)...), "", 2},
 		{"minValues increases the limit", one, demanding(newNode(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
 		{"fifteen offerings of eight types", one, newNode(inTwoZones(many(8))...), "spot-to-spot", 0},
 		{"minValues cannot be satisfied by all types", one, demanding(newNode(many(16)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
@@ -160,6 +162,47 @@ func TestSpotToSpotReplacement(t *testing.T) {
 			v := judge.CheckReplacement(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
 			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Offerings) != tt.types {
 				t.Fatalf("got objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Offerings))
+			}
+		})
+	}
+}
+
+// TestSpotToSpotReplacementOfSets replaces nodes by two. Each of these needs as many types as the replacement of one node, because
+// otherwise the two could be replaced again and again.
+func TestSpotToSpotReplacementOfSets(t *testing.T) {
+	type nodes = []*candidate.Candidate
+	a, b, demand := removedNode("a", spot, 4), removedNode("b", spot, 4), removedNode("c", od, 4)
+	enough, few, onDemand := newNode(many(20)...), newNode(many(14)...), newNode(offer("m", od, 1))
+	for _, tt := range []struct {
+		name    string
+		gate    bool
+		nodes   nodes
+		news    []planning.PlannedNode
+		rule    string
+		without nodes
+		types   []int
+	}{
+		{"enough types for both", true, nodes{a, b}, []planning.PlannedNode{enough, enough}, "", nil, []int{15, 15}},
+		{"too few types for one", true, nodes{a, b}, []planning.PlannedNode{enough, few}, "spot-to-spot", nil, nil},
+		{"three nodes", true, nodes{a, b, b}, []planning.PlannedNode{few, few}, "spot-to-spot", nil, nil},
+		{"one of the new nodes is on-demand", true, nodes{a, b}, []planning.PlannedNode{onDemand, enough}, "", nil, []int{1, 15}},
+		{"spot and on-demand, enough types", true, nodes{a, demand}, []planning.PlannedNode{enough, enough}, "", nil, []int{15, 15}},
+		{"spot and on-demand, too few types", true, nodes{a, demand, b}, []planning.PlannedNode{enough, few}, "spot-to-spot", nodes{a, b}, nil},
+		{"on-demand only", true, nodes{demand, demand}, []planning.PlannedNode{few, enough}, "", nil, []int{14, 20}},
+		{"without the feature gate", false, nodes{a, b}, []planning.PlannedNode{enough, enough}, "spot-to-spot", nil, nil},
+		{"spot and on-demand, without the feature gate", false, nodes{demand, a, b}, []planning.PlannedNode{onDemand, enough}, "spot-to-spot", nodes{a, b}, nil},
+		{"spot and on-demand become on-demand, without the feature gate", false, nodes{a, demand}, []planning.PlannedNode{onDemand, onDemand}, "", nil, []int{1, 1}},
+		{"on-demand only, without the feature gate", false, nodes{demand, demand}, []planning.PlannedNode{few, few}, "", nil, []int{14, 14}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := consolidation.ReplacementRules{SpotToSpot: tt.gate}.CheckReplacement(tt.nodes, planning.Result{Nodes: tt.news})
+			if v.Objection.Rule != tt.rule || !slices.Equal(v.RetryWithout, tt.without) {
+				t.Fatalf("got objection %+v, retry without %v", v.Objection, v.RetryWithout)
+			}
+			for i := range tt.types {
+				if got := len(v.Result.Nodes[i].Offerings); got != tt.types[i] {
+					t.Errorf("new node %d has %d options, want %d", i, got, tt.types[i])
+				}
 			}
 		})
 	}
