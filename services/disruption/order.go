@@ -26,16 +26,22 @@ func (p *evaluation) hasFound(m Method) bool {
 }
 
 // areReplacementsComing reports whether a replacement that consolidation launched is not
-// initialized yet. Lifecycle's timeout limits how long that lasts.
+// initialized yet, or will be created. Lifecycle's timeout limits how long that lasts. A replacement
+// that has ended is not coming, although the node that it replaced may still drain.
 func (p *evaluation) areReplacementsComing() bool {
-	initialized := map[string]bool{}
+	nodes := map[string]*planning.Node{}
 	for i := range p.snapshot.Nodes {
-		if n := &p.snapshot.Nodes[i]; n.Initialized {
-			initialized[n.Claim] = true
-		}
+		nodes[p.snapshot.Nodes[i].Claim] = &p.snapshot.Nodes[i]
 	}
 	return slices.ContainsFunc(p.snapshot.Nodes, func(n planning.Node) bool {
 		return n.Proposal != nil && n.Proposal.Reason == string(karpenter.DisruptionReasonUnderutilized) &&
-			slices.ContainsFunc(n.Proposal.Replacements, func(claim string) bool { return !initialized[claim] })
+			slices.ContainsFunc(n.Proposal.Replacements, func(claim string) bool {
+				replacement := nodes[claim]
+				if replacement == nil && n.Proposal.MayBeAdmitted(p.snapshot.TakenAt) {
+					p.expectChange(n.Proposal.ConfirmedAt.Add(planning.AdmissionTime))
+					return true
+				}
+				return replacement != nil && !replacement.Initialized
+			})
 	})
 }

@@ -28,18 +28,25 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 		}
 	}
 	joins := func(n *node) { n.Initialized = false }
+	renamed := func(n *node) { n.Name, n.Claim = "other", "other" }
+	earlier := func(ago time.Duration) func(*node) {
+		return replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken.Add(-ago))
+	}
 	const both = "MultiNodeConsolidation -a,b onto dear"
 	for _, tt := range []struct {
 		name     string
 		old, new func(*node)
 		want     string
+		changes  time.Duration
 	}{
-		{"no replacement is in progress", func(*node) {}, func(*node) {}, both},
-		{"a node is created for other pods", func(*node) {}, joins, both},
-		{"a consolidation's replacement is not initialized", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), joins, ""},
-		{"a consolidation's replacement is not created", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(n *node) { n.Name, n.Claim = "other", "other" }, ""},
-		{"a consolidation's replacement is initialized", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(*node) {}, both},
-		{"a drift replacement is not initialized", replaced(karpenter.DisruptionReasonDrifted, fixture.Taken), joins, both},
+		{"no replacement is in progress", func(*node) {}, func(*node) {}, both, 0},
+		{"a node is created for other pods", func(*node) {}, joins, both, 0},
+		{"a consolidation's replacement is not initialized", earlier(0), joins, "", 0},
+		{"a consolidation's replacement takes long to become initialized", earlier(8 * time.Minute), joins, "", 0},
+		{"a consolidation's replacement is not created", earlier(planning.AdmissionTime - time.Second), renamed, "", time.Second},
+		{"a consolidation's replacement is initialized", earlier(0), func(*node) {}, both, 0},
+		{"a consolidation's replacement has ended while the old node drains", earlier(planning.AdmissionTime), renamed, both, 0},
+		{"a drift replacement is not initialized", replaced(karpenter.DisruptionReasonDrifted, fixture.Taken), joins, both, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := fixture.Node
@@ -56,6 +63,9 @@ func TestSetsThatSaveLittleAreDeferred(t *testing.T) {
 			i := slices.IndexFunc(found.Kept, func(k Kept) bool { return k.Node == "a" })
 			if waits := i >= 0 && found.Kept[i].Rule == RuleLowerPriority; waits != (tt.want == "") {
 				t.Errorf("kept: %+v", found.Kept)
+			}
+			if changes := !found.NextChange.IsZero(); changes != (tt.changes > 0) || changes && !found.NextChange.Equal(fixture.Taken.Add(tt.changes)) {
+				t.Errorf("the findings may change at %s, want %s after the snapshot", found.NextChange, tt.changes)
 			}
 		})
 	}

@@ -135,7 +135,7 @@ func (s *Service) mayBeCreated(ctx context.Context, p planning.Proposal, name st
 	if held.ListsClaim(name) {
 		return held.State == outbox.Applying, nil
 	}
-	return s.Now().Sub(p.ConfirmedAt) < disruption.AdmissionTime, nil
+	return p.MayBeAdmitted(s.Now()), nil
 }
 
 // finishReplacement deletes an old claim after it and its replacements were read from the API

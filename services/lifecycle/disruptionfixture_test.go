@@ -276,7 +276,7 @@ func (s *testCluster) countsAllClaims() bool {
 func countStaying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, now time.Time) int {
 	n := 0
 	for name, c := range claims {
-		lately := !back[name].IsZero() && now.Sub(back[name]) < disruption.AdmissionTime
+		lately := !back[name].IsZero() && now.Sub(back[name]) < planning.AdmissionTime
 		if c.DeletionTimestamp == nil && disruption.ActingProposal(c) == nil && !lately {
 			n++
 		}

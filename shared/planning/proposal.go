@@ -32,6 +32,15 @@ const (
 // ConfirmAfter is the age from which on a proposal can be confirmed.
 const ConfirmAfter = 15 * time.Second
 
+// AdmissionTime is how long after its confirmation a proposal's replacements may still be admitted.
+// Its message expires by then.
+const AdmissionTime = 2 * time.Minute
+
+// MayBeAdmitted reports whether the replacements of a confirmed proposal may still be admitted. A
+// replacement that is missing later was created and has ended since, although the old node may drain
+// for hours.
+func (p *Proposal) MayBeAdmitted(now time.Time) bool { return now.Sub(p.ConfirmedAt) < AdmissionTime }
+
 // MethodExpiration is the method of proposals that replace nodes before they expire. Budgets
 // count them as drift; unlike drift, they respect all protections of pods.
 const MethodExpiration = "Expiration"

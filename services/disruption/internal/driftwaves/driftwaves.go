@@ -97,7 +97,8 @@ func findNodeClass(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC
 }
 
 // countLaunching counts the replacements of confirmed proposals that the snapshot does not contain
-// yet. A node that is terminated first is one until it is gone; then a static NodePool lacks a node.
+// yet. A replacement that is missing long after its confirmation has ended and does not count. A node
+// that is terminated first is one until it is gone; then a static NodePool lacks a node.
 func countLaunching(s *planning.Snapshot, pool string) int {
 	claims, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
@@ -112,7 +113,7 @@ func countLaunching(s *planning.Snapshot, pool string) int {
 			names[n.Claim] = true
 		}
 		for _, name := range n.Proposal.Replacements {
-			if !claims[name] {
+			if !claims[name] && n.Proposal.MayBeAdmitted(s.TakenAt) {
 				names[name] = true
 			}
 		}

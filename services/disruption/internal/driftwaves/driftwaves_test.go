@@ -50,6 +50,10 @@ func acting(replacements ...string) func(*planning.Node) {
 	}
 }
 
+func confirmedAgo(d time.Duration) func(*planning.Node) {
+	return func(n *planning.Node) { n.Proposal.ConfirmedAt = ago(d) }
+}
+
 func share(t testing.TB, text string) policy.Drift {
 	t.Helper()
 	p, err := policy.Read(map[string]string{policy.DriftCanary: text, policy.DriftBake: bake.String()})
@@ -72,6 +76,8 @@ func TestWaveObjections(t *testing.T) {
 		{"the canary may start", []planning.Node{old(), old()}, "", ""},
 		{"the canary's replacement is not initialized", []planning.Node{old(), replacement(time.Minute, coming)}, driftwaves.RuleCanary, "0 of the 1 nodes of this wave have been ready for 30m0s"},
 		{"the canary's replacement is not created", []planning.Node{old(), old(acting("x"))}, driftwaves.RuleCanary, ""},
+		{"the canary's replacement has ended while the canary drains", []planning.Node{old(), old(acting("x"), confirmedAgo(planning.AdmissionTime))}, "", ""},
+		{"the canary's replacement may still be created", []planning.Node{old(), old(acting("x"), confirmedAgo(planning.AdmissionTime-time.Second))}, driftwaves.RuleCanary, ""},
 		{"the canary's replacement is ready", []planning.Node{old(), old(acting("new")), replacement(31 * time.Minute)}, "", ""},
 		{"the canary is being terminated first", []planning.Node{old(), old(acting(), func(n *planning.Node) { n.Proposal.TerminateFirst = "no-reserved-capacity" })}, driftwaves.RuleCanary, ""},
 		{"an empty canary is being removed", []planning.Node{old(), old(acting())}, "", ""},

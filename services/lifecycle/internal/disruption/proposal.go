@@ -29,11 +29,8 @@ const (
 	Failed Progress = "failed"
 )
 
+// The timeout grows with the number of started proposals, because EC2 needs longer for many.
 const (
-	// AdmissionTime is how long after its confirmation a proposal's replacements may still be
-	// admitted. Its message expires by then.
-	AdmissionTime = 2 * time.Minute
-	// The timeout grows with the number of started proposals, because EC2 needs longer for many.
 	minReplacementTimeout, maxReplacementTimeout, timeoutPerProposal = 10 * time.Minute, time.Hour, 80 * time.Millisecond
 )
 
