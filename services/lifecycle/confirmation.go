@@ -107,9 +107,10 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 // The outbox is read before anything is counted, so that no other plan is admitted in between.
 // After a crash, the redelivered message or reconcileDisruptions continues or rolls back.
 //
-// It uses the known live state if no other plan has been admitted since. It returns the live state
+// It uses the known live state if no other plan has been admitted since, and otherwise lists it, with
+// the failed claims of the turn as leaving. It returns the live state
 // afterwards, or nil if that is unknown.
-func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, known *liveState) (*liveState, error) {
+func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, known *liveState, failed map[string]bool) (*liveState, error) {
 	if f.isActing {
 		return nil, s.resumeReplacement(ctx, f)
 	}
@@ -121,7 +122,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if err != nil {
 		return known, err
 	}
-	l, err := s.liveStateAt(ctx, held, known)
+	l, err := s.liveStateAt(ctx, held, known, failed)
 	if err != nil {
 		return nil, err
 	}

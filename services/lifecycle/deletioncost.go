@@ -126,7 +126,7 @@ func (s *Service) deletionCostView(ctx context.Context, w clusterState) (deletio
 
 // countBudgets counts the nodes that the budgets of the NodePools count.
 func (w clusterState) countBudgets() disruption.RemainingBudgets {
-	return disruption.CountBudgets(slices.Collect(maps.Values(w.pools)), w.claims, "", func(c *karpenter.NodeClaim) bool {
+	return disruption.CountBudgets(slices.Collect(maps.Values(w.pools)), w.claims, func(*karpenter.NodeClaim) bool { return false }, func(c *karpenter.NodeClaim) bool {
 		node := w.findNode(c)
 		return node != nil && conditions.NodeReady(node)
 	})

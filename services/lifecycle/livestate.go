@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
@@ -32,8 +33,9 @@ type liveState struct {
 	remaining disruption.RemainingBudgets
 }
 
-// readLiveState lists NodePools, NodeClaims and PodDisruptionBudgets.
-func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
+// readLiveState lists NodePools, NodeClaims and PodDisruptionBudgets. The turn's own reservations use
+// budgets only of the failed claims, whose confirmation may still be written although it had an error.
+func (s *Service) readLiveState(ctx context.Context, failed map[string]bool) (*liveState, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
 		return nil, fmt.Errorf("listing NodePools for a proposal: %w", err)
@@ -47,7 +49,10 @@ func (s *Service) readLiveState(ctx context.Context) (*liveState, error) {
 		return nil, fmt.Errorf("listing PodDisruptionBudgets for a proposal: %w", err)
 	}
 	nodes := nodesByProvider(s.Cache)
-	room := disruption.CountBudgets(pools, claims, s.reservation, func(c *karpenter.NodeClaim) bool {
+	own := func(c *karpenter.NodeClaim) bool {
+		return c.Annotations[planning.ReservationAnnotation] == s.reservation && !failed[c.Name]
+	}
+	room := disruption.CountBudgets(pools, claims, own, func(c *karpenter.NodeClaim) bool {
 		node := nodes[c.Status.ProviderID]
 		return node != nil && conditions.NodeReady(node)
 	})
@@ -61,11 +66,11 @@ func (s *Service) cachedBudgets() podspec.Budgets {
 
 // liveStateAt returns the known state if no other plan has been admitted since it was read, else it
 // lists the state again.
-func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *liveState) (*liveState, error) {
+func (s *Service) liveStateAt(ctx context.Context, held outbox.Stored, known *liveState, failed map[string]bool) (*liveState, error) {
 	if known != nil && known.outboxSeq == held.Seq {
 		return known, nil
 	}
-	l, err := s.readLiveState(ctx)
+	l, err := s.readLiveState(ctx, failed)
 	if err != nil {
 		return nil, err
 	}

@@ -228,6 +228,33 @@ func TestLateConfirmation(t *testing.T) {
 	}
 }
 
+// The same if both proposals are confirmed in one turn, whose own reservations use no budget before they are started.
+func TestLateConfirmationWithinTurn(t *testing.T) {
+	for name, replacements := range map[string]int{"a removal": 0, "a replacement": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := newInitializedCluster(t, 3)
+			s.setBudgetAndLimit("1", 9)
+			first, second, other := s.startProposal(replacements, "old-0"), s.newProposal("q", "old-1"), s.newProposal("other", "old-2")
+			second.Plan = s.storeReplacementPlan("second", 1)
+			second.deliver(event.Proposed, "")
+			s.advanceOnce(planning.ConfirmAfter)
+			client := &lateClient{Client: s.ClientFor("lifecycle")}
+			s.startService(client)
+			// The turn of the first message begins before the other two arrive, which share the next.
+			kinds, _ := s.deliverTogether(other.envelope(event.Dropped), first.envelope(event.Confirmed), second.envelope(event.Confirmed))
+			if client.arrive == nil || kinds[1] != fault.Unknown {
+				t.Fatalf("no confirmation was delayed: %q", kinds)
+			}
+			client.arrive()
+			s.advance(time.Second)
+			s.checkInvariants(1, 9)
+			if s.disruptionState("old-0") == stateUntouched || s.disruptionState("old-1") != stateUntouched {
+				t.Errorf("old-0 is %q and old-1 is %q, want only old-0 disrupted", s.disruptionState("old-0"), s.disruptionState("old-1"))
+			}
+		})
+	}
+}
+
 // The reservation that a crashed replica leaves uses the budget until its
 // proposal is dropped or confirmed.
 func TestReservationEnds(t *testing.T) {

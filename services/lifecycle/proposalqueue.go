@@ -159,7 +159,7 @@ func (s *Service) processProposals(ctx context.Context, facts []*proposalMessage
 	s.reserveMessages(ctx, facts)
 	removals := filterMessages(facts, (*proposalMessage).isRemoval)
 	if len(removals) > 0 {
-		l, err := s.readLiveState(ctx)
+		l, err := s.readLiveState(ctx, failedClaims(facts))
 		s.forEachMessage(ctx, removals, func(ctx context.Context, f *proposalMessage) error {
 			if err != nil {
 				return err
@@ -169,10 +169,11 @@ func (s *Service) processProposals(ctx context.Context, facts []*proposalMessage
 	}
 	var l *liveState
 	for _, f := range filterMessages(facts, (*proposalMessage).needsReplacement) {
+		failed := failedClaims(facts)
 		s.forEachMessage(ctx, []*proposalMessage{f}, func(ctx context.Context, f *proposalMessage) (err error) {
 			known := l
 			l = nil // After an error the live state is unknown.
-			l, err = s.startReplacement(ctx, f, known)
+			l, err = s.startReplacement(ctx, f, known, failed)
 			return err
 		})
 	}
@@ -204,6 +205,20 @@ func (s *Service) forEachMessage(ctx context.Context, facts []*proposalMessage, 
 	for i, err := range failures {
 		facts[i].err = err
 	}
+}
+
+// failedClaims returns the names of the claims whose messages ended with an error. The request that
+// confirms such a claim may be executed later, as long as the claim is reserved.
+func failedClaims(facts []*proposalMessage) map[string]bool {
+	failed := map[string]bool{}
+	for _, f := range facts {
+		for _, c := range f.claims {
+			if f.err != nil {
+				failed[c.Name] = true
+			}
+		}
+	}
+	return failed
 }
 
 func filterMessages(facts []*proposalMessage, which func(*proposalMessage) bool) []*proposalMessage {

@@ -18,7 +18,7 @@ import (
 // reservations of others. So of two turns that count at the same time at least one counts the other,
 // although a replica may have lost the Lease since its last call, and a request without an answer may
 // be executed minutes later. Such a request fails once the claim is reserved again or its proposal is
-// dropped.
+// dropped. Until then the later counts of the same turn include it too.
 
 // reserveMessages reserves the claims of all confirmations of a turn. It comes before the first list,
 // and makes no reservation for replacements while a batch is in flight.
@@ -36,11 +36,14 @@ func (s *Service) reserveMessages(ctx context.Context, facts []*proposalMessage)
 	})
 }
 
-// forEachClaim replaces each claim of a message by the result of write.
+// forEachClaim replaces each claim of a message by the result of write, unless that fails.
 func (s *Service) forEachClaim(f *proposalMessage, write func(*karpenter.NodeClaim) (*karpenter.NodeClaim, error)) error {
 	f.claims = slices.Clone(f.claims)
-	return errors.Join(s.executor.ForEach(len(f.claims), func(i int) (err error) {
-		f.claims[i], err = write(f.claims[i])
+	return errors.Join(s.executor.ForEach(len(f.claims), func(i int) error {
+		stored, err := write(f.claims[i])
+		if err == nil {
+			f.claims[i] = stored
+		}
 		return err
 	})...)
 }

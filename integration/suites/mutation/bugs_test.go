@@ -291,8 +291,8 @@ var bugs = []bug{{
 }, {
 	name: "reservations-not-counted", promise: "TestLateConfirmation", in: "./services/lifecycle",
 	file: "services/lifecycle/internal/disruption/proposal.go",
-	from: `	return by != "" && by != own && planning.ReadProposal(c) != nil`,
-	to:   `	return by == own && by == "never" && planning.ReadProposal(c) != nil`,
+	from: `[planning.ReservationAnnotation] != "" && planning.ReadProposal(c) != nil && !own(c)`,
+	to:   `[planning.ReservationAnnotation] == "never" && planning.ReadProposal(c) != nil && !own(c)`,
 }, {
 	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsAreMarked", in: "./services/lifecycle",
 	file: "services/lifecycle/proposal.go",

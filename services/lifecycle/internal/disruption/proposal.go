@@ -104,11 +104,10 @@ func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
 	return nil
 }
 
-// isReserved reports whether the claim is reserved for the confirmation of its proposal, other than
-// by own.
-func isReserved(c *karpenter.NodeClaim, own string) bool {
-	by := c.Annotations[planning.ReservationAnnotation]
-	return by != "" && by != own && planning.ReadProposal(c) != nil
+// isReserved reports whether the claim is reserved for the confirmation of its proposal, except by
+// an own reservation.
+func isReserved(c *karpenter.NodeClaim, own func(*karpenter.NodeClaim) bool) bool {
+	return c.Annotations[planning.ReservationAnnotation] != "" && planning.ReadProposal(c) != nil && !own(c)
 }
 
 // HasBegun reports whether the proposal has started on each of its claims, with exactly these

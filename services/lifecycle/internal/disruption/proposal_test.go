@@ -215,7 +215,7 @@ func TestBudgetsAreNeverExceeded(t *testing.T) {
 			}
 			return (!touched["a"] || count["a"] <= budgets["a"]) && (!touched["b"] || count["b"] <= budgets["b"])
 		}
-		room := disruption.CountBudgets(pools, claims, "pod-1/3", func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
+		room := disruption.CountBudgets(pools, claims, func(c *karpenter.NodeClaim) bool { return c.Annotations[planning.ReservationAnnotation] == "pod-1/3" }, func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
 		for i, candidates := range proposals {
 			objection, found := room.TakeBudget(karpenter.DisruptionReasonUnderutilized, candidates, noon)
 			if found == within(candidates) {

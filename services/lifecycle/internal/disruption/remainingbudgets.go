@@ -48,9 +48,9 @@ func (o *poolUsage) countUsed(reason karpenter.DisruptionReason) int {
 }
 
 // CountBudgets counts all claims of the cluster. A claim that is reserved for a confirmation is
-// leaving, because that may still be written; except with the counter's own reservation, which is
+// leaving, because that may still be written; except if own reports its reservation, which is then
 // counted by TakeBudget. A NodePool that is being deleted allows no disruption.
-func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, own string, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
+func CountBudgets(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, own, ready func(*karpenter.NodeClaim) bool) RemainingBudgets {
 	r := RemainingBudgets{pools: map[string]*poolUsage{}}
 	for _, p := range pools {
 		if p.DeletionTimestamp == nil {
