@@ -69,6 +69,9 @@ func protected(n *node) {
 
 func recentPodEvent(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
 
+// bounded lets a terminationGracePeriod bound the drain.
+func bounded(n *node) { n.HasTerminationGracePeriod = true }
+
 // ordered makes pods part of a StatefulSet. ending marks the node's pods as terminating.
 func ordered(s *planning.PodSpec) { s.OwnerKind = "StatefulSet" }
 func ending(n *node) {
@@ -110,8 +113,10 @@ func TestEvaluate(t *testing.T) {
 			[]string{"Drift -c", "Drift -b +t4g.medium", "Drift -a +t4g.medium"}, nil},
 		{"drift does not depend on prices", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
 			[]string{"Drift -a +t4g.medium"}, nil},
-		{"drift evicts protected pods with a termination grace period", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.HasTerminationGracePeriod = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
+		{"drift evicts protected pods with a termination grace period", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, bounded), n("b", "t4g.medium", with(2), drift(1), protected)},
 			[]string{"Drift -a onto b +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
+		{"drift does not wait for a place for protected pods", fixture.Pool(never), []node{n("a", "t4g.medium", with(1, apart), drift(1), protected, bounded), n("b", "t4g.medium", with(1, apart), drift(1), bounded)},
+			[]string{"Drift -a"}, []string{"b pods-unplaceable"}},
 		{"drift within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
 			[]string{"Drift -b +t4g.medium"}, []string{"a budget"}},
 		{"drifted nodes of a static pool are replaced, with or without pods", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},

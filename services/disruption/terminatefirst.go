@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
@@ -24,18 +25,31 @@ const (
 func (p *evaluation) replaceDynamic(a *attempt) {
 	price := a.SavedPerHour
 	a.Result = p.simulateRequested(a.nodes)
-	a.objection = consolidation.CheckAllPlaced(a.Result)
+	a.objection = p.checkEvictedPlaced(a, a.Result)
 	a.SavedPerHour = price - a.Result.PricePerHour
 	c := a.nodes[0]
 	if a.isGood() || !p.mayTerminateFirst(a.Method) || !holdsReservation(c) {
 		return
 	}
 	after := dropUnrequested(p.loadSimulation().SimulateTermination(c.Node.Labels[karpenter.LabelCapacityReservationID], c.Index))
-	if !consolidation.CheckAllPlaced(after).IsNone() {
+	if !p.checkEvictedPlaced(a, after).IsNone() {
 		return
 	}
 	a.terminateFirst(planning.TerminateFirstNoReservedCapacity)
 	a.Result, a.Refill, a.SavedPerHour = planning.Result{Nominations: after.Nominations}, after.Nodes, price-after.PricePerHour
+}
+
+// checkEvictedPlaced objects to a result in which not all pods are placed. Drift evicts protected pods
+// only when the terminationGracePeriod ends, so these need no place now (Karpenter:
+// pkg/controllers/disruption/helpers.go, SimulateScheduling). Otherwise a protected pod that fits
+// nowhere would keep its node for ever.
+func (p *evaluation) checkEvictedPlaced(a *attempt, r planning.Result) candidate.Objection {
+	if a.Method == Drift {
+		r.Unplaced = slices.DeleteFunc(slices.Clone(r.Unplaced), func(u planning.UnplacedPods) bool {
+			return !slices.ContainsFunc(u.Pods, func(pod planning.PodRef) bool { return !a.nodes[0].IsProtected(pod, p.snapshot.TakenAt) })
+		})
+	}
+	return consolidation.CheckAllPlaced(r)
 }
 
 // replaceStatic plans a new node of a static NodePool, as it would be launched now. No pods are planned

@@ -340,7 +340,7 @@ var bugs = []bug{{
 }, {
 	name: "terminated-without-credit", promise: "TestTerminateFirst", in: "./services/disruption",
 	file: "services/disruption/terminatefirst.go",
-	from: `	if !consolidation.CheckAllPlaced(after).IsNone() {
+	from: `	if !p.checkEvictedPlaced(a, after).IsNone() {
 `,
 	to: `	if false {
 `,

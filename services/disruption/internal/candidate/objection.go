@@ -3,6 +3,7 @@ package candidate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -114,6 +115,17 @@ func isProtected(value string, started, now time.Time) bool {
 		return false
 	}
 	return started.IsZero() || now.Before(started.Add(length))
+}
+
+// IsProtected reports whether the annotation do-not-disrupt protects a pod of the node now.
+func (c *Candidate) IsProtected(pod planning.PodRef, now time.Time) bool {
+	for i := range c.Node.Pods {
+		class := &c.Node.Pods[i]
+		if slices.ContainsFunc(class.Pods, func(p planning.PodRef) bool { return p.UID == pod.UID }) {
+			return isProtected(class.Spec.DoNotDisrupt, pod.StartedAt, now)
+		}
+	}
+	return false
 }
 
 // CheckConsolidatable returns the objection to consolidating the node or removing it as empty,
