@@ -105,11 +105,12 @@ func (s *Service) startRemoval(ctx context.Context, f *proposalMessage, l *liveS
 // startReplacement starts or resumes a proposal with replacements. The order is the same as in
 // startRemoval, except that the replacements are admitted, all or none, instead of the deletion.
 // The outbox is read before anything is counted, so that no other plan is admitted in between.
-// After a crash, the redelivered message or reconcileDisruptions continues or rolls back.
+// After a crash, the redelivered message or reconcileDisruptions continues or rolls back. If a batch is
+// sent meanwhile, the proposal waits, unconfirmed, for the message to be redelivered.
 //
 // It uses the known live state if no other plan has been admitted since, and otherwise lists it, with
-// the failed claims of the turn as leaving. It returns the live state
-// afterwards, or nil if that is unknown.
+// the failed claims of the turn as leaving. It returns the live state afterwards, or nil if that is
+// unknown.
 func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, known *liveState, failed map[string]bool) (*liveState, error) {
 	if f.isActing {
 		return nil, s.resumeReplacement(ctx, f)
@@ -150,7 +151,7 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	if found {
 		return nil, s.rejectProposal(ctx, f.body, candidates, objection)
 	}
-	if held, err = held.Swap(ctx, s.Client, next); err != nil {
+	if held, err = s.swapOrRevoke(ctx, f, held, next, candidates); err != nil {
 		return nil, err
 	}
 	s.countDecision(f)
@@ -159,6 +160,25 @@ func (s *Service) startReplacement(ctx context.Context, f *proposalMessage, know
 	}
 	l.addReplacements(f, held)
 	return l, nil
+}
+
+// swapOrRevoke swaps the outbox, so that the replacements may be created. If another plan took the next
+// number since the outbox was read, the replacements were not admitted, and none was created. Then it
+// revokes the confirmation, and the redelivered message starts the proposal again once no batch is in
+// flight. After any other conflict, for example with its own write whose answer was lost, the
+// redelivered message resumes the proposal or rolls it back.
+func (s *Service) swapOrRevoke(ctx context.Context, f *proposalMessage, held outbox.Stored, next outbox.Outbox, candidates []disruption.Candidate) (outbox.Stored, error) {
+	swapped, err := held.Swap(ctx, s.Client, next)
+	if !fault.Is(err, fault.Conflict) {
+		return swapped, err
+	}
+	now, readErr := outbox.Read(ctx, s.Client, s.Namespace)
+	if readErr != nil || now.Seq != held.Seq+1 || now.Plan == f.body.Plan.Digest {
+		return held, errors.Join(err, readErr)
+	}
+	return held, errors.Join(err, errors.Join(s.executor.ForEach(len(candidates), func(i int) error {
+		return s.revokeConfirmation(ctx, candidates[i].Claim)
+	})...))
 }
 
 // readIdleOutbox reads the outbox and returns fault.Retry while a batch is in flight, because

@@ -286,27 +286,48 @@ func (s *Service) updateTaints(ctx context.Context, c *karpenter.NodeClaim, node
 	return fmt.Errorf("changing the taints of node %s: %w", node.Name, err)
 }
 
-// rollBackClaim removes the taint, the condition and the proposal, in this order, so that after a
-// crash the proposal is still there and the rollback continues. It reads the claim again: this replica may have been paused,
-// and a claim that another replica deletes, or that carries another proposal, keeps its taint.
+// rollBackClaim ends a disruption, and reports why.
 func (s *Service) rollBackClaim(ctx context.Context, known *karpenter.NodeClaim, why string) error {
+	c, node, err := s.endDisruption(ctx, known, nil)
+	if c == nil || err != nil {
+		return err
+	}
+	text := "Disruption was rolled back: " + why
+	s.publishOnBoth(ctx, events.DisruptionBlocked, c, node, text, text)
+	return nil
+}
+
+// revokeConfirmation ends a disruption whose replacements were not admitted. The proposal stays and may
+// be confirmed again.
+func (s *Service) revokeConfirmation(ctx context.Context, known *karpenter.NodeClaim) error {
+	p := *disruption.ActingProposal(known)
+	p.ConfirmedAt, p.Replacements, p.MovingPods, p.Condition, p.GracePeriod, p.Reboot = time.Time{}, nil, nil, "", nil, ""
+	_, _, err := s.endDisruption(ctx, known, &p)
+	return err
+}
+
+// endDisruption removes the taint and the condition, and then writes p in place of the proposal, or
+// removes it if p is nil. In this order the confirmed proposal is still there after a crash, and the rollback continues. It
+// reads the claim again: this replica may have been paused, and a claim that another replica deletes, or that carries another
+// proposal, keeps its taint. It returns the claim and its node, or nil if no confirmed proposal was replaced.
+func (s *Service) endDisruption(ctx context.Context, known *karpenter.NodeClaim, p *planning.Proposal) (*karpenter.NodeClaim, *corev1.Node, error) {
 	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(known))
 	if fault.Is(err, fault.Missing) {
-		return nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading NodeClaim %s to roll back: %w", known.Name, err)
+		return nil, nil, fmt.Errorf("reading NodeClaim %s to roll back: %w", known.Name, err)
 	}
 	if c.UID != known.UID || c.DeletionTimestamp != nil || readMarks(c) != readMarks(known) {
-		return nil
+		return nil, nil, nil
 	}
 	node, err := s.readNode(ctx, c)
 	if err != nil {
-		return fmt.Errorf("reading the node of NodeClaim %s to roll back: %w", c.Name, err)
+		return nil, nil, fmt.Errorf("reading the node of NodeClaim %s to roll back: %w", c.Name, err)
 	}
 	if node != nil {
 		if err := s.updateTaints(ctx, c, node, disruption.WithoutTaint); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	c, err = s.updateClaim(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
@@ -315,17 +336,15 @@ func (s *Service) rollBackClaim(ctx context.Context, known *karpenter.NodeClaim,
 		return found
 	})
 	if err != nil {
-		return fmt.Errorf("removing the condition DisruptionReason of a NodeClaim: %w", err)
+		return nil, nil, fmt.Errorf("removing the condition DisruptionReason of a NodeClaim: %w", err)
 	}
 	if disruption.ActingProposal(c) == nil {
-		return nil
+		return nil, nil, nil
 	}
-	if _, err := s.writeProposal(ctx, c, nil, nil); err != nil {
-		return err
+	if _, err := s.writeProposal(ctx, c, p, nil); err != nil {
+		return nil, nil, err
 	}
-	text := "Disruption was rolled back: " + why
-	s.publishOnBoth(ctx, events.DisruptionBlocked, c, node, text, text)
-	return nil
+	return c, node, nil
 }
 
 // replacementNomination is how long a replacement does not count as empty. It is renewed after half

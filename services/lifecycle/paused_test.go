@@ -15,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -294,6 +295,57 @@ func TestWaitingReplacementReservesNothing(t *testing.T) {
 				t.Errorf("old-0 is reserved by %s", by)
 			}
 		})
+	}
+}
+
+// A batch that is sent while a replacement is started comes first. The proposal then waits on untainted nodes, and the redelivered
+// message confirms it again.
+func TestBatchDuringReplacement(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	m := s.startProposal(2, "old-0", "old-1")
+	var held outbox.Stored
+	s.startService(&pausedClient{s.ClientFor("lifecycle"), memcluster.VerbUpdateStatus, func() { held = s.startBatch() }})
+	e := m.envelope(event.Confirmed)
+	s.handleMessage(e, fault.Conflict)
+	s.expectStates("proposed ", "old-0", "old-1")
+	s.advance(time.Second)
+	s.handleMessage(e, fault.Retry)
+	s.expectStates("proposed ", "old-0", "old-1")
+	s.handleMessage(s.planMessage(held, s.planIntent(held, "another", 1)), "")
+	s.handleMessage(e, "")
+	s.expectStates(stateActing, "old-0", "old-1")
+	if s.getClaim("new-0") == nil || s.getClaim("new-1") == nil {
+		t.Error("the replacements do not exist")
+	}
+	if got := s.eventsWithReason("DisruptionBlocked"); len(got) > 0 {
+		t.Errorf("got Events %q", got)
+	}
+	s.checkInvariants(2, 9)
+}
+
+// repeatedSwap is a client that repeats a write of the outbox whose answer was lost, and gets a conflict with its own write.
+type repeatedSwap struct{ cluster.Client }
+
+func (r repeatedSwap) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if kind, _ := cluster.KindOf(o); kind == cluster.ConfigMaps {
+		_, _ = r.Client.Update(ctx, o)
+	}
+	return r.Client.Update(ctx, o)
+}
+
+// A conflict with the own admission of the replacements does not revoke the confirmation: the redelivered message resumes it.
+func TestRepeatedSwap(t *testing.T) {
+	s := newInitializedCluster(t, 3)
+	m := s.startProposal(1, "old-0")
+	s.startService(repeatedSwap{s.ClientFor("lifecycle")})
+	e := m.envelope(event.Confirmed)
+	s.handleMessage(e, fault.Conflict)
+	s.expectStates(stateActing, "old-0")
+	s.startService(s.ClientFor("lifecycle"))
+	s.handleMessage(e, "")
+	s.expectStates(stateActing, "old-0")
+	if s.getClaim("new-0") == nil {
+		t.Error("the replacement does not exist")
 	}
 }
 

@@ -148,7 +148,7 @@ func (s *Service) writeProposal(ctx context.Context, c *karpenter.NodeClaim, p *
 	if err != nil {
 		return nil, fmt.Errorf("writing a proposal on NodeClaim %s: %w", c.Name, err)
 	}
-	if p == nil {
+	if p == nil || p.ConfirmedAt.IsZero() && disruption.ActingProposal(c) != nil {
 		s.counted.addClaims([]*karpenter.NodeClaim{stored}, s.Cache) // It counts against limits again.
 	}
 	return stored, nil

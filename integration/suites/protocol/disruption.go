@@ -78,6 +78,8 @@ type sagaWriter struct {
 	Acting, Stale, Changed, NodeChanged uint8
 	// IsConfirmation is whether the replica handles a confirmation, and not a reconcile.
 	IsConfirmation, OutboxStale bool
+	// Revokes is whether a rollback keeps the proposal, unconfirmed, because a batch was sent before its plan was admitted.
+	Revokes bool
 	// Unsure is whether a planted bug let the replica continue with a command that was undone, and Unready with a replacement
 	// that is being deleted.
 	Unsure, Unready bool

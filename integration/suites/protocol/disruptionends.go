@@ -123,7 +123,7 @@ func (p *sagaStepper) checkDeletion(claim sagaClaim, command uint8) string {
 }
 
 // rollBack removes the taint, the condition and the proposal of one claim after the other, in this order, so that after a
-// crash the proposal is still there.
+// crash the proposal is still there. A rollback that revokes leaves it there, unconfirmed.
 func (p *sagaStepper) rollBack(w int) {
 	me := p.s.Writers[w]
 	c := p.firstTodo(me)
@@ -151,15 +151,22 @@ func (p *sagaStepper) rollBack(w int) {
 		}
 		p.next(sagaActUnmark, w, c, n, me, "")
 	default:
+		kind := sagaActUnpropose
+		if me.Revokes {
+			kind = sagaActRevoke
+		}
 		if me.Acting&bit != 0 && me.Stale&bit == 0 && !isGone {
-			p.delayWrite(w, sagaActUnpropose, int(c))
-			claim.Note, claim.Confirmed, claim.Reserved = 0, false, false
+			p.delayWrite(w, kind, int(c))
+			claim.Confirmed, claim.Reserved = false, false
+			if !me.Revokes {
+				claim.Note = 0
+			}
 			n.touchNote(int(c), w)
 		}
 		me.Step, me.Todo = p.m.firstUndo(), me.Todo&^bit
 		if me.Todo == 0 {
 			me = sagaWriter{}
 		}
-		p.next(sagaActUnpropose, w, c, n, me, "")
+		p.next(kind, w, c, n, me, "")
 	}
 }

@@ -20,6 +20,8 @@ const (
 	sagaActTaint
 	sagaActAdmit
 	sagaActAdmitLost
+	sagaActAdmitBatch
+	sagaActRevoke
 	sagaActCreateReplacement
 	sagaActFinish
 	sagaActReconcile
@@ -66,6 +68,7 @@ var sagaSentences = map[uint8]string{
 	sagaActConfirm: "%[1]s writes the confirmation on NodeClaim %[2]d.", sagaActStop: "%[1]s stops, because NodeClaim %[2]d no longer carries the command.",
 	sagaActMark: "%[1]s writes the condition DisruptionReason of NodeClaim %[2]d.", sagaActTaint: "%[1]s taints node %[2]d.",
 	sagaActAdmit: "%[1]s swaps the outbox to applying, with the replacement of command %[2]d.", sagaActAdmitLost: "%[1]s loses the swap of the outbox.",
+	sagaActAdmitBatch: "%[1]s loses the swap of the outbox for command %[2]d to a batch.", sagaActRevoke: "%[1]s revokes the confirmation on NodeClaim %[2]d.",
 	sagaActCreateReplacement: "%[1]s creates the replacement of command %[2]d.", sagaActFinish: "%[1]s swaps the outbox to done.",
 	sagaActReconcile: "%[1]s reconciles NodeClaim %[2]d.", sagaActVerify: "%[1]s reads NodeClaim %[2]d again.",
 	sagaActVerifyReplacement: "%[1]s reads the replacement of command %[2]d again.",
@@ -97,7 +100,7 @@ type sagaStepper struct {
 // add adds a step; the writers are ordered, because they are alike.
 func (p *sagaStepper) add(kind, who, what uint8, next sagaState, broken string) {
 	// A new proposal must not be needed to end an old one.
-	rescue := slices.Contains([]uint8{sagaActCrash, sagaActUserDeletes, sagaActUserClears, sagaActInterrupt, sagaActPropose, sagaActSendConfirmation, sagaActDelay, sagaActLand}, kind)
+	rescue := slices.Contains([]uint8{sagaActCrash, sagaActAdmitBatch, sagaActUserDeletes, sagaActUserClears, sagaActInterrupt, sagaActPropose, sagaActSendConfirmation, sagaActDelay, sagaActLand}, kind)
 	a := ModelAction{Kind: kind, Who: who, What: what, Rescue: rescue}
 	for w := range next.Writers {
 		next.Writers[w].forget(p.m)

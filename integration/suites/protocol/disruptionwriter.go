@@ -286,6 +286,18 @@ func (p *sagaStepper) afterTaint(me sagaWriter) sagaWriter {
 	return me
 }
 
+// revokeCommand begins a rollback that keeps the proposal: the watcher has sent a batch since the outbox was read. The batch has
+// its plan before anything else happens.
+func (p *sagaStepper) revokeCommand(w int) {
+	command := p.s.Writers[w].Command
+	_, _, acting := p.readClaims(command)
+	me := sagaWriter{Step: p.m.firstUndo(), Command: command, Todo: acting, Acting: acting, Revokes: true}
+	if acting == 0 {
+		me = sagaWriter{}
+	}
+	p.next(sagaActAdmitBatch, w, command, p.s, me, "")
+}
+
 // executePlan admits the replacement, creates it and finishes the plan.
 func (p *sagaStepper) executePlan(w int) {
 	n, me := p.s, p.s.Writers[w]
@@ -293,6 +305,9 @@ func (p *sagaStepper) executePlan(w int) {
 	if me.Step != sagaCreate && me.OutboxStale {
 		p.next(sagaActAdmitLost, w, command, n, sagaWriter{}, "")
 		return
+	}
+	if me.Step == sagaSwap {
+		p.revokeCommand(w)
 	}
 	kind, broken := sagaActCreateReplacement, ""
 	switch me.Step {
