@@ -14,7 +14,7 @@ import (
 // so a slow part cannot prevent the others from being stored.
 const readingMax = 80 * time.Second
 
-// storingTime is what remains of a message's time after reading, to store and publish what was read.
+// storingTime is what remains of a message's time after reading, to store and publish the parts.
 const storingTime = 20 * time.Second
 
 // readMarket reads the parts of the market that are due. It returns the catalogue of all

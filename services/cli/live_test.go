@@ -169,7 +169,7 @@ func TestLiveErrors(t *testing.T) {
 	}
 }
 
-// TestLiveLeavesOutOtherProviders: a NodePool of EKS Auto Mode is not planned for, and the output says so.
+// TestLiveLeavesOutOtherProviders: a NodePool of EKS Auto Mode is not planned for, and the output reports it.
 func TestLiveLeavesOutOtherProviders(t *testing.T) {
 	l := newLiveTest(t)
 	auto := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general-purpose"}}

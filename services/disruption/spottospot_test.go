@@ -79,7 +79,7 @@ func TestSpotNodesMoveOnce(t *testing.T) {
 	}
 }
 
-// TestSetsKeepSpotNodes has a spot node beside an on-demand node, and pods that need a node each. Without the feature gate the
+// TestSetsKeepSpotNodes has a spot node next to an on-demand node, and pods that need a node each. Without the feature gate the
 // spot node is not replaced by spot, although the on-demand node is.
 func TestSetsKeepSpotNodes(t *testing.T) {
 	for _, tt := range []struct {

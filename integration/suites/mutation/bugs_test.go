@@ -275,8 +275,8 @@ var bugs = []bug{{
 }, {
 	name: "refused-before-blamed", promise: "TestUnavailableIsRecordedBeforeDeletion", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",
-	from: `	if err := s.recordUnavailable(ctx, b.Refusals, e.Time); err != nil || unbound`,
-	to:   `	if err := s.recordUnavailable(ctx, b.Refusals, e.Time); unbound`,
+	from: `	if err := s.recordResult(ctx, claims, b, e.Time); err != nil || unbound`,
+	to:   `	if err := s.recordResult(ctx, claims, b, e.Time); unbound`,
 }, {
 	name: "unspent-is-refused", promise: "TestPartialLaunchResultDeletesNothing", in: "./services/lifecycle",
 	file: "services/lifecycle/launchresult.go",

@@ -46,7 +46,7 @@ func seedAutoMode(w *embedded.EmbeddedCluster) {
 	w.Kube.SeedObjects(pool, claim, node)
 }
 
-// Joist launches, and consolidates its own nodes, beside EKS Auto Mode, and changes nothing of Auto Mode's.
+// Joist launches, and consolidates its own nodes, next to EKS Auto Mode, and changes nothing of Auto Mode's.
 func TestAutoModeInTheSameCluster(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Gates: planning.Gates{StaticCapacity: true}})

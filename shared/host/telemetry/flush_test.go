@@ -45,7 +45,7 @@ func (t *Telemetry) recordOneSpan() {
 	t.RecordSpan(host.Span{Name: "one", Envelope: event.Envelope{ID: "0123456789abcdef0123456789abcdef"}, Start: noon, End: noon})
 }
 
-// A flush takes at most a second and ends half a second before the invocation must, whatever the collector does.
+// A flush takes at most a second and ends half a second before the invocation must, for any answer of the collector.
 func TestFlushTime(t *testing.T) {
 	for _, c := range []struct {
 		name            string

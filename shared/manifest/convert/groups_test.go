@@ -110,7 +110,7 @@ func TestNamesOfGroups(t *testing.T) {
 		{"a cut before a hyphen", []string{long + "-b"}, []string{long}, nil},
 		{"long names that become equal", []string{long + "bc", long + "bd", long + "-b"}, []string{long + "b", long[:61] + "-2", long}, []string{"becomes " + long[:61] + "-2"}},
 		{"labels of a name", []string{"a.-b", "-c-", "d..e", "f-.g"}, []string{"a.b", "c", "d.e", "f.g"}, nil},
-		{"no letters", []string{"___", "---"}, []string{"node-group", "node-group-2"}, []string{"check: ---.name"}},
+		{"no valid character", []string{"___", "---"}, []string{"node-group", "node-group-2"}, []string{"check: ---.name"}},
 		{"the same group in two answers", []string{"a", "a"}, []string{"a"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

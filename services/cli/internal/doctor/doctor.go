@@ -78,7 +78,7 @@ type Facts struct {
 	Kubernetes string
 	// Subnets and SecurityGroups are those with the discovery tag.
 	Subnets, SecurityGroups []Tagged
-	// Discovery is how the EC2NodeClasses use the discovery tag; nil if there is none, or if they were not read.
+	// Discovery is how the EC2NodeClasses use the discovery tag; nil if there are no classes, or if they were not read.
 	Discovery *DiscoveryUse
 
 	Lease       *Lease

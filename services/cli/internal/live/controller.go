@@ -39,7 +39,7 @@ const (
 	karpenterName  = "karpenter"
 )
 
-// The label selectors of the Deployments of Joist, and of those that may run Karpenter. The value
+// The label selectors of the Deployments of Joist, and of the Deployments that may run Karpenter. The value
 // nameOverride of Karpenter's chart changes the label of the first KarpenterSelectors, and the name of the
 // Helm release is in the second.
 var (

@@ -280,7 +280,7 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// TestActiveWithoutElection: a Karpenter without leader election acts, whoever holds the Lease.
+// TestActiveWithoutElection: a Karpenter without leader election acts, also if another holds the Lease.
 func TestActiveWithoutElection(t *testing.T) {
 	f := karpentersCluster(t)
 	disableElection(&f)

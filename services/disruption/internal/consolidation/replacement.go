@@ -352,7 +352,7 @@ func hasCapacityType(n *planning.PlannedNode, capacityType string) bool {
 // findReplacedSpot returns the spot nodes whose replacement is restricted because they are spot, and
 // those of them without which the set may be tried again. One node may replace spot and on-demand nodes
 // together without restriction, as in Karpenter. With several new nodes, a spot node could be replaced
-// again and again beside any on-demand node.
+// again and again next to any on-demand node.
 func findReplacedSpot(nodes []*candidate.Candidate, planned int) (spot, withoutSpot []*candidate.Candidate) {
 	for _, c := range nodes {
 		if c.Node.Labels[karpenter.CapacityTypeLabelKey] == karpenter.CapacityTypeSpot {
