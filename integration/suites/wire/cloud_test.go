@@ -139,6 +139,9 @@ func hands(s site, ec2Attempts int) cloudtest.Features {
 			}
 		}
 	}
+	throttle := all(func(action memcloud.Action) {
+		s.model.Refuse(action, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+	})
 	f := cloudtest.Features{
 		Wait: s.clock.Advance,
 		Leave: func(zone string, n int) {
@@ -148,9 +151,10 @@ func hands(s site, ec2Attempts int) cloudtest.Features {
 			s.model.Deny(memcloud.Action(action))
 			return func() { s.model.Allow(memcloud.Action(action)) }
 		},
-		Throttle: all(func(action memcloud.Action) {
-			s.model.Refuse(action, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
-		}),
+		Throttle: func(action string) func() {
+			throttle(action)
+			return func() { s.model.EndFaults(memcloud.Action(action)) } // The adapter cancels its other calls after the first error.
+		},
 		Lose:   all(s.model.LoseAnswer),
 		Lag:    func(d time.Duration) { s.model.SetFaults(memcloud.Faults{Lag: d}) },
 		Impair: s.model.Impair,

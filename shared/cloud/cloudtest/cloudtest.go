@@ -69,8 +69,9 @@ type Features struct {
 	Leave func(zone string, n int)
 	// Deny removes the permission for an action until allow is called.
 	Deny func(action string) (allow func())
-	// Throttle throttles the next call of an action.
-	Throttle func(action string)
+	// Throttle throttles the next call of an action. mend ends that if the call did not need all of its
+	// requests.
+	Throttle func(action string) (mend func())
 	// Lose loses the response of the next call of an action, after its effect.
 	Lose func(action string)
 	// Lag makes new resources invisible for up to the duration from now on.

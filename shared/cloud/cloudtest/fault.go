@@ -160,7 +160,7 @@ func once(spoil func(action string)) func(string) func() {
 
 func throttlesCalls(t *testing.T, s Subject) {
 	need(t, s.Throttle != nil, "Throttle")
-	each(t, s, once(s.Throttle), always, fault.Throttled)
+	each(t, s, s.Throttle, always, fault.Throttled)
 }
 
 func losesResponses(t *testing.T, s Subject) {

@@ -53,6 +53,13 @@ func (c *Cloud) LoseAnswer(action Action) {
 	c.program(action, script{kind: fault.Unknown, after: true})
 }
 
+// EndFaults drops the refusals and losses of the action that no call has met.
+func (c *Cloud) EndFaults(action Action) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.scripts, action)
+}
+
 func (c *Cloud) program(action Action, s script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

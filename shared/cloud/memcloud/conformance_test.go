@@ -39,8 +39,9 @@ func TestConformance(t *testing.T) {
 					c.Deny(memcloud.Action(action))
 					return func() { c.Allow(memcloud.Action(action)) }
 				},
-				Throttle: func(action string) {
+				Throttle: func(action string) func() {
 					c.Refuse(memcloud.Action(action), fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+					return func() { c.EndFaults(memcloud.Action(action)) }
 				},
 				Lose:   func(action string) { c.LoseAnswer(memcloud.Action(action)) },
 				Lag:    func(d time.Duration) { c.SetFaults(memcloud.Faults{Lag: d}) },
