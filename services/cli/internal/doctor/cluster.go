@@ -88,6 +88,9 @@ func checkReplicas(f Facts) []Finding {
 	return all
 }
 
+// installCRDs is the fix for kinds that the API server does not serve.
+const installCRDs = "helm upgrade --install joist-crd with --take-ownership (Helm 3.17 or newer)"
+
 // requiredKinds are the kinds that Joist needs, and optionalKinds those of single features.
 var (
 	requiredKinds = []string{"karpenter.sh/v1/nodepools", "karpenter.sh/v1/nodeclaims", "karpenter.k8s.aws/v1/ec2nodeclasses"}
@@ -108,11 +111,11 @@ func checkKinds(f Facts) []Finding {
 		if old := findSibling(f.Resources, want); old != "" {
 			what += " but serves " + old + ": the CRD is from another version of Karpenter"
 		}
-		all = append(all, newProblem("crd-missing", "crd/"+want, what, "helm upgrade --install joist-crd"))
+		all = append(all, newProblem("crd-missing", "crd/"+want, what, installCRDs))
 	}
 	for _, want := range optionalKinds {
 		if !slices.Contains(f.Resources, want) {
-			all = append(all, newWarning("crd-optional-missing", "crd/"+want, "the API server does not serve this kind: its feature is not available", "helm upgrade --install joist-crd, if you need the feature"))
+			all = append(all, newWarning("crd-optional-missing", "crd/"+want, "the API server does not serve this kind: its feature is not available", "if you need the feature: "+installCRDs))
 		}
 	}
 	return all
