@@ -33,10 +33,11 @@ func FindOrphanNodes(nodes []*corev1.Node, claims []*karpenter.NodeClaim) []*cor
 	return out
 }
 
-// managedNode reports whether the node names a NodePool and an EC2NodeClass and has Joist's finalizer. A Karpenter of
-// another provider in the cluster has the same finalizer on its nodes (Karpenter: pkg/utils/node/node.go, IsManaged).
+// managedNode reports whether the node names an EC2NodeClass and has Joist's finalizer; a NodeClaim that a user created
+// may have no NodePool. A Karpenter of another provider in the cluster has the same finalizer on its nodes (Karpenter:
+// pkg/utils/node/node.go, IsManaged).
 func managedNode(n *corev1.Node) bool {
-	return n.Labels[karpenter.NodePoolLabelKey] != "" && n.Labels[karpenter.LabelEC2NodeClass] != "" && slices.Contains(n.Finalizers, karpenter.TerminationFinalizer)
+	return n.Labels[karpenter.LabelEC2NodeClass] != "" && slices.Contains(n.Finalizers, karpenter.TerminationFinalizer)
 }
 
 func hasKnownOwner(n *corev1.Node, known map[string]bool) bool {

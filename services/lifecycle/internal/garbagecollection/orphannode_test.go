@@ -35,6 +35,7 @@ func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 func running(n *corev1.Node)   { n.DeletionTimestamp = nil }
 func released(n *corev1.Node)  { n.Finalizers = []string{"other"} }
 func unmanaged(n *corev1.Node) { n.Labels = nil }
+func unpooled(n *corev1.Node)  { delete(n.Labels, karpenter.NodePoolLabelKey) }
 
 func azure(n *corev1.Node) {
 	n.Labels = map[string]string{karpenter.NodePoolLabelKey: "default", "karpenter.azure.com/aksnodeclass": "default"}
@@ -59,7 +60,8 @@ func TestFindOrphanNodes(t *testing.T) {
 		{"a claim with its node name", node("n"), []*karpenter.NodeClaim{of("claim-n", "")}, false},
 		{"it is not being deleted", node("n", running), nil, false},
 		{"no finalizer of Joist", node("n", released), nil, false},
-		{"no NodePool", node("n", unmanaged), nil, false},
+		{"no labels", node("n", unmanaged), nil, false},
+		{"no NodePool", node("n", unpooled), nil, true},
 		{"a node class of another provider", node("n", azure), nil, false},
 	} {
 		if got := len(garbagecollection.FindOrphanNodes([]*corev1.Node{test.node}, test.claims)) == 1; got != test.want {
